@@ -439,7 +439,7 @@ def test_states_that_a_member_sends_show_the_leaf_and_are_stored() -> None:
 
 def test_endorser_keeps_what_it_has_seen_of_a_leaf_that_is_not_ours() -> None:
     bench = x.pending()
-    bench.sequencer.endorser.seen.note(OURS)
+    bench.sequencer.endorser.seen.note(OURS, A)
     bench.block(x.HEIGHT + 1, committed())
     assert bench.sequencer.endorser.seen.find((OURS.leaf,)) == (OURS,)
 

@@ -201,6 +201,14 @@ class FindStates(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class DistributeStates(Effect):
+    """Send what this leaf of ours makes to all on the lists: who committed it need not have done so."""
+
+    contract: ContractAddress
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
 class LookUpVerifier(Effect):
     """Which verifier has this party of our own node? The answer goes to `peer`."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.consistency import Authorised, Consistent, consistent, is_whole
 from rota.core.effects import (
+    DistributeStates,
     IntentFinalised,
     IntentParked,
     IntentResumed,
@@ -52,7 +53,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
+from rota.types import NO_LEAF, DelegationNumber, Leaf, Outcome, Receipt, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -180,6 +181,14 @@ def _is_current(transaction: SenderTransaction, event: DispatchConfirmationReque
     is_old = event.item.number < transaction.number
     from_before_restart = event.item.number.incarnation < transaction.context.incarnation
     return event.peer == transaction.delegate and (not is_old or from_before_restart)
+
+
+def _was_not_let_go(transaction: SenderTransaction, leaf: Leaf) -> bool:
+    """We neither permitted it nor gave it to our user: who committed it has asked nobody, and may tell nobody."""
+    permission, issued = transaction.permission, transaction.issued
+    is_permitted = permission is not None and permission.leaf == leaf
+    is_issued = issued is not None and issued.transition.leaf == leaf
+    return not (is_permitted or is_issued or transaction.is_void(leaf))
 
 
 def backs_off(transaction: SenderTransaction, event: Dropped) -> bool:
@@ -414,6 +423,8 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
     """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
+    if _was_not_let_go(transaction, event.leaf):
+        transaction.context.effects.append(DistributeStates(transaction.intent.contract, event.leaf))
     transaction.sender.transaction_ended()
 
 
