@@ -262,7 +262,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     signed = replace(unsigned, signature=event.signature)
     transaction.transition = signed
     transaction.failure_count = 0
-    if not transaction.is_voiding:
+    if not signed.is_empty:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
         transaction.forget_expired_versions()
         transaction.note_version(signed.leaf, signed.valid_until_s)
