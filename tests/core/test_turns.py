@@ -12,6 +12,7 @@ import pytest
 from rota.core import turns as module
 from rota.core.effects import CheckRound, Persist, PreparedEndorsed
 from rota.core.events import BlockIndexed, LedgerOutcome, LedgerStatus, OutcomesFinal, PersistFailed
+from rota.core.explanation import explain_at_coordinator
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State
 from rota.core.turns import NOBODY, Turns
@@ -401,6 +402,7 @@ def test_coordinator_takes_no_external_transition_of_a_sender_that_rests(prepara
         bench.assemble(again)
     assert bench.transaction("B-2").transition is None
     assert bench.transaction("B-2").reason.startswith(RESTS)
+    assert RESTS in str(explain_at_coordinator(bench.sequencer, intent_id("B-2")))
     bench.delegate("C-1")
     bench.assemble(transition("C-1", STATE, valid_until_s=until_s))
     assert bench.state_of("C-1") is State.ENDORSEMENT_GATHERING

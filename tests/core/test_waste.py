@@ -10,13 +10,14 @@ import pytest
 from rota.core import recent_outcomes as module
 from rota.core.effects import DispatchRound
 from rota.core.events import BlocksRemoved, LedgerOutcome, LedgerStatus
+from rota.core.explanation import explain_at_coordinator
 from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State
 from rota.messages import AssembleRequest, EndorsementRequest
 from rota.types import StateId, Transition
 from tests.core.coordinator_bench import CoordinatorBench, active, name_of
-from tests.core.kit import B, C, digest_of, remade, transition
+from tests.core.kit import B, C, digest_of, intent_id, remade, transition
 
 STATES = tuple(StateId(transition(f"X-{number}").leaf, 0) for number in range(1, 9))
 STATE, OTHER = STATES[:2]
@@ -105,6 +106,7 @@ def test_sender_that_spends_what_was_spent_long_ago_is_paused() -> None:
     bench = active()
     skip(bench, transition("B-1", STATE))
     assert bench.coordinator.probation.has(B)
+    assert "spent before" in str(explain_at_coordinator(bench.sequencer, intent_id("B-1")))
     bench.forget()
     bench.wait(bench.config.probation_ms - 1)
     assert not is_asked(bench)
