@@ -10,16 +10,24 @@ from dataclasses import replace
 import pytest
 
 from rota.core import turns as module
-from rota.core.effects import CheckRound, Persist, PreparedEndorsed
-from rota.core.events import BlockIndexed, LedgerOutcome, LedgerStatus, OutcomesFinal, PersistFailed
+from rota.core.effects import AssembleIntents, CheckRound, Persist, PreparedEndorsed, SignTransition
+from rota.core.events import (
+    AssemblyFinished,
+    BlockIndexed,
+    LedgerOutcome,
+    LedgerStatus,
+    OutcomesFinal,
+    PersistFailed,
+    TransitionSigned,
+)
 from rota.core.explanation import explain_at_coordinator
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State
 from rota.core.turns import NOBODY, Turns
 from rota.digests import void_leaf
-from rota.messages import AssembleRequest, EndorsementRequest, EndorsementResponse, Refusal
+from rota.messages import AssembleRequest, AssemblyOutcome, EndorsementRequest, EndorsementResponse, Refusal
 from rota.types import Contract, KeptStates, Leaf, Mode, NodeName, RequestId, StateId, SubmitMode, Transition
-from tests.core.coordinator_bench import active, endorsed_by_others
+from tests.core.coordinator_bench import CoordinatorBench, active, endorsed_by_others
 from tests.core.kit import (
     GENESIS_S,
     PREPARATION,
@@ -371,6 +379,13 @@ def test_sender_that_uses_most_of_what_is_kept_for_it_may_leave_some_unused() ->
     assert endorsing.refusal(prepared("B-9", OTHER, at_s=endorsing.now_s)) == ""
 
 
+def test_party_of_a_token_that_leaves_a_leg_unused_does_not_hold_up_the_others_of_its_node() -> None:
+    endorsing = Endorsing(of=contract(A, mode=Mode.STATIC, endorsers=(C,)))
+    endorsing.leave_unused(prepared("B-1", STATE))
+    assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)).startswith(RESTS)
+    assert endorsing.refusal(prepared("B-3", OTHER, at_s=endorsing.now_s)) == ""
+
+
 def test_memory_of_who_rests_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RESTS_MAX", 3)
     monkeypatch.setattr(module, "SENDERS_MAX", 1)
@@ -406,6 +421,20 @@ def test_coordinator_takes_no_external_transition_of_a_sender_that_rests(prepara
     bench.delegate("C-1")
     bench.assemble(transition("C-1", STATE, valid_until_s=until_s))
     assert bench.state_of("C-1") is State.ENDORSEMENT_GATHERING
+
+
+def test_sender_that_coordinates_for_itself_has_its_turn_from_its_endorsers_alone() -> None:
+    bench = CoordinatorBench(B, of=contract(B, mode=Mode.SENDER, endorsers=(C,)))
+    bench.sequencer.turns.rests[B, STATE] = GENESIS_S + 600
+    bench.submit("B-1", submit_mode=EXTERNAL)
+    [order] = bench.take(AssembleIntents)
+    made = replace(prepared("B-1", STATE), signature=b"")
+    bench.tell(AssemblyFinished(order.request_id, made.intent, AssemblyOutcome.ASSEMBLED, made))
+    [sign] = bench.take(SignTransition)
+    bench.tell(TransitionSigned(sign.request_id, made.intent, b"signed"))
+    bench.write()
+    bench.wait(bench.config.request_timeout_ms)
+    assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
 
 
 def test_coordinator_of_a_sender_that_rests_still_voids_its_intents() -> None:

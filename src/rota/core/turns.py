@@ -6,9 +6,11 @@ the states of the others:
 - States are kept for an intent until the bound of its first version. Later versions are within it.
 - Of the intents and states that are kept each sender has its share (`shares.py`).
 - When states were kept and their intent is not committed, by expiry or by an empty transition, their sender rests: it
-  gets none of them kept for as long as they were. Nor does it get others: for as long the first time, and twice as
-  long each time that follows, up to eight times. Clean time undoes this step by step. A sender that uses most of what
-  is kept for it may leave one in nine unused, and then rests for the states in question alone.
+  gets none of them kept for as long as they were. In `ring` mode, where members share states, it gets no others either:
+  for as long the first time, and twice as long each time that follows, up to eight times. Clean time undoes this step
+  by step. A sender that uses most of what is kept for it may leave one in nine unused, and then rests for the states in
+  question alone, as it does in the other modes: there a node's parties have coins of their own, and one of them is not
+  to hold up the others.
 
 Times are chain time. Endorser and coordinator of a node share this. A restart forgets who rests, and for whom the
 states are kept that were kept before: those count for nobody.
@@ -25,7 +27,7 @@ from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.shares import Shares
 from rota.digests import void_leaf
-from rota.types import IntentId, KeptStates, NodeName, StateId
+from rota.types import IntentId, KeptStates, Mode, NodeName, StateId
 
 INTENTS_MAX: Final = 2_048
 STATES_MAX: Final = SNAPSHOT_LOCKS_MAX
@@ -154,6 +156,8 @@ class Turns:
             self.rests[turn.sender, state] = now_s + length_s
             if len(self.rests) > RESTS_MAX:
                 del self.rests[next(iter(self.rests))]
+        if self.context.contract.mode is not Mode.RING:
+            return
         standing = self._standing_of(turn.sender)
         if standing.credit >= USED_PER_UNUSED:
             standing.credit -= USED_PER_UNUSED

@@ -24,7 +24,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Event
 from rota.messages import EndorserSignature, ErrorCode, TransactionReverted
-from rota.types import IntentId, SubmitMode
+from rota.types import IntentId, Mode, SubmitMode
 
 if TYPE_CHECKING:
     from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -379,9 +379,9 @@ def forget(transaction: CoordinatorTransaction) -> None:
 
 
 def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
-    """Why states cannot be kept for what is prepared, or nothing."""
-    made = event.transition
-    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty:
+    """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
+    made, mode = event.transition, transaction.coordinator.context.contract.mode
+    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty or mode is Mode.SENDER:
         return ""
     return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
 
