@@ -79,6 +79,18 @@ class PostgresServer:
             self._process.wait(START_TIMEOUT_S)
             self._process = None
 
+    def copy_data(self, name: str) -> None:
+        """A copy of what a stopped server has on its disk, as a backup or a late standby has it."""
+        self._run_as_server("cp", "-a", str(self._data), str(self._home / name))
+
+    def bring_back(self, name: str) -> None:
+        """The copy is what a stopped server has from now on."""
+        shutil.rmtree(self._data)
+        (self._home / name).rename(self._data)
+
+    def _run_as_server(self, *command: str) -> None:
+        subprocess.run(command, check=True, user=self._user, cwd=self._home, timeout=START_TIMEOUT_S)
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self._home)

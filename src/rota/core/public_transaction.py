@@ -102,7 +102,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class PublicTransaction:
-    """All that is durable of it. `number` orders those of a node; without `to` it makes a contract."""
+    """All that is durable of it. `number` orders those of a node; without `to` it makes a contract.
+
+    `set_aside` says why an operator has to decide about it first.
+    """
 
     number: int
     id: IntentId
@@ -118,6 +121,7 @@ class PublicTransaction:
     versions: tuple[Version, ...] = ()
     given_up: str = ""
     ending: Ending | None = None
+    set_aside: str = ""
 
 
 @dataclass(frozen=True, slots=True)
