@@ -143,7 +143,7 @@ class DatabaseStore:
         self._broken: FenceBroken | None = None
         # Told of an error that ends the store, and with it the process.
         self.failed: Callable[[BaseException], None] = lambda _: None
-        self.wound_back = ""
+        self._wound_back = ""
         self._trouble = ""
         self._reading_trouble = ""
         self._looking: asyncio.Task[None] | None = None
@@ -168,11 +168,11 @@ class DatabaseStore:
         found = await self._database.read(_written())
         self._written = max(found, kept)
         if found < kept:
-            self.wound_back = (
+            self._wound_back = (
                 f"the database was wound back: its write number is {found}, and {kept} was acknowledged before"
             )
             open_ = await self._database.read(self.public.opened())
-            aside = [saving(replace(each, set_aside=each.set_aside or self.wound_back)) for each in open_]
+            aside = [saving(replace(each, set_aside=each.set_aside or self._wound_back)) for each in open_]
             await self._write_alone(*aside)
         self._kept.acknowledged = self._written
         await self._kept.keep()
@@ -204,6 +204,11 @@ class DatabaseStore:
                 await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._kept.close()
         await self._database.close()
+
+    @property
+    def wound_back(self) -> str:
+        """Says that an older copy of the database was found at the start."""
+        return self._wound_back
 
     @property
     def trouble(self) -> str:
