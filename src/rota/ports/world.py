@@ -22,8 +22,8 @@ class Unavailable(Exception):
     """The world did not do what it was asked to do; the same may go well later."""
 
 
-class Unanswerable(ValueError):
-    """Whoever asks has given a value that cannot be looked for; asking the same again gives the same answer."""
+class Unanswerable(Unavailable):
+    """A value that the store cannot look for or hold: the error of whoever gave it. The store is well."""
 
 
 class UnknownKey(Unavailable):
