@@ -38,11 +38,11 @@ from rota.store.database import (
     in_runs,
     later_life,
 )
-from rota.store.postgres_sessions import AWAY, Patience, ReadingSession, Session, away, numbered
+from rota.store.postgres_sessions import Patience, ReadingSession, Session, away, numbered
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
 from rota.types import NodeName
 
-__all__ = ["AWAY", "Patience", "PostgresDatabase"]
+__all__ = ["Patience", "PostgresDatabase"]
 
 LOCK_TRIES_MAX: Final = 10
 LOCK_RETRY_S: Final = 0.2
@@ -50,8 +50,14 @@ LOOK_TRIES_MAX: Final = 5
 LOOK_RETRY_S: Final = 0.2
 CALLERS_STATEMENT_MS: Final = 5_000
 # Any number will do that no other programme uses for its own locks; the schema's name is the second half of the key.
-LOCK: Final = f"SELECT pg_try_advisory_lock({int.from_bytes(b'rota', 'big')}, hashtext(current_schema()))"
-BACKEND: Final = "SELECT pg_backend_pid()"
+LOCKS: Final = int.from_bytes(b"rota", "big")
+LOCK: Final = f"SELECT pg_try_advisory_lock({LOCKS}, hashtext(current_schema()))"
+BACKEND: Final = "SELECT pg_backend_pid(), current_setting('synchronous_commit')"
+HAS_LOCK: Final = f"""
+SELECT EXISTS (
+    SELECT 1 FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND classid = {LOCKS}::oid)"""
+DURABLE: Final = ("on", "remote_apply")
 
 # A session of this node, and not one that has its number by chance since a restart of the server.
 END_SESSION: Final = """
@@ -61,6 +67,12 @@ WHERE pid = $1 AND application_name = current_setting('application_name')"""
 POOLED: Final = (
     "PostgreSQL: a pooler hands one session to several users (transaction pooling). The node's lock needs a session of "
     "its own: connect to the server itself, or set the pooler to session pooling for this database"
+)
+
+
+NOT_DURABLE: Final = (
+    "PostgreSQL: synchronous_commit is {} although it was asked to be on: a pooler or proxy drops the settings of a "
+    "session, and a commit would be acknowledged before it is on the disk. Connect to the server itself"
 )
 
 
@@ -202,7 +214,9 @@ class PostgresDatabase:
 
     async def _greet_writer(self, connection: Any) -> None:  # noqa: ANN401
         await self._take_lock(connection)
-        self._backend = await connection.fetchval(BACKEND)
+        self._backend, durability = await connection.fetchrow(BACKEND)
+        if durability not in DURABLE:
+            raise Refused(NOT_DURABLE.format(durability))
         if self._is_open:
             self._fence.settle(*await connection.fetchrow(FENCE.sql))
 
@@ -223,19 +237,24 @@ class PostgresDatabase:
         raise Unavailable("PostgreSQL: another session has the lock of this database")
 
     async def _refuse_pooler(self, connection: Any) -> None:  # noqa: ANN401
-        """While another session is in a transaction, ours must be the one that has the lock."""
+        """While another session is in a transaction, ours must be another one, and the one that has the lock."""
+        reading = self._own.session
         try:
-            async with self._own.session.lock:
-                other, transaction = await self._own.session.begun(readonly=True)
-                async with self._own.session.within(self._patience.session_s):
-                    is_shared = await other.fetchval(BACKEND) == self._backend
-                    if not is_shared:
+            async with reading.lock:
+                other, transaction = await reading.begun(readonly=True)
+                async with reading.within(self._patience.session_s):
+                    backend, _ = await other.fetchrow(BACKEND)
+                    is_own = backend != self._backend
+                    if is_own:
                         async with self._writer.within(self._patience.session_s):
-                            is_shared = await connection.fetchval(BACKEND) != self._backend
-                await self._own.session.roll_back(transaction)
+                            is_own = await connection.fetchval(HAS_LOCK)
+                await reading.roll_back(transaction)
+        except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
+            # What one session has prepared, another does not know.
+            is_own = False
         except asyncpg.PostgresError as problem:
             raise away(problem) from problem
-        if is_shared:
+        if not is_own:
             self._writer.drop()
-            self._own.session.drop()
+            reading.drop()
             raise Refused(POOLED)
