@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ports import Unavailable
 from rota.runtime.number_file import FILE_NAME, NumberFile
+from rota.store.database import FenceBroken
 from rota.types import IntentId
 from tests.ledger.chains import Chain, in_loop, running
+from tests.runtime.kit import network, send
 from tests.runtime.test_public_transactions import ACCOUNT, OTHER, Bench, public_on
 from tests.store.kit import FaultyDatabase, MemoryMark, Opened, new_sqlite
 
@@ -181,6 +184,29 @@ async def test_nothing_is_sent_before_its_number_is_kept(tmp_path: Path) -> None
             mark.is_broken = False
             assert (await made.ended(intent)).ending is not None
             assert await paid_wei(chain) == VALUE_WEI
+
+
+# A whole node.
+
+
+@in_loop
+async def test_a_node_ends_when_its_database_is_wound_back_under_it_and_its_next_life_knows(tmp_path: Path) -> None:
+    """As by a failover that lost the last commits."""
+    async with network(tmp_path, "node1") as nodes:
+        node1 = nodes.names[0]
+        await nodes.start(node1)
+        life = nodes.lives.pop(node1)
+        with closing(sqlite3.connect(tmp_path / node1 / "rota.db", timeout=5)) as connection, connection:
+            connection.execute("UPDATE node SET written = written - 1")
+        await send(nodes.client, {"to": nodes.keys[node1].submitter, "value": "0x1"})
+        with pytest.raises(FenceBroken, match=r"wound back .*This process stops"):
+            await life
+        await nodes.start(node1)
+        warnings = nodes.processes[node1].facade.warnings()
+        assert any("the store: the database was wound back" in each for each in warnings)
+        await nodes.stop(node1)
+        await nodes.start(node1)
+        assert nodes.processes[node1].facade.warnings() == ()
 
 
 # The file.
