@@ -160,7 +160,7 @@ class Rounds:
                 return
 
     def _take_doubted(self, opened: Round, peer: NodeName, doubted: Doubted, are_valid: tuple[bool, ...]) -> None:
-        if opened.phase is not Phase.ENDORSING or peer not in opened.missing():
+        if opened.phase is not Phase.ENDORSING or not opened.lacks(peer):
             return
         valid = iter(are_valid)
         found = {
@@ -178,7 +178,7 @@ class Rounds:
     def take_verified(self, event: EndorsementVerified) -> None:
         """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
         opened = self.rounds.get(event.digest)
-        if opened is None or opened.phase is not Phase.ENDORSING or event.peer not in opened.missing():
+        if opened is None or opened.phase is not Phase.ENDORSING or not opened.lacks(event.peer):
             return
         if event.is_valid:
             self._take_signature(opened, event.peer, event.signature)
@@ -445,7 +445,7 @@ class Rounds:
         opened = self.round_by_request.get(request_id)
         if opened is None or opened.phase is not Phase.ENDORSING or opened.requests.get(peer) != request_id:
             return None
-        return opened if peer in opened.missing() else None
+        return opened if opened.lacks(peer) else None
 
     def _endorse(self, opened: Round) -> None:
         opened.phase = Phase.ENDORSED

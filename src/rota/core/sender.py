@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
@@ -197,6 +198,12 @@ class Sender(Machine):
         self.permitted: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
         self.doubtful: dict[IntentId, SenderTransaction] = {}
+        self.queues: dict[Enum, dict[IntentId, SenderTransaction]] = {
+            TransactionState.PENDING: self.pending,
+            **dict.fromkeys(DELEGATED, self.delegated),
+            **dict.fromkeys(PERMITTED, self.permitted),
+            TransactionState.ID_USED: self.doubtful,
+        }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
@@ -468,19 +475,12 @@ class Sender(Machine):
     def transaction_changed(self, transaction: SenderTransaction) -> None:
         """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
         intent = transaction.intent.id
-        self.pending.pop(intent, None)
-        self.delegated.pop(intent, None)
-        self.permitted.pop(intent, None)
+        if transaction.queue is not None:
+            del transaction.queue[intent]
+        transaction.queue = self.queues.get(transaction.state)
+        if transaction.queue is not None:
+            transaction.queue[intent] = transaction
         self.ending.pop(intent, None)
-        self.doubtful.pop(intent, None)
-        if transaction.state is TransactionState.PENDING:
-            self.pending[intent] = transaction
-        elif transaction.state in DELEGATED:
-            self.delegated[intent] = transaction
-        elif transaction.state is TransactionState.ID_USED:
-            self.doubtful[intent] = transaction
-        elif transaction.state in PERMITTED:
-            self.permitted[intent] = transaction
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
