@@ -65,6 +65,7 @@ from rota.ports.world import (
     Tell,
     Unavailable,
     UnknownKey,
+    WriteInDoubt,
 )
 
 __all__ = [
@@ -127,4 +128,5 @@ __all__ = [
     "TriggerBook",
     "Unavailable",
     "UnknownKey",
+    "WriteInDoubt",
 ]

@@ -18,6 +18,10 @@ class Unavailable(Exception):
     """The world did not do what it was asked to do; the same may go well later."""
 
 
+class WriteInDoubt(Unavailable):
+    """A write was given to the store and not answered: it may have happened. The same write may be given again."""
+
+
 class UnknownKey(Unavailable):
     """There is no key of this name here; an operator may add it."""
 

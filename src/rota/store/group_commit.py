@@ -42,6 +42,7 @@ from rota.ports import (
     StoreEffect,
     Tell,
     Unavailable,
+    WriteInDoubt,
 )
 from rota.store.abis import Abis
 from rota.store.archive import Archive
@@ -110,8 +111,10 @@ class DatabaseStore:
         self._database = database
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
-        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of)
         self._asking = Asking(node, config.confirmations)
+        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
+        accompanied = self.submissions.accompanied
+        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of, accompanied)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
@@ -125,7 +128,6 @@ class DatabaseStore:
         self._reading_trouble = ""
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
-        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         self.traces: Final = Traces(self)
         self.public: Final = PublicTransactions(self, self._asking, clock)
         self.key_names = KeyNames(self._read, self._write_alone)
@@ -185,7 +187,9 @@ class DatabaseStore:
     async def _write_alone(self, *statements: Statement) -> None:
         try:
             await self._database.write(statements, self._next_number())
-        except (NotWritten, OutcomeUnknown) as problem:
+        except OutcomeUnknown as problem:
+            raise WriteInDoubt(str(problem)) from problem
+        except NotWritten as problem:
             raise Unavailable(str(problem)) from problem
 
     async def contracts(self) -> tuple[KnownContract, ...]:
@@ -263,7 +267,7 @@ class DatabaseStore:
     async def write(self, statements: Sequence[Statement]) -> None:
         """Durable on return, in one transaction with whatever else is being written.
 
-        `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
+        `Unavailable` when it was not written, `WriteInDoubt` when that is not known.
         """
         self._assert_at_work()
         if self._is_closing:
@@ -356,13 +360,13 @@ class DatabaseStore:
                 problem = await self._write_together([write])
                 self._tell_written([write], problem)
                 if _is_away(problem):
-                    self._tell_written(alone, problem)
+                    self._tell_written(alone, Unavailable(str(problem)))
                     break
         else:
             self._tell_written(group, problem)
         if _is_away(problem):
             waiting, self._writes = self._writes, deque()
-            self._tell_written(waiting, problem)
+            self._tell_written(waiting, Unavailable(str(problem)))
 
     async def _write_together(self, group: list[_Write]) -> Exception | None:
         statements = [statement for write in group for statement in write.statements]
@@ -380,7 +384,8 @@ class DatabaseStore:
             elif not write.waiting.done() and problem is None:
                 write.waiting.set_result(None)
             elif not write.waiting.done():
-                write.waiting.set_exception(Unavailable(str(problem)))
+                kind = WriteInDoubt if isinstance(problem, OutcomeUnknown) else Unavailable
+                write.waiting.set_exception(kind(str(problem)))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""
