@@ -209,10 +209,8 @@ class Desk:
             case InFlightWritten(change):
                 self._ask(change, Stage.CHECKED)
             case InFlightNotWritten(change, reason):
-                # It may be there all the same. The caller is told that it is not known, and it is taken back.
-                entry = self.entries[change]
-                self._answer_caller(entry, errors.unavailable(reason))
-                self._withdraw(entry, None)
+                # It may be there all the same, so that it is taken back like one that is.
+                self._withdraw(self.entries[change], errors.unavailable(reason))
             case AcceptanceLookedUp(change, acceptance):
                 entry = self.entries[change]
                 period, submitted_at_ms = entry.submission.period, entry.submission.submitted_at_ms
@@ -288,7 +286,7 @@ class Desk:
         else:
             self._effects.append(Pause(self.limits.retry_ms, entry.submission.change))
 
-    def _withdraw(self, entry: Entry, farewell: Failure | None) -> None:
+    def _withdraw(self, entry: Entry, farewell: Failure) -> None:
         entry.farewell = farewell
         self._ask(entry.submission.change, Stage.WITHDRAWN)
 

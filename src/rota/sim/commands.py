@@ -20,15 +20,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from rota.command_types import (
-    ChangeId,
-    Command,
-    Completion,
-    DeduplicationDuration,
-    DeduplicationOffset,
-    Failure,
-    StatusCode,
-)
+from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration, DeduplicationOffset, Failure
 from rota.commands import errors
 from rota.commands.changes import change_of
 from rota.commands.desk import Desk, DeskLimits
@@ -466,7 +458,7 @@ def _flaws_of_answers(world: CommandWorld) -> list[str]:
                 flaws.append(f"{submitted} was acknowledged and has {len(own)} completions")
             case Completion() if own != [answer]:
                 flaws.append(f"{submitted} was answered with {answer}, and the stream has {own}")
-            case Failure(code) if own and code is not StatusCode.UNAVAILABLE:
+            case Failure(code) if own:
                 flaws.append(f"{submitted} was told {code.name} and has a completion")
             case Failure(_, errors.SUBMISSION_ALREADY_IN_FLIGHT) if (
                 len(completions.get(dict(answer.metadata)["existing_submission_id"], [])) != 1
