@@ -8,10 +8,9 @@ and what was asked for is there once and was done once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -24,93 +23,22 @@ from rota.ledger.embedded import Settings
 from rota.ports import Unavailable, WriteInDoubt
 from rota.runtime import accepting
 from rota.runtime.accepting import Acceptance, Acceptances, settled
-from rota.store import SqliteDatabase
-from rota.store.database import Answer, Reading, Statement
-from rota.store.database import OutcomeUnknown as CommitUnknown
 from rota.types import IntentId, NodeName, intent_text
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, CallFailed
+from tests.runtime.faults import IN_ONE_LIFE, Fault, Faults, install
 from tests.runtime.kit import CHAIN_ID, Network, network
 
 NODE, OTHER = NodeName("node1"), NodeName("node2")
 FREE = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
 SHOP = "0x" + "0a" * 20
 HANG_UP_S = 0.2
-COMMIT_S = 0.7
-AWAY_S = 0.5
 ASKED_MAX = 200
-
-
-class Fault(Enum):
-    """What becomes of a write, and of what follows it."""
-
-    SLOW = "the commit takes longer than callers wait"
-    NO_ANSWER = "the commit happens, and nobody can tell"
-    NO_ANSWER_AND_LOST = "the commit does not happen, and nobody can tell"
-    READ_FAILS = "the commit goes well, and nothing can be read after it"
-
-
-@dataclass
-class Faults:
-    """Strikes the next write of rows into this table, once."""
-
-    table: str = ""
-    fault: Fault | None = None
-    has_struck: asyncio.Event = field(default_factory=asyncio.Event)
-    are_reads_failing: bool = False
-
-    def arm(self, table: str, fault: Fault) -> None:
-        self.table, self.fault = table, fault
-
-    def take(self, statements: Sequence[Statement]) -> Fault | None:
-        if self.fault is None or not any(f"INSERT INTO {self.table} " in each.sql for each in statements):
-            return None
-        fault, self.fault = self.fault, None
-        self.has_struck.set()
-        return fault
-
-    def fail_reads(self) -> None:
-        self.are_reads_failing = True
-        asyncio.get_running_loop().call_later(AWAY_S, self.heal)
-
-    def heal(self) -> None:
-        self.are_reads_failing = False
-
-    async def are_over(self) -> None:
-        await self.has_struck.wait()
-        while self.are_reads_failing:
-            await asyncio.sleep(0.02)
-
-
-class FaultySqlite(SqliteDatabase):
-    """A real database with these faults."""
-
-    faults: Faults
-
-    async def write(self, statements: Sequence[Statement], written: int) -> None:
-        fault = self.faults.take(statements)
-        if fault is Fault.SLOW:
-            await asyncio.sleep(COMMIT_S)
-        if fault is not Fault.NO_ANSWER_AND_LOST:
-            await super().write(statements, written)
-        if fault in {Fault.NO_ANSWER, Fault.NO_ANSWER_AND_LOST}:
-            self.faults.fail_reads()
-            raise CommitUnknown("the answer was lost")
-        if fault is Fault.READ_FAILS:
-            self.faults.fail_reads()
-
-    async def read(self, reading: Reading[Answer]) -> Answer:
-        if self.faults.are_reads_failing:
-            raise Unavailable("the database is away")
-        return await super().read(reading)
 
 
 @pytest.fixture
 def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
-    made = Faults()
-    monkeypatch.setattr(FaultySqlite, "faults", made, raising=False)
-    monkeypatch.setattr("rota.runtime.process.SqliteDatabase", FaultySqlite)
-    return made
+    return install(monkeypatch)
 
 
 @dataclass
@@ -160,22 +88,33 @@ async def one_node(home: Path, *names: NodeName) -> AsyncIterator[Application]:
 
 
 async def used_nonces(nodes: Network, caller: Caller) -> int:
-    account = await caller.call("ptx_resolveVerifier", "alice", "ecdsa:secp256k1", "eth_address")
+    account = await patiently(caller, "ptx_resolveVerifier", "alice", "ecdsa:secp256k1", "eth_address")
     return int(str(await nodes.client.call("eth_getTransactionCount", account, "latest")), 16)
+
+
+async def patiently(caller: Caller, method: str, *params: object) -> Any:  # noqa: ANN401
+    """What a node answers whose database may be away for a moment."""
+    while True:
+        try:
+            return await caller.call(method, *params)
+        except CallFailed as failed:
+            if failed.code != ErrorCode.INTERNAL:
+                raise
+            await asyncio.sleep(0.02)
 
 
 async def all_ended(caller: Caller, count: int) -> list[dict[str, Any]]:
     """The transactions of this node, when each has a receipt."""
     while True:
-        sent = await caller.call("ptx_queryTransactions", {"limit": 100})
-        receipts = [await caller.call("ptx_getTransactionReceipt", each["id"]) for each in sent]
+        sent = await patiently(caller, "ptx_queryTransactions", {"limit": 1_000})
+        receipts = [await patiently(caller, "ptx_getTransactionReceipt", each["id"]) for each in sent]
         if len(sent) >= count and all(receipts):
             assert all(each["success"] for each in receipts)
             return list(sent)
         await asyncio.sleep(0.02)
 
 
-every_fault = pytest.mark.parametrize("fault", list(Fault), ids=lambda each: each.name.lower())
+every_fault = pytest.mark.parametrize("fault", IN_ONE_LIFE, ids=lambda each: each.name.lower())
 
 
 @pytest.mark.slow
@@ -319,6 +258,116 @@ async def test_a_stopping_node_settles_what_it_is_accepting(tmp_path: Path, faul
         await nodes.start(NODE)
         (paid,) = await all_ended(application.caller(), 1)
         assert paid["id"] == transaction
+
+
+# Every reading and writing of an acceptance, with every fault.
+
+
+class Kind:
+    """Something that is accepted: how it is asked for under a key, and how often it was done."""
+
+    def __init__(self, application: Application, contract: str) -> None:
+        self.application, self.contract = application, contract
+
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        raise NotImplementedError
+
+    async def count(self) -> int:
+        """Of this node, when all have ended."""
+        return len(await all_ended(self.application.caller(), 0))
+
+
+class PublicKind(Kind):
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        wanted = {"type": "public", "from": "alice", "to": SHOP, "data": "0x", "idempotencyKey": key}
+        return await self.application.until_definite("ptx_sendTransaction", wanted)
+
+    async def count(self) -> int:
+        return (await super().count()) + await used_nonces(self.application.nodes, self.application.caller()) * 1_000
+
+
+class PrivateKind(Kind):
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        wanted = {"type": "private", "from": "alice", "to": self.contract, "function": "mint", "idempotencyKey": key}
+        return await self.application.until_definite("ptx_sendTransaction", wanted)
+
+
+class DeploymentKind(Kind):
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        arguments = {"members": ["alice@node1"], "threshold": 0, "mode": "ring"}
+        wanted = {"type": "private", "domain": "synthetic", "from": "alice", "data": arguments, "idempotencyKey": key}
+        return await self.application.until_definite("ptx_sendTransaction", wanted)
+
+
+class CommandKind(Kind):
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        transaction = {"type": "private", "to": self.contract, "function": "mint"}
+        command = {"commandId": key, "applicationId": "shop", "actAs": ["alice"], "transaction": transaction}
+        return await self.application.until_definite("cmd_submitAndWait", command, 20_000)
+
+
+class ListenerKind(Kind):
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        return await self.application.until_definite("ptx_createReceiptListener", {"name": key})
+
+    async def count(self) -> int:
+        return len(await patiently(self.application.caller(), "ptx_queryReceiptListeners", {"limit": 1_000}))
+
+
+KINDS = {
+    "public": (PublicKind, 1_001),
+    "private": (PrivateKind, 1),
+    "deployment": (DeploymentKind, 1),
+    "command": (CommandKind, 1),
+    "listener": (ListenerKind, 1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_fault_at_every_moment_of_an_acceptance_leaves_it_done_once(
+    tmp_path: Path, faults: Faults, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    struck, moments = asyncio.run(struck_everywhere(tmp_path, faults, *KINDS[kind]))
+    assert struck >= moments
+    with capsys.disabled():
+        print(f"\nacceptance, {kind}: struck {struck} times at {moments} moments")
+
+
+async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: int) -> tuple[int, int]:
+    async with one_node(home) as application:
+        nodes = application.nodes
+        asked = kind(application, await nodes.create(["alice@node1"]))
+        expected = await asked.count()
+        faults.arm_at(0, None)
+        await asked.ask("calm")
+        moments, struck, expected = faults.count, 0, expected + each
+        for at in range(1, moments + 1):
+            for fault in Fault:
+                application.asked = 0
+                faults.arm_at(at, fault)
+                asking = asyncio.create_task(asked.ask(f"{fault.name}-{at}"))
+                crashed = asyncio.create_task(faults.has_crashed.wait())
+                await asyncio.wait((asking, crashed), return_when=asyncio.FIRST_COMPLETED)
+                if faults.has_crashed.is_set():
+                    asking.cancel()
+                    await asyncio.gather(asking, return_exceptions=True)
+                    await nodes.kill(NODE)
+                    await nodes.start(NODE)
+                    await asked.ask(f"{fault.name}-{at}")
+                crashed.cancel()
+                struck += faults.has_struck.is_set()
+                faults.fault = None
+                while faults.are_reads_failing:
+                    await asyncio.sleep(0.02)
+                expected += each
+                assert await asked.count() == expected, f"{fault.name} at {at}"
+        await nodes.kill(NODE)
+        await nodes.start(NODE)
+        await asyncio.sleep(0.3)
+        assert await asked.count() == expected
+        return struck, moments
 
 
 # The owner of acceptances by itself.
