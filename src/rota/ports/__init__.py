@@ -52,6 +52,7 @@ from rota.ports.store import (
     StoreEffect,
 )
 from rota.ports.world import (
+    FOR_CALLER,
     Contracts,
     Deployments,
     KeyHolder,
@@ -63,6 +64,7 @@ from rota.ports.world import (
     Registry,
     Signer,
     Tell,
+    Unanswerable,
     Unavailable,
     UnknownKey,
     WriteInDoubt,
@@ -70,6 +72,7 @@ from rota.ports.world import (
 
 __all__ = [
     "COMMITMENTS_A_PAGE",
+    "FOR_CALLER",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
     "AbiStore",
@@ -126,6 +129,7 @@ __all__ = [
     "Tell",
     "TraceStore",
     "TriggerBook",
+    "Unanswerable",
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from rota.api.errors import OutcomeUnknown, Rejected, key_used
-from rota.ports import Unavailable, WriteInDoubt
+from rota.ports import FOR_CALLER, Unavailable, WriteInDoubt
 from rota.types import IntentId, intent_text
 
 ACCEPTING_MAX: Final = 8_192
@@ -60,6 +60,12 @@ async def answered(read: Callable[[], Awaitable[T]]) -> T:
             return await read()
         except Unavailable:
             await asyncio.sleep(RETRY_S)
+
+
+async def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """Not for its caller: what is read decides, and must not be given up after a short time."""
+    FOR_CALLER.set(False)
+    return await work
 
 
 class Acceptance:
@@ -112,7 +118,7 @@ class Acceptances:
         self._under_way.add(acceptance)
         if key:
             self._keys[key] = acceptance
-        task: asyncio.Task[T] = asyncio.create_task(work(acceptance))
+        task: asyncio.Task[T] = asyncio.create_task(_apart(work(acceptance)))
         acceptance.task = task
         task.add_done_callback(lambda _: self._ended(acceptance))
         try:

@@ -16,7 +16,7 @@ from typing import Final
 import asyncpg  # type: ignore[import-untyped]
 
 from rota.ports import Unavailable
-from rota.store.postgres import AWAY
+from rota.store.postgres_sessions import AWAY, tls_for
 from rota.store.schema import NAME, VERSION, migrations
 from rota.store.sqlite import BUSY_TIMEOUT_S
 
@@ -69,7 +69,7 @@ def damage_of_sqlite(path: Path, limit_s: float) -> str | None:
 async def inspect_postgres(url: str, timeout_s: float) -> Inspected:
     """What is in a PostgreSQL database."""
     try:
-        connection = await asyncpg.connect(url, timeout=timeout_s, command_timeout=timeout_s)
+        connection = await asyncpg.connect(url, timeout=timeout_s, command_timeout=timeout_s, ssl=tls_for(url))
     except (*AWAY, ValueError, asyncpg.PostgresError) as problem:
         raise Unavailable(f"PostgreSQL: {str(problem) or type(problem).__name__}") from problem
     try:
