@@ -246,6 +246,24 @@ async def test_caller_who_waits_is_told_the_id_to_ask_with(tmp_path: Path, fault
 
 @pytest.mark.slow
 @in_loop
+async def test_command_that_is_not_settled_is_answered_so_and_happens_once(tmp_path: Path, faults: Faults) -> None:
+    async with one_node(tmp_path) as application:
+        contract = await application.nodes.create(["alice@node1"])
+        application.nodes.processes[NODE].facade.commands.patience_s = 0.1
+        transaction = {"type": "private", "to": contract, "function": "mint"}
+        command = {"commandId": "pay", "applicationId": "shop", "actAs": ["alice"], "transaction": transaction}
+        faults.arm("commands_in_flight", Fault.SLOW)
+        with pytest.raises(CallFailed) as unknown:
+            await application.caller().call("cmd_submit", {**command, "submissionId": "first"})
+        about = unknown.value.data
+        assert (about["statusCode"], about["errorId"]) == ("UNKNOWN", "OUTCOME_UNKNOWN")
+        assert about["metadata"] == {"submission_id": "first", "definite_answer": "false"}
+        await application.until_definite("cmd_submitAndWait", command, 20_000)
+        assert len(await all_ended(application.caller(), 2)) == 2
+
+
+@pytest.mark.slow
+@in_loop
 async def test_a_stopping_node_settles_what_it_is_accepting(tmp_path: Path, faults: Faults) -> None:
     async with one_node(tmp_path) as application:
         nodes = application.nodes

@@ -51,8 +51,8 @@ class OutcomeUnknown(Exception):
     """The node does not know yet whether it accepted this. It will: `ask_with` has the id and the key to ask with."""
 
     def __init__(self, ask_with: Mapping[str, object]) -> None:
-        names = ", ".join(f"{name} {value}" for name, value in ask_with.items())
-        super().__init__(f"not settled yet whether this was accepted; ask with {names or 'the same request'}")
+        names = ", ".join(f"{name} {value}" for name, value in ask_with.items() if isinstance(value, str))
+        super().__init__(f"not settled yet whether this was accepted; ask with {names or 'what data names'}")
         self.details: dict[str, object] = {"definite": False, **ask_with}
 
 
