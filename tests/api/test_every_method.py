@@ -31,6 +31,7 @@ PUSHED: Final = {"ptx_subscription"}
 SILENT: Final = {"ptx_ack", "ptx_nack", "pgroup_ack", "pgroup_nack"}
 # So long that no epoch ends meanwhile: blocks come when something is asked for.
 EPOCH_S: Final = 3_600
+INVALID_PARAMETERS: Final = -32602
 
 
 class World:
@@ -169,6 +170,29 @@ def test_every_method_answers(world: World) -> None:
     empty = {method for method, has_answer in world.called.items() if not has_answer}
     assert empty == set(), "these have no answer"
     _assert_fields_are_there(world)
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("ptx_createReceiptListener", {"name": "far", "filters": {"sequenceAbove": 2**63}}),
+        ("ptx_queryTransactions", {"limit": 1, "lessThan": [{"field": "created", "value": -(2**63) - 1}]}),
+        ("ptx_queryTransactionReceipts", {"limit": 1, "equal": [{"field": "blockNumber", "value": 2**63}]}),
+        ("ptx_queryTransactions", {"limit": 1, "equal": [{"field": "idempotencyKey", "value": "na\0me"}]}),
+    ],
+)
+def test_a_value_out_of_range_is_the_callers_error_and_the_node_stays_ready(
+    world: World, method: str, given: dict[str, object]
+) -> None:
+    """It once counted as a store in trouble: a node on a quiet chain refused whatever came, until a restart."""
+    one = world.to.node1
+    try:
+        one.ask(method, given)
+        code = INVALID_PARAMETERS
+    except RpcFailed as refused:
+        code = refused.code
+    assert code == INVALID_PARAMETERS
+    assert one.ask("node_status")["missing"] == []
 
 
 # Families.

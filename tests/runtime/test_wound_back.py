@@ -7,11 +7,12 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rota.core.public_transaction import DROPPED, PublicTransaction, State
+from rota.core.public_transaction import DROPPED, TAKEN_LOOKS_MIN, PublicTransaction, State
 from rota.keys.files import write_new
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits, RpcClient
@@ -53,23 +54,32 @@ async def paid_wei(chain: Chain) -> int:
     return int(await chain.rpc("eth_getBalance", OTHER, "latest"), 16)
 
 
+def copy(folder: Path) -> None:
+    """A backup of the database of a node that is stopped."""
+    for ending in ENDINGS:
+        if (folder / f"node.db{ending}").exists():
+            shutil.copy(folder / f"node.db{ending}", folder / f"copy{ending}")
+
+
+def bring_back(folder: Path) -> None:
+    for ending in ENDINGS:
+        (folder / f"node.db{ending}").unlink(missing_ok=True)
+        if (folder / f"copy{ending}").exists():
+            (folder / f"copy{ending}").rename(folder / f"node.db{ending}")
+
+
 async def pay_and_wind_back(chain: Chain, folder: Path, mark: MemoryMark | None) -> IntentId:
     """One payment, and a database in which it is accepted and has not been sent."""
     await fund(chain, 0)
     async with a_life(chain, folder, mark) as made:
         intent = await made.send(value_wei=VALUE_WEI)
         await made.in_state(intent, State.WAITING)
-    copied = {ending: folder / f"copy{ending}" for ending in ENDINGS if (folder / f"node.db{ending}").exists()}
-    for ending, copy in copied.items():
-        shutil.copy(folder / f"node.db{ending}", copy)
+    copy(folder)
     await fund(chain, 10**20)
     async with a_life(chain, folder, mark) as made:
         await made.ended(intent)
         assert await paid_wei(chain) == VALUE_WEI
-    for ending in ENDINGS:
-        (folder / f"node.db{ending}").unlink(missing_ok=True)
-    for ending, copy in copied.items():
-        copy.rename(folder / f"node.db{ending}")
+    bring_back(folder)
     return intent
 
 
@@ -167,6 +177,54 @@ async def test_what_is_set_aside_and_found_mined_ends_by_itself(tmp_path: Path) 
             assert ended.ending is not None
             assert ended.ending.has_succeeded
             assert ended.versions == sent.versions
+
+
+@in_loop
+async def test_a_nonce_that_a_forgotten_version_used_does_not_end_it_as_failed(tmp_path: Path) -> None:
+    """Its user would pay again: the copy has the first version, and the second one is in a block."""
+    mark = MemoryMark()
+    async with running("embedded", tmp_path) as chain:
+        await fund(chain, 10**20)
+        await chain.rpc("evm_setAutomine", False)
+        async with a_life(chain, tmp_path, mark) as made:
+            intent = await made.send(value_wei=VALUE_WEI)
+            sent = await made.in_state(intent, State.SENT)
+        copy(tmp_path)
+        async with a_life(chain, tmp_path, mark) as made:
+            await made.in_state(intent, State.SENT)
+            assert await made.public.update(replace(sent, value_wei=VALUE_WEI + 1))
+            await made.until(lambda: _versions(made, intent) == 2)
+            await made.in_state(intent, State.SENT)
+            await chain.mine()
+            await made.ended(intent)
+            assert await paid_wei(chain) == VALUE_WEI + 1
+        bring_back(tmp_path)
+        async with a_life(chain, tmp_path, mark) as made:
+            await made.in_state(intent, State.SET_ASIDE)
+            await some_rounds(made)
+            held = made.public.held(intent)
+            assert held is not None
+            assert (held.state, held.taken_looks > TAKEN_LOOKS_MIN) == (State.SET_ASIDE, True)
+
+
+def _versions(made: Bench, intent: IntentId) -> int:
+    held = made.public.held(intent)
+    return len(held.transaction.versions) if held is not None else 0
+
+
+@in_loop
+async def test_a_user_who_cancels_what_is_set_aside_is_not_told_that_it_did_not_happen(tmp_path: Path) -> None:
+    mark = MemoryMark()
+    async with running("embedded", tmp_path) as chain:
+        intent = await pay_and_wind_back(chain, tmp_path, mark)
+        async with a_life(chain, tmp_path, mark) as made:
+            await made.in_state(intent, State.SET_ASIDE)
+            assert await made.public.give_up(intent)
+            await some_rounds(made)
+            await made.in_state(intent, State.SET_ASIDE)
+            assert await made.public.release(intent)
+            assert (await made.ended(intent)).ending is not None
+            assert await paid_wei(chain) == VALUE_WEI
 
 
 @in_loop

@@ -138,6 +138,8 @@ async def test_a_number_in_doubt_that_a_successor_wrote_is_not_taken_for_our_own
         await successor.write((row(1_003),), 1)
         await successor.close()
         with pytest.raises(FenceBroken, match="another process of this node"):
+            await database._has_happened(1)
+        with pytest.raises(FenceBroken, match="another process of this node"):
             await database.read(rows())
         with pytest.raises(FenceBroken, match="another process of this node"):
             await database.write((row(1_002),), 3)
