@@ -67,6 +67,7 @@ from rota.ports.world import (
     Unanswerable,
     Unavailable,
     UnknownKey,
+    WriteInDoubt,
 )
 
 __all__ = [
@@ -131,4 +132,5 @@ __all__ = [
     "Unanswerable",
     "Unavailable",
     "UnknownKey",
+    "WriteInDoubt",
 ]
