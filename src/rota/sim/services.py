@@ -63,7 +63,7 @@ class Services:
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
                 return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                found = unsigned(effect) or domain.check(effect, self.payloads, node)
+                found = unsigned(effect) or domain.stolen(effect, unspent) or domain.check(effect, self.payloads, node)
                 judged = frozenset(refusal.leaf for refusal in found)
                 hidden = domain.hidden(effect, self.contracts[effect.contract])
                 refusals = (*signed(self.separators[effect.contract], node, effect, found, judged), *hidden)
