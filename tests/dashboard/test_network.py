@@ -143,7 +143,9 @@ async def test_a_transaction_says_what_it_waits_for_and_who_is_in_the_way_then_h
         await look.page.until("document.querySelector('#standing .state-word').textContent === 'confirmed'")
         view = await facade.receipt(intent)
         assert view is not None
-        assert f"Block{view.block_number}" in (await look.page.text("#receipt")).replace(",", "")
+        # The page asks for the receipt again until it is there: the state may have come first.
+        block = f"Block{view.block_number}"
+        await look.page.until(f"document.querySelector('#receipt').textContent.replace(',', '').includes('{block}')")
         steps = await look.page.evaluate("document.querySelector('.sequence').getAttribute('aria-label')")
         for milestone in ("user to node1: accepted", "confirmed", "node1 to user"):
             assert milestone in steps
