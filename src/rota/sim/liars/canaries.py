@@ -15,7 +15,7 @@ from rota.core.consistency import Consistent
 from rota.core.demotion import Demotions
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsersVerified
-from rota.core.events.sender_transaction import AssembleRevert, GivenUp
+from rota.core.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction_ending as ending_rules
@@ -91,8 +91,14 @@ def _given_up(_peer: NodeName, reason: str, _was_refused: bool = False) -> Given
     return GivenUp(reason)
 
 
-def _believe_the_snapshot(_assembly: Assembly, _slot: Slot, transaction: SenderTransaction, reason: str) -> None:
-    transaction.handle(AssembleRevert(reason))
+def _believe_the_snapshot(
+    _assembly: Assembly,
+    _slot: Slot,
+    transaction: SenderTransaction,
+    told: AssembleRevert | AssemblePark,
+    _needs_none: bool,
+) -> None:
+    transaction.handle(told)
 
 
 # Whom a node waits for.
@@ -152,10 +158,13 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "believes refusals that nobody signed",
         "T3",
         replacing(Sender, "_take_refusals", _believe_refusals),
-        lying("says-reverted"),
+        lying("forges-refusals"),
     ),
     Canary(
-        "takes one refusal for all", "T3", replacing(Contract, "spare", property(_spare_nobody)), lying("says-reverted")
+        "takes one refusal for all",
+        "T3",
+        replacing(Contract, "spare", property(_spare_nobody)),
+        lying("forges-refusals"),
     ),
     Canary(
         "ends what its coordinator gave up",
@@ -172,7 +181,7 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
     Canary(
         "ends what a snapshot does not allow",
         "T3",
-        replacing(Assembly, "_assemble_alone", _believe_the_snapshot),
+        replacing(Assembly, "_take_invalid", _believe_the_snapshot),
         lying("locks-coins"),
     ),
     Canary("demotes nobody", "L1", replacing(Demotions, "demote", _demote_nobody), lying("never-assembles")),

@@ -9,6 +9,7 @@ from rota.digests import refusal_digest, round_digest
 from rota.messages import (
     Answer,
     AssembleRequest,
+    AssembleResponse,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationAccepted,
@@ -32,7 +33,7 @@ from rota.messages import (
     TransactionDispatched,
     TransactionReverted,
 )
-from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.liars.liar import Liar, Strategy, with_body
 from rota.sim.liars.making import made_transition, with_false_contents
 from rota.sim.liars.notebook import Delegated
 from rota.sim.services import sign
@@ -143,17 +144,52 @@ class SaysReverted(Strategy):
         for delegated in known:
             if self.strikes():
                 transition = made.get(delegated.intent.id, Transition(delegated.intent.id, Leaf(bytes(32))))
-                refusals = self._refusals(delegated, transition) if self.random.random() < 0.5 else ()
+                refusals = signed_refusals(self.liar, delegated, transition) if self.random.random() < 0.5 else ()
                 body = TransactionReverted(delegated.intent.id, delegated.number, transition.leaf, "gave up", refusals)
                 self.liar.send(delegated.peer, delegated.contract, body)
 
-    def _refusals(self, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
-        """Liars' own are true, the others are not."""
-        digest = refusal_digest(self.liar.separator(delegated.contract), delegated.intent.sender, transition)
-        return tuple(
-            EndorserSignature(name, sign(name if name in self.liar.book.liars else self.liar.name, digest))
-            for name in self.liar.world.by_address[delegated.contract].endorsers
-        )
+
+class ForgesRefusals(Strategy):
+    """Has intents assembled on their senders' own states, and gives them up with refusals that are forged or too few.
+
+    Refusals of what was assembled on another snapshot end nothing, whoever signed them.
+    """
+
+    name = "forges-refusals"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Snapshots are empty."""
+        body = envelope.body
+        if not isinstance(body, AssembleRequest):
+            return envelope
+        return with_body(envelope, replace(body, snapshot=Snapshot()))
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """What was assembled is given up at once; its core does not hear of it."""
+        body = envelope.body
+        if not isinstance(body, AssembleResponse) or not self.strikes():
+            return True
+        for result in body.results:
+            delegated = self.liar.book.delegated.get(result.intent)
+            if delegated is None or result.transition is None:
+                return True
+            forged = signed_refusals(self.liar, delegated, result.transition)
+            own = tuple(each for each in forged if each.endorser in self.liar.book.liars)
+            refusals = self.random.choice((forged, own))
+            reverted = TransactionReverted(
+                result.intent, result.number, result.transition.leaf, "against the rules", refusals
+            )
+            self.liar.send(peer, envelope.contract, reverted)
+        return False
+
+
+def signed_refusals(liar: Liar, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
+    """Refusals of all endorsers: the liars' own are true, the others are not."""
+    digest = refusal_digest(liar.separator(delegated.contract), delegated.intent.sender, transition)
+    return tuple(
+        EndorserSignature(name, sign(name if name in liar.book.liars else liar.name, digest))
+        for name in liar.world.by_address[delegated.contract].endorsers
+    )
 
 
 class RejectsIntents(Strategy):
@@ -424,6 +460,7 @@ COORDINATORS: tuple[type[Strategy], ...] = (
     CommitsUnpermitted,
     AsksTwice,
     SaysReverted,
+    ForgesRefusals,
     RejectsIntents,
     LocksCoins,
     InventsStates,
