@@ -9,6 +9,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.context import Context, Ids
+from rota.core.demotion import Experience
 from rota.core.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -20,6 +21,7 @@ from rota.core.events import (
     OutcomesFinal,
 )
 from rota.core.progress import GROWTH_MAX, Progress
+from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import (
     Answer,
@@ -389,7 +391,7 @@ def test_timeout_doubles_up_to_a_limit_and_halves_down_to_the_configured_one() -
         progress.walked()
     assert progress.timeout_ms == GROWTH_MAX * TIMEOUT_MS
     for _ in range(10):
-        progress.ended()
+        progress.ended(None)
     assert progress.timeout_ms == TIMEOUT_MS
 
 
@@ -414,6 +416,36 @@ def test_progress_at_another_node_is_none_of_the_delegate() -> None:
     progress.context.now_ms = 1_000
     progress.came_further(C)
     assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS - 1_000
+
+
+def test_end_that_another_brought_about_is_none_of_the_delegate() -> None:
+    """Strict turns of 20 s: whoever did nothing in its own was cleared by the ends of the next one, for ever."""
+    progress = progress_at()
+    progress.begin()
+    for turn in range(2):
+        progress.turn_to(B)
+        progress.context.now_ms += 1_000
+        progress.turn_to(C)
+        progress.context.now_ms += 500
+        progress.ended(C)
+        progress.turn_to(B)
+        assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS - 1_000 * (turn + 1)
+    progress.turn_to(C)
+    assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS
+
+
+def test_end_counts_for_who_had_our_permission_and_not_for_who_coordinates_then() -> None:
+    delegate = Delegate("A-1", "A-2")
+    sender = delegate.bench.sequencer.sender
+    delegate.live(TIMEOUT_MS // 2)
+    transaction = sender.transactions[intent_id("A-1")]
+    transaction.permission = Permission(transaction.number, C, transition("A-1"))
+    sender.observer.demotions.own[B], sender.observer.demotions.own[C] = Experience(0, 3), Experience(0, 2)
+    leaf = transition("A-1").leaf
+    outcome = LedgerOutcome(intent_id("A-1"), leaf, digest_of(leaf), LedgerStatus.COMMITTED)
+    delegate.bench.block(HEIGHT + 1, outcome)
+    assert sender.progress.left_ms(is_on_its_way=False) <= TIMEOUT_MS // 2
+    assert sender.observer.demotions.own == {B: Experience(0, 3)}
 
 
 def test_delegate_that_was_left_begins_anew() -> None:

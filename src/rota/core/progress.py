@@ -3,11 +3,11 @@
 Theory of operation. Only what the sender sees itself counts: that it is asked to assemble an intent, that it is asked
 for permission, that an intent ends. An intent renews the clock once at each of these with one delegate; nothing else
 that a coordinator says does. Time is counted by delegate and summed up over its turns, so that nobody escapes by
-sending us elsewhere and back. A delegate is overdue when no intent of ours came further for the time-out (four times
-that while one has our permission, because then it is the chain's turn), or when none ended for four times that. The
-time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks are
-looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
-is nobody's fault.
+sending us elsewhere and back, or because its turn is short: an end counts for who had our permission. A delegate is
+overdue when no intent of ours came further for the time-out (four times that while one has our permission, because
+then it is the chain's turn), or when none ended for four times that. The time-out doubles when a walk through the
+ranking has brought nothing, and halves when an intent ends. The clocks are looked at in steps, and count no more than
+two of them at once: a jump of our own clock, or a node that was suspended, is nobody's fault.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ class Progress:
         if node in self.waited:
             self.waited[node].further_ms = 0
 
-    def ended(self) -> None:
-        """An intent of ours has ended."""
-        self.waited.clear()
-        self.since_ms = self.context.now_ms
+    def ended(self, node: NodeName | None) -> None:
+        """An intent of ours has ended that this node brought there: what we waited for others they still owe us."""
+        self._count()
+        if node is not None:
+            self.waited.pop(node, None)
         self.timeout_ms = max(self.timeout_ms // 2, self.context.config.progress_timeout_ms)
 
     def walked(self) -> None:

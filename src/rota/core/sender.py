@@ -435,11 +435,13 @@ class Sender(Machine):
             transaction.stage = stage
             self.progress.came_further(transaction.delegate)
 
-    def transaction_ended(self) -> None:
-        """One less to send."""
-        self.progress.ended()
-        if self.delegate is not None:
-            self.observer.demotions.redeem(self.delegate)
+    def transaction_ended(self, transaction: SenderTransaction) -> None:
+        """One less to send. Whoever has it has done something for us; not who coordinates now, if that is another."""
+        permission = transaction.permission
+        node = permission.delegate if permission is not None else transaction.delegate
+        self.progress.ended(node)
+        if node is not None:
+            self.observer.demotions.redeem(node)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())

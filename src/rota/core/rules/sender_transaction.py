@@ -415,7 +415,7 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
     """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
@@ -544,14 +544,14 @@ def enter_prepared(transaction: SenderTransaction) -> None:
 
 def enter_parked(transaction: SenderTransaction) -> None:
     """Nothing is to be sent for it until its user resumes it."""
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
     """Durable first, then it is told. A backoff of before is no reason to write it twice."""
     transaction.context.timers.cancel(transaction, "retry")
     _finalise(transaction)
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def _answer_slot(
