@@ -24,6 +24,7 @@ A wrong size is our own error, because what comes from others is checked where i
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NewType
 
 import sha3
@@ -47,6 +48,7 @@ INTENT_BYTES: Final = 16
 ADDRESS_BYTES: Final = 20
 PAGE_BYTES: Final = 15  # An intent's id is its page and a counter of one byte.
 NONCE_BYTES: Final = 16
+PAGES_KEPT: Final = 4_096  # A page serves 256 intents, and every node checks each of them.
 WORD_BYTES: Final = 32
 STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in four bits.
 CALLS_MAX: Final = 255
@@ -87,8 +89,8 @@ def core_of(
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
     flags = _FLAGS_WITH_CALLS if calls else _FLAGS
     head = bytes((flags, _two_counts(len(inputs), len(outputs)), _two_counts(len(reads), len(info))))
-    references = b"".join(map(_reference, reads + inputs))
-    body = keccak(b"".join(map(_word, outputs + info)))
+    references = b"".join([_reference(state) for state in reads + inputs])
+    body = keccak(_words(outputs + info))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
     return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
 
@@ -125,6 +127,7 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
     return leaf_of(core, transition.preparation)
 
 
+@lru_cache(maxsize=PAGES_KEPT)
 def page_of(party: Party, contract: ContractAddress, nonce: bytes) -> bytes:
     """The page of intent ids that this nonce opens for a party: nobody can find a nonce that opens another's page."""
     return keccak(keccak(party.encode()) + address_bytes(contract) + nonce)[:PAGE_BYTES]
@@ -189,6 +192,11 @@ def _two_counts(high: int, low: int) -> int:
 def _reference(state: StateId) -> bytes:
     """A reference is expanded: that the maker's leaf stands in the same payload does not show in the hash."""
     return _word(state.leaf) + _unsigned(state.output, 1)
+
+
+def _words(words: tuple[bytes, ...]) -> bytes:
+    assert {WORD_BYTES}.issuperset(map(len, words)), f"a word is {WORD_BYTES} bytes, not {[*map(len, words)]}"
+    return b"".join(words)
 
 
 def _word(word: bytes) -> bytes:

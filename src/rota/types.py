@@ -211,7 +211,7 @@ class Intent:
 
     def as_delegated(self) -> Intent:
         """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
-        return replace(self, payload=b"", depends_on=(), parties=(), idempotency_key="")
+        return Intent(self.id, self.contract, self.sender, b"", submit_mode=self.submit_mode, nonce=self.nonce)
 
 
 @dataclass(frozen=True, slots=True)

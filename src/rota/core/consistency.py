@@ -24,13 +24,11 @@ def flaw_of(separator: bytes, transition: Transition) -> str:
     """Why the transition does not agree with itself, or nothing."""
     if transition.leaf != leaf_of_transition(separator, transition):
         return "the leaf is not that of the transition"
-    if any(
-        state.content is not None and state_commitment(state.content) != state.commitment
-        for state in transition.outputs
-    ):
-        return "a state's content is not what its commitment says"
-    if any(state.id != (transition.leaf, number) for number, state in enumerate(transition.outputs)):
-        return "a state is not called after its leaf"
+    for number, state in enumerate(transition.outputs):
+        if state.content is not None and state_commitment(state.content) != state.commitment:
+            return "a state's content is not what its commitment says"
+        if state.id != (transition.leaf, number):
+            return "a state is not called after its leaf"
     return ""
 
 

@@ -102,8 +102,10 @@ class Demotions:
 
     def is_first_hand(self, node: NodeName) -> bool:
         """Demoted by our own experience or by what senders told us; only this we pass on: hearsay must not go round."""
-        first_hand = [accuser for accuser in self._standing() if accuser.is_first_hand]
-        return self.is_own(node) or self._is_accused(node, first_hand)
+        if self.is_own(node):
+            return True
+        first_hand = [accuser for accuser in self._standing() if accuser.is_first_hand] if self.accusers else []
+        return self._is_accused(node, first_hand) if first_hand else False
 
     def is_believed_unreached(self, author: NodeName, node: NodeName) -> bool:
         """f + 1 members list it, or this one has not been believed alone for long."""

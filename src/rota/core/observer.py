@@ -95,11 +95,12 @@ class Observer:
 
         Of a peer whose height we waited for in vain in this range, nothing above our own counts.
         """
-        if node == self.context.node:
+        context = self.context
+        if claimed <= context.height or node == context.node:
             return claimed
-        if self.peer(node).doubted_range == self.context.block_range:
-            return min(claimed, self.context.height)
-        return min(claimed, self.context.height + max(self.context.contract.range_size, AHEAD_BLOCKS_MIN))
+        if self.peer(node).doubted_range == context.block_range:
+            return context.height
+        return min(claimed, context.height + max(context.contract.range_size, AHEAD_BLOCKS_MIN))
 
     def doubt(self, node: NodeName) -> None:
         """It said that the chain is further than our index, and our index did not get there in time."""
@@ -260,8 +261,9 @@ class Observer:
     def tried(self) -> tuple[Tried, ...]:
         """The members that are silent here or demoted at first hand, for others to weigh."""
         members = self.context.ranking(self.context.block_range)
-        found = (Tried(node, self.peer(node).number, self.demotions.is_first_hand(node)) for node in members)
-        return tuple(entry for entry in found if entry.is_demoted or self.is_silent(entry.node))
+        demoted = [node for node in members if self.demotions.is_first_hand(node)]
+        passed_over = [node for node in members if node in demoted or self.is_silent(node)]
+        return tuple([Tried(node, self.peer(node).number, node in demoted) for node in passed_over])
 
     @property
     def active(self) -> NodeName | None:

@@ -708,6 +708,9 @@ class SenderTransaction(Machine):
 
     def is_void(self, leaf: Leaf) -> bool:
         """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
+        permission = self.permission
+        if permission is not None and permission.transition.leaf == leaf:
+            return permission.transition.is_empty
         return leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property

@@ -41,6 +41,7 @@ class Submission:
     """A dispatched round on its way to its outcome."""
 
     dispatch: RoundDispatch
+    intents: frozenset[IntentId]
     unsettled: dict[IntentId, None]
     unfinal: dict[IntentId, None] = field(default_factory=dict)
     submission_count: int = 0
@@ -310,13 +311,12 @@ class Submitter:
 
     def _of_round(self, contract: ContractAddress, outcome: LedgerOutcome) -> list[Submission]:
         nonces = self._nonces.get((contract, outcome.digest), ())
-        found = (self.submissions[nonce] for nonce in nonces)
-        return [each for each in found if any(t.intent == outcome.intent for t in each.dispatch.round.transitions)]
+        return [self.submissions[nonce] for nonce in nonces if outcome.intent in self.submissions[nonce].intents]
 
     def _watch(self, dispatch: RoundDispatch) -> Submission:
         intents = dict.fromkeys(transition.intent for transition in dispatch.round.transitions)
         self._nonces.setdefault((dispatch.round.contract, dispatch.round.digest), []).append(dispatch.nonce)
-        submission = self.submissions[dispatch.nonce] = Submission(dispatch, intents)
+        submission = self.submissions[dispatch.nonce] = Submission(dispatch, frozenset(intents), intents)
         return submission
 
     def _forget(self, dispatch: RoundDispatch) -> None:
