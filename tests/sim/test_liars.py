@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from rota.messages import Message
-from rota.sim.canaries import try_canary
+from rota.sim.canaries import Canary, broken, try_canary
 from rota.sim.frames import acceptable
 from rota.sim.invariants import TRUST
 from rota.sim.liars.canaries import CANARIES_AMONG_LIARS, EVERY_CANARY
@@ -25,7 +26,14 @@ from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 ROOT = Path(__file__).parents[2]
 NODES = (NodeName("A"), NodeName("B"), NodeName("C"))
 # Those that show within a seed or two; `rota simulate --canaries` tries them all.
-QUICK = ("endorses any id", "is confirmed by any leaf", "stores contents that do not have their commitment")
+QUICK = (
+    "endorses any id",
+    "is confirmed by any leaf",
+    "stores contents that do not have their commitment",
+    "permits contents that do not have their commitment",
+    "believes refusals that nobody signed",
+    "takes one refusal for all",
+)
 LYING_FOR_MS = 20_000
 NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
 
@@ -140,6 +148,13 @@ def test_every_invariant_of_trust_has_a_canary_and_there_are_at_least_twelve() -
     assert len({canary.name for canary in EVERY_CANARY}) == len(EVERY_CANARY)
     assert len(CANARIES_AMONG_LIARS) >= 12
     assert all(canary.settings.liars and canary.settings.strategies for canary in CANARIES_AMONG_LIARS)
+
+
+@pytest.mark.parametrize("canary", CANARIES_AMONG_LIARS, ids=lambda canary: canary.name)
+def test_canary_finds_what_it_breaks(canary: Canary) -> None:
+    """A defence that was renamed leaves a canary that breaks nothing, or cannot be tried."""
+    with broken(canary):
+        assert Swarm(0, replace(canary.settings, minutes=0.05)).plan.liars
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from rota.core.events import EndorsersVerified
 from rota.core.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
+from rota.core.rules import sender_transaction as sender_transaction_rules
 from rota.core.rules import sender_transaction_ending as ending_rules
 from rota.core.rules import sender_transaction_used as used_rules
 from rota.core.sender import Sender
@@ -65,6 +66,12 @@ def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transi
     return Consistent(transition)
 
 
+def _believe_contents_of_held(transaction: SenderTransaction) -> Consistent | None:
+    assert transaction.held is not None, "who asks has looked"
+    sent = transaction.held.item.transition
+    return _states_of_held(transaction) if sent is None else Consistent(sent)
+
+
 def _flaw_but_for_bounds(
     endorser: Endorser, transition: Transition, request: EndorsementRequest, is_signed_over: bool
 ) -> str:
@@ -109,6 +116,7 @@ def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
 
 
 _flaw_of = Endorser._flaw_of
+_states_of_held = sender_transaction_rules._states_of_held
 _take_refusals = Sender._take_refusals
 _endorses_any_id = replacing(endorser_module, "is_id_of", _is_anybodys)
 _coordinates_any_id = replacing(coordinator_rules, "_is_its_own", _is_of_the_peer)
@@ -121,6 +129,7 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         replace(lying("squats-ids"), unjudged=("S5", "T3")),
     ),
     Canary("endorses any id", "R2", _endorses_any_id, lying("squats-as-coordinator")),
+    Canary("coordinates any id", "L1", _coordinates_any_id, lying("squats-ids", "never-assembles")),
     Canary(
         "is confirmed by any leaf",
         "T1",
@@ -138,6 +147,12 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "T2",
         replacing(private_states_module, "consistent_for", _believe_contents_for),
         lying("plants-states"),
+    ),
+    Canary(
+        "permits contents that do not have their commitment",
+        "T2",
+        replacing(sender_transaction_rules, "_states_of_held", _believe_contents_of_held),
+        lying("plants-states", faults=("crash", "torn", "stop")),
     ),
     Canary(
         "endorses for longer than a leaf allows",
