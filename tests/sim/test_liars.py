@@ -124,7 +124,7 @@ def test_same_seed_mutates_alike(kind: type[Message]) -> None:
 
 def test_mutator_that_is_not_due_changes_nothing() -> None:
     envelope = full_envelope(MESSAGE_TYPES[0])
-    assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(envelope) is envelope
+    assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(NODES[0], envelope) is envelope
 
 
 def test_liar_that_mutates_is_one_by_name() -> None:
