@@ -265,6 +265,24 @@ def test_permission_gives_the_chain_four_times_as_long_but_listing_gives_nothing
     assert delegate.state_of("A-1") is not TransactionState.SUBMITTED, "who was left holds nothing by listing it"
 
 
+def test_who_got_our_permission_in_its_turn_is_left_in_the_turn_of_another() -> None:
+    """Strict turns: whoever got a permission and submitted nothing kept the intent for as long as it was valid."""
+    strict = contract(threshold=2, rotation=Rotation.STRICT)
+    delegate = Delegate("A-1", of=strict)
+    delegate.ask_to_assemble("A-1")
+    delegate.ask_for_permission("A-1")
+    sender = delegate.bench.sequencer.sender
+    height = next(each for each in range(HEIGHT, 10_000, 100) if sender.context.ranking(each // 100)[0] == C)
+    delegate.bench.block(height)
+    delegate.live(1_000, with_submitter="A-1")
+    assert sender.delegate == C
+    delegate.live(4 * TIMEOUT_MS - 2_000, with_submitter="A-1")
+    assert not sender.observer.is_demoted(B)
+    delegate.live(4_000, with_submitter="A-1")
+    assert sender.observer.is_demoted(B)
+    assert commands(delegate.bench, C)
+
+
 def test_what_was_permitted_is_held_by_no_listing_when_its_validity_has_passed_in_final_time() -> None:
     delegate = Delegate("A-1", config=Config())
     delegate.ask_to_assemble("A-1")

@@ -145,6 +145,7 @@ TABLE = Table(
         Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
         Row(State.SENDING, RangeOverdue, do=rules.stop_waiting_for_range),
         Row(State.SENDING, ProgressDue, when=rules.delegate_does_nothing, do=rules.demote_delegate),
+        Row(State.SENDING, ProgressDue, when=rules.holder_does_nothing, do=rules.demote_holder),
         Row(State.SENDING, ProgressDue, do=rules.watch_progress),
         Row(State.SENDING, RetryDue, do=rules.try_again),
         Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),

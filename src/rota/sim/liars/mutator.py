@@ -77,7 +77,9 @@ class Mutator:
         self._true: dict[tuple[Pair, Hint], deque[Value]] = {}
         self._claim: Claim | None = None
         self._invented: set[Pair] = set()
-        self._last: frozenset[Pair] = frozenset()
+        # What may be changed, and what the latest change was of: one field, and those of records that were made up.
+        self.pairs = CHANGEABLE
+        self.latest: frozenset[Pair] = frozenset()
         self._on_its_way: dict[tuple[NodeName, RequestId], frozenset[Pair]] = {}
 
     def mutate(self, peer: NodeName, envelope: Envelope) -> Envelope:
@@ -90,7 +92,7 @@ class Mutator:
         made = self.changed(envelope)
         if made is not envelope:
             key = (peer, made.message_id)
-            self._on_its_way[key] = self._last | self._on_its_way.get(key, frozenset())
+            self._on_its_way[key] = self.latest | self._on_its_way.get(key, frozenset())
             if len(self._on_its_way) > ON_ITS_WAY_MAX:
                 del self._on_its_way[next(iter(self._on_its_way))]
         return made
@@ -103,9 +105,9 @@ class Mutator:
         """The message with one field changed; the message itself if no change was found that a codec reads."""
         by_pair: dict[Pair, list[Place]] = {}
         for place in (*_places((), envelope, Envelope), *_places(("body",), envelope.body, type(envelope.body))):
-            if place.pair is not None and place.pair not in LEFT_ALONE:
+            if place.pair in self.pairs:
                 by_pair.setdefault(place.pair, []).append(place)
-        for _ in range(ATTEMPTS):
+        for _ in range(ATTEMPTS if by_pair else 0):
             pair = min(self.random.sample(tuple(by_pair), min(len(by_pair), DRAWN)), key=lambda each: self.counts[each])
             place = self.random.choice(by_pair[pair])
             # One that no codec would write is not to be drawn for ever.
@@ -129,7 +131,7 @@ class Mutator:
         accepted = acceptable(made)
         if accepted is None or accepted == envelope:
             return None
-        self._last = frozenset(self._invented)
+        self.latest = frozenset(self._invented)
         return accepted
 
     # Values.
@@ -235,12 +237,15 @@ _NEW_TYPES: dict[Hint, Callable[[Mutator], Value]] = {
 CLAIM_OF: dict[Pair, Claim] = {
     Pair(record.__name__, name): claim for record, claims in CLAIMS.items() for name, claim in claims.items()
 }
-LEFT_ALONE = frozenset(pair for pair in CLAIM_OF if pair.field in OPAQUE or pair == Pair("Envelope", "body"))
+# The codec takes an intent's contract from the envelope, and the body is changed field by field.
+_ELSEWHERE = (Pair("Envelope", "body"), Pair("Intent", "contract"))
+LEFT_ALONE = frozenset(pair for pair in CLAIM_OF if pair.field in OPAQUE or pair in _ELSEWHERE)
 # Contracts are there when a seed begins, and messages of groups pass the core by: nobody sends these in a seed.
 NOT_PLAYED = frozenset(
     pair for pair in CLAIM_OF if pair.record.startswith(("Deployment", "Contract", "Genesis", "GroupMessage"))
 )
-PAIRS = frozenset(CLAIM_OF) - LEFT_ALONE - NOT_PLAYED
+CHANGEABLE = frozenset(CLAIM_OF) - LEFT_ALONE
+PAIRS = CHANGEABLE - NOT_PLAYED
 
 _HINTS: dict[type, dict[str, Hint]] = {}
 

@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from rota.config import Config
 from rota.core.events import IntentSubmitted
+from rota.core.progress import ENDING_FACTOR
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.drawing import LiarPlan
@@ -20,11 +21,11 @@ from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeNa
 
 NODES = tuple(NodeName(name) for name in "ABC")
 ADDRESS = ContractAddress("0x" + "17" * 20)
-# A dishonest coordinator that does nothing is left after this long.
-LEAVE_BOUND_MS = Config().progress_timeout_ms
+# A dishonest coordinator that does nothing is left after this long, at the latest.
+LEAVE_BOUND_MS = ENDING_FACTOR * Config().progress_timeout_ms
 BOUNDS = 10
 ALLOWANCE = 0.2
-UNDER_WAY = 2
+UNDER_WAY = 1
 LOOK_EVERY_MS = 100
 BLOCK_MS = 1_000
 LATENCY_MS = 5
