@@ -456,10 +456,9 @@ def test_end_counts_for_who_had_our_permission_and_not_for_who_coordinates_then(
     delegate = Delegate("A-1", "A-2")
     sender = delegate.bench.sequencer.sender
     delegate.live(TIMEOUT_MS // 2)
-    transaction = sender.transactions[intent_id("A-1")]
-    transaction.permission = Permission(transaction.number, C, transition("A-1"))
+    transaction, leaf = sender.transactions[intent_id("A-1")], transition("A-1").leaf
+    transaction.permission = Permission(transaction.number, C, leaf, GENESIS_S + 600)
     sender.observer.demotions.own[B], sender.observer.demotions.own[C] = Experience(0, 3), Experience(0, 2)
-    leaf = transition("A-1").leaf
     outcome = LedgerOutcome(intent_id("A-1"), leaf, digest_of(leaf), LedgerStatus.COMMITTED)
     delegate.bench.block(HEIGHT + 1, outcome)
     assert sender.progress.left_ms(is_on_its_way=False) <= TIMEOUT_MS // 2

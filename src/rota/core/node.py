@@ -24,6 +24,7 @@ from rota.core.effects import (
     ContractTaken,
     DispatchRepriced,
     DispatchRound,
+    DistributeStates,
     Effect,
     FetchBlocks,
     IntentAccepted,
@@ -699,6 +700,8 @@ class Node:
                     self._sign_next_dispatch()
                 case Persist(_, inner, records):
                     self.persist(contract, inner, records)
+                case DistributeStates(_, leaf):
+                    self.states.distribute_own(contract, leaf)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)

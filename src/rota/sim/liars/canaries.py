@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core import assembly as assembly_module
 from rota.core import endorser as endorser_module
 from rota.core import private_states as private_states_module
 from rota.core.assembly import Assembly, Slot
-from rota.core.consistency import Consistent
+from rota.core.consistency import Authorised, Consistent
 from rota.core.demotion import Demotions
+from rota.core.effects import LeavesSigned
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsersVerified
 from rota.core.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
@@ -24,7 +26,7 @@ from rota.core.rules import sender_transaction_used as used_rules
 from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import HeldRefusals
+from rota.core.states.sender_transaction import HeldRefusals, HeldRequest
 from rota.messages import EndorsementRequest, TransactionReverted
 from rota.sim import services
 from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, without_guard
@@ -66,10 +68,28 @@ def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transi
     return Consistent(transition)
 
 
+def _has_lost_it(_transaction: SenderTransaction) -> bool:
+    return False
+
+
 def _believe_contents_of_held(transaction: SenderTransaction) -> Consistent | None:
     assert transaction.held is not None, "who asks has looked"
     sent = transaction.held.item.transition
-    return _states_of_held(transaction) if sent is None else Consistent(sent)
+    return _shown_by_held(transaction) if sent is None else Consistent(sent)
+
+
+def _signed_without_contents(transitions: tuple[Authorised, ...]) -> LeavesSigned:
+    bare = (
+        replace(each, outputs=tuple(replace(state, content=None) for state in each.outputs)) for each in transitions
+    )
+    return LeavesSigned(tuple(Authorised(Consistent(each)) for each in bare))
+
+
+def _grant_with_contents(transaction: SenderTransaction, request: HeldRequest, valid_until_s: int) -> None:
+    made = transaction.result.transition if transaction.result is not None else None
+    if made is not None and not made.is_empty:
+        transaction.context.records.append(LeavesSigned((Authorised(Consistent(made)),)))
+    _grant(transaction, request, valid_until_s)
 
 
 def _flaw_but_for_bounds(
@@ -116,7 +136,8 @@ def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
 
 
 _flaw_of = Endorser._flaw_of
-_states_of_held = sender_transaction_rules._states_of_held
+_shown_by_held = sender_transaction_rules._shown_by_held
+_grant = sender_transaction_rules._grant
 _take_refusals = Sender._take_refusals
 _endorses_any_id = replacing(endorser_module, "is_id_of", _is_anybodys)
 _coordinates_any_id = replacing(coordinator_rules, "_is_its_own", _is_of_the_peer)
@@ -151,8 +172,20 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
     Canary(
         "permits contents that do not have their commitment",
         "T2",
-        replacing(sender_transaction_rules, "_states_of_held", _believe_contents_of_held),
+        both(
+            replacing(sender_transaction_rules, "_is_recorded", _has_lost_it),
+            replacing(sender_transaction_rules, "_shown_by_held", _believe_contents_of_held),
+        ),
         lying("plants-states", faults=("crash", "torn", "stop")),
+    ),
+    Canary(
+        "stores contents only with its permission",
+        "R1",
+        both(
+            replacing(assembly_module, "LeavesSigned", _signed_without_contents),
+            replacing(sender_transaction_rules, "_grant", _grant_with_contents),
+        ),
+        lying("commits-unpermitted"),
     ),
     Canary(
         "endorses for longer than a leaf allows",
