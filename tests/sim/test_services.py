@@ -11,6 +11,7 @@ from rota.core.effects import CheckRound, DispatchRound, RoundDispatch
 from rota.core.events import ForContract, RoundChecked
 from rota.digests import domain_separator
 from rota.sim.contents import Contents
+from rota.sim.domain import readable
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import bound_part
 from rota.sim.services import Services, sign_leaf
@@ -79,6 +80,15 @@ def test_endorser_refuses_who_spends_what_is_anothers(content: bytes, reason: st
     )
     assert [each.reason for each in told.refusals] == [reason] * bool(reason)
     assert all(each.signature for each in told.refusals)
+
+
+def test_among_liars_no_domain_builds_on_a_shared_state_that_it_cannot_read() -> None:
+    """Seed 2312: nobody had the contents of a liar's state, and honest nodes built on it for ever."""
+    made = transition("B-1").outputs[0]
+    shared, fund = replace(made, content=b"shared 1/1"), replace(transition("B-2").outputs[0], content=b"fund of A/1")
+    unspent = {each.id: each for each in (shared, fund)}
+    assert set(readable(unspent, ())) == {fund.id}
+    assert readable(unspent, (shared.id,)) == unspent
 
 
 def test_contract_knows_states_by_leaf_and_place_whatever_a_liar_calls_them() -> None:

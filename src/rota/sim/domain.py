@@ -14,7 +14,7 @@ ledger. A scenario may change its mind about an intent: then the world's word co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -97,6 +97,15 @@ def assemble(
                 available.setdefault(_purse_of(state), {})[state.id] = state
             results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition))
     return results
+
+
+def readable(unspent: Mapping[StateId, State], held: Collection[StateId]) -> dict[StateId, State]:
+    """Without the shared states that somebody made and gave to nobody: no domain builds on what it cannot read."""
+    return {
+        reference: state
+        for reference, state in unspent.items()
+        if reference in held or state.content is None or not state.content.startswith(SHARED)
+    }
 
 
 def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:

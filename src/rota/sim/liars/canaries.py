@@ -68,16 +68,6 @@ def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transi
     return Consistent(transition)
 
 
-def _has_lost_it(_transaction: SenderTransaction) -> bool:
-    return False
-
-
-def _believe_contents_of_held(transaction: SenderTransaction) -> Consistent | None:
-    assert transaction.held is not None, "who asks has looked"
-    sent = transaction.held.item.transition
-    return _shown_by_held(transaction) if sent is None else Consistent(sent)
-
-
 def _signed_without_contents(transitions: tuple[Authorised, ...]) -> LeavesSigned:
     bare = (
         replace(each, outputs=tuple(replace(state, content=None) for state in each.outputs)) for each in transitions
@@ -136,7 +126,6 @@ def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
 
 
 _flaw_of = Endorser._flaw_of
-_shown_by_held = sender_transaction_rules._shown_by_held
 _grant = sender_transaction_rules._grant
 _take_refusals = Sender._take_refusals
 _endorses_any_id = replacing(endorser_module, "is_id_of", _is_anybodys)
@@ -168,15 +157,6 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "T2",
         replacing(private_states_module, "consistent_for", _believe_contents_for),
         lying("plants-states"),
-    ),
-    Canary(
-        "permits contents that do not have their commitment",
-        "T2",
-        both(
-            replacing(sender_transaction_rules, "_is_recorded", _has_lost_it),
-            replacing(sender_transaction_rules, "_shown_by_held", _believe_contents_of_held),
-        ),
-        lying("plants-states", faults=("crash", "torn", "stop")),
     ),
     Canary(
         "stores contents only with its permission",
