@@ -104,21 +104,27 @@ def measure(
     rotation: Rotation = Rotation.STICKY,
     nodes: tuple[NodeName, ...] = NODES,
     leave_bound_ms: int = LEAVE_BOUND_MS,
+    bounds: int = BOUNDS,
 ) -> Throughput:
     """The first member lies, with this strategy; and the same members when it does not."""
-    beside = _run(nodes, rotation, leave_bound_ms, (LiarPlan(nodes[0], (strategy,)),), seed)
-    without = _without_lies(nodes, rotation, leave_bound_ms, seed)
+    beside = _run(nodes, rotation, leave_bound_ms, (LiarPlan(nodes[0], (strategy,)),), seed, bounds)
+    without = _without_lies(nodes, rotation, leave_bound_ms, seed, bounds)
     share = (len(nodes) - 1) / len(nodes)
     return Throughput(strategy, rotation, beside.confirmed, without, beside.longest_gap_ms, share)
 
 
 @cache
-def _without_lies(nodes: tuple[NodeName, ...], rotation: Rotation, leave_bound_ms: int, seed: int) -> int:
-    return _run(nodes, rotation, leave_bound_ms, (), seed).confirmed
+def _without_lies(nodes: tuple[NodeName, ...], rotation: Rotation, leave_bound_ms: int, seed: int, bounds: int) -> int:
+    return _run(nodes, rotation, leave_bound_ms, (), seed, bounds).confirmed
 
 
 def _run(
-    nodes: tuple[NodeName, ...], rotation: Rotation, leave_bound_ms: int, plans: tuple[LiarPlan, ...], seed: int
+    nodes: tuple[NodeName, ...],
+    rotation: Rotation,
+    leave_bound_ms: int,
+    plans: tuple[LiarPlan, ...],
+    seed: int,
+    bounds: int,
 ) -> Users:
     contract = Contract(ADDRESS, nodes, nodes, len(nodes) // 2 + 1, Mode.RING, rotation, 20)
     liars = frozenset(plan.name for plan in plans)
@@ -132,7 +138,7 @@ def _run(
     world.chain.is_mining = False
     world.at(1, users.look)
     world.at(BLOCK_MS, partial(_mine, world))
-    end_ms = leave_bound_ms * (BOUNDS + 1)
+    end_ms = leave_bound_ms * (bounds + 1)
     world.run_until(end_ms)
     users.longest_gap_ms = max(users.longest_gap_ms, end_ms - max(users.latest_ms, leave_bound_ms))
     return users
