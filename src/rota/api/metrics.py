@@ -85,6 +85,11 @@ GAUGES: Final = (
         "When the certificate that peers are shown ends, in seconds since 1970",
     ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+    Figure(
+        "rota_public_set_aside",
+        "public_set_aside",
+        "Public transactions that wait for an operator because the database was wound back",
+    ),
     Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
     Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )

@@ -52,6 +52,7 @@ from rota.ports.store import (
     StoreEffect,
 )
 from rota.ports.world import (
+    FOR_CALLER,
     Contracts,
     Deployments,
     KeyHolder,
@@ -63,12 +64,14 @@ from rota.ports.world import (
     Registry,
     Signer,
     Tell,
+    Unanswerable,
     Unavailable,
     UnknownKey,
 )
 
 __all__ = [
     "COMMITMENTS_A_PAGE",
+    "FOR_CALLER",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
     "AbiStore",
@@ -125,6 +128,7 @@ __all__ = [
     "Tell",
     "TraceStore",
     "TriggerBook",
+    "Unanswerable",
     "Unavailable",
     "UnknownKey",
 ]

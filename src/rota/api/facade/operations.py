@@ -40,6 +40,7 @@ class Measurements:
     receipts_confirmed_total: int | None = None
     receipts_reverted_total: int | None = None
     intent_ids_used_total: int | None = None
+    public_set_aside: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
     submissions_total: int | None = None

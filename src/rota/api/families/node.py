@@ -76,6 +76,7 @@ FIGURES: Final = {
     "receiptsConfirmed": "receipts_confirmed_total",
     "receiptsReverted": "receipts_reverted_total",
     "intentIdsUsed": "intent_ids_used_total",
+    "publicSetAside": "public_set_aside",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
     "writesFailed": "writes_failed_total",
