@@ -147,6 +147,7 @@ TABLE = Table(
         Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
         Row(State.SENDING, RangeOverdue, do=rules.stop_waiting_for_range),
         Row(State.SENDING, ProgressDue, when=rules.delegate_does_nothing, do=rules.demote_delegate),
+        Row(State.SENDING, ProgressDue, when=rules.holder_does_nothing, do=rules.demote_holder),
         Row(State.SENDING, ProgressDue, do=rules.watch_progress),
         Row(State.SENDING, RetryDue, do=rules.try_again),
         Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
@@ -454,11 +455,13 @@ class Sender(Machine):
             transaction.stage = stage
             self.progress.came_further(transaction.delegate)
 
-    def transaction_ended(self) -> None:
-        """One less to send."""
-        self.progress.ended()
-        if self.delegate is not None:
-            self.observer.demotions.redeem(self.delegate)
+    def transaction_ended(self, transaction: SenderTransaction) -> None:
+        """One less to send. Whoever has it has done something for us; not who coordinates now, if that is another."""
+        permission = transaction.permission
+        node = permission.delegate if permission is not None else transaction.delegate
+        self.progress.ended(node)
+        if node is not None:
+            self.observer.demotions.redeem(node)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())
