@@ -12,10 +12,12 @@ brings nothing, because it is older than the question's occasion or does not han
 again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
 below the last block that both could be asked for at once, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
-`confirmations`. A new life has no ledger until it has caught up with it. The chain stood once where the
-index stands now: when that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block
-behind a fast chain has its ledger; and a process that slept through that moment first hears where the chain
-stands.
+`confirmations`. A change that parts below them breaks finality: what was reported of the blocks that go no
+longer holds, and one record says so in the same write.
+
+A new life has no ledger until it has caught up with it. The chain stood once where the index stands now: when that
+is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its ledger;
+and a process that slept through that moment first hears where the chain stands.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rota.config import Config
-from rota.core.effects import BlocksIndexed, FetchBlocks
+from rota.core.effects import BlocksIndexed, FetchBlocks, FinalityBroken, UndoneCommit
+from rota.core.events import LedgerStatus
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.frozen import dataclass
-from rota.types import BlockHash
+from rota.types import NO_CONTRACT, NO_LEAF, BlockHash
 
 # Above all heights: the store is known to have what we have.
 SURE = 2**63
@@ -140,6 +143,25 @@ class ChainIndex:
         above = min(change.parted_at, self._unsure_above)
         kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
         return BlocksIndexed(above, kept + change.added)
+
+    def broken_by(self, change: IndexChange) -> FinalityBroken | None:
+        """What final blocks did that this change takes back, if it takes back any."""
+        final_height = self.final_height
+        final = [block for block in change.removed if block.height <= final_height]
+        if not final:
+            return None
+        undone = [
+            UndoneCommit(block.height, contract, outcome.intent, outcome.leaf)
+            for block in reversed(final)
+            for contract, outcome in block.outcomes
+            if outcome.status is LedgerStatus.COMMITTED
+        ]
+        undone += [
+            UndoneCommit(block.height, NO_CONTRACT, made.intent, NO_LEAF)
+            for block in reversed(final)
+            for made in block.deployments
+        ]
+        return FinalityBroken(change.parted_at, final_height, tuple(undone))
 
     def take_final(self) -> tuple[ChainBlock, ...]:
         """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""

@@ -34,7 +34,9 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RecallDispatches,
     ReplyToUser,
+    ReportFinalityBroken,
     ReportPrepared,
     ReportReceipt,
     ReportVerifier,
@@ -393,6 +395,9 @@ class RunningNode:
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 self.adapters.store.perform(effect)
+            case RecallDispatches(nonces):
+                logger.warning("the chain no longer has transactions of this node", nonces=nonces)
+                self.adapters.store.perform(effect)
             case LookUpIntents() | LoadContract() | FindStates():
                 self.adapters.store.perform(effect)
             case SubmitTransaction():
@@ -406,6 +411,9 @@ class RunningNode:
                 self.users.take_receipt(receipt)
                 self.adapters.services.ended(receipt.intent)
                 self.receipts.look_soon()
+            case ReportFinalityBroken():
+                self.users.take_broken(effect)
+                self.receipts.finality_broke()
             case ReportPrepared():
                 self.users.take_prepared(effect)
             case ReportVerifier():

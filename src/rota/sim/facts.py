@@ -109,6 +109,13 @@ class Reported(NamedTuple):
     receipt: Receipt
 
 
+class BrokenFinality(NamedTuple):
+    """A node told its users that the receipts of these intents no longer hold."""
+
+    node: NodeName
+    intents: tuple[IntentId, ...]
+
+
 class Assembled(NamedTuple):
     """A domain made a transition, with the bytes of all its states."""
 
@@ -224,6 +231,7 @@ Fact = (
     | Recorded
     | Promised
     | Reported
+    | BrokenFinality
     | Assembled
     | Signed
     | Expected

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.config import Config
-from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist, RecallDispatches
 from rota.core.events import Persisted, PersistFailed, StatesFound
-from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
@@ -78,7 +78,7 @@ QUESTIONS_WAITING_MAX: Final = 65_536
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
-Question = LookUpIntents | LoadContract | FindStates
+Question = LookUpIntents | LoadContract | FindStates | RecallDispatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class DatabaseStore:
             case LookUpIntents():
                 assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
                 self._order_answer(effect)
-            case LoadContract() | FindStates():
+            case LoadContract() | FindStates() | RecallDispatches():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
 
@@ -429,6 +429,8 @@ class DatabaseStore:
             case LoadContract(address):
                 found = await self._read(self._asking.contract_of(address))
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)
+            case RecallDispatches(nonces):
+                return (DispatchesRecalled(nonces, await self._read(self._asking.dispatches_with(nonces))),)
             case FindStates(contract, peer, leaves):
                 rounds = await self._read(self._asking.states_of(contract, leaves))
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
