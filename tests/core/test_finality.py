@@ -15,6 +15,7 @@ from rota.core.effects import (
 )
 from rota.core.events.chain import AccountSeen, DispatchSigned, FactoryDeployment
 from rota.core.events.store import DispatchesRecalled
+from rota.core.index import FINAL_PATIENCE
 from rota.core.submitter import RECALLED_MAX
 from rota.types import NO_CONTRACT, NO_LEAF, ContractAddress, Outcome
 from tests.core.kit import ADDRESS
@@ -288,3 +289,56 @@ def test_signer_that_is_late_for_a_free_nonce_changes_nothing() -> None:
     bench.block(mined=[mined(0)])
     bench.tell(DispatchSigned(0, asked.fees, b"transaction", b"hash", order(A1).digest))
     assert bench.all(SignDispatch)[-1].nonce == 1
+
+
+# A chain node that lags behind.
+
+
+def test_chain_node_that_lags_behind_does_not_break_finality() -> None:
+    bench = confirmed()
+    lost = bench.chain.pop()
+    bench.show_head()
+    bench.wait((FINAL_PATIENCE - 1) * CONFIG.stale_head_ms)
+    assert bench.node.height == 1
+    bench.chain.append(lost)
+    bench.show_head()
+    assert bench.all(ReportFinalityBroken) == []
+
+
+def test_chain_that_stays_shorter_than_its_final_blocks_is_believed_at_last() -> None:
+    bench = confirmed()
+    bench.chain.pop()
+    bench.show_head()
+    bench.wait((FINAL_PATIENCE + 1) * CONFIG.stale_head_ms)
+    assert bench.node.height == 0
+    assert [report.intents for report in bench.all(ReportFinalityBroken)] == [(A1,)]
+    assert bench.nonces_sent()[-1] == 0
+
+
+def test_shorter_chain_with_another_block_in_the_place_of_a_final_one_is_believed_soon() -> None:
+    bench = confirmed()
+    bench.block()
+    bench.chain = bench.chain[:1]
+    bench.mine()
+    bench.show_head()
+    bench.wait(2 * CONFIG.stale_head_ms)
+    assert [report.intents for report in bench.all(ReportFinalityBroken)] == [(A1,)]
+
+
+def test_shorter_chain_whose_latest_block_we_passed_over_is_waited_for() -> None:
+    bench = NodeBench()
+    bench.submit("A-1")
+    bench.block((ADDRESS, outcome(A1)), height=5, mined=[mined(0)])
+    bench.chain.pop()
+    bench.mine(height=3)
+    bench.show_head()
+    bench.wait(3 * CONFIG.stale_head_ms)
+    assert bench.node.height == 5
+    assert bench.all(ReportFinalityBroken) == []
+
+
+def test_final_blocks_that_did_nothing_for_us_are_not_reported() -> None:
+    bench = NodeBench()
+    bench.block()
+    bench.reorganise(1)
+    assert bench.all(ReportFinalityBroken) == []
