@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,12 @@ class LyingNetwork(LocalNetwork):
         """What the chain has under an id."""
         chain = await read_chain(self.ledger.url, contract, NAMES)
         return [effect for effect in chain.effects if effect.transition.intent == intent]
+
+    def lose_record_of(self, name: NodeName) -> None:
+        """The database of a node that is down is wound back to before its parties signed anything."""
+        with closing(sqlite3.connect(self.nodes[name].folder / "rota.db")) as database, database:
+            for table in ("signed_leaves", "transitions", "states", "receipts_due"):
+                database.execute(f"DELETE FROM {table}")
 
     async def held_by(self, name: NodeName, contract: ContractAddress) -> tuple[State, ...]:
         """All states that are on the disk of a node that has stopped."""
@@ -234,8 +241,8 @@ def test_without_the_bound_in_the_signature_a_reverted_transition_is_committed(t
 # A planted state.
 
 
-async def plant_a_state(home: Path, credulous: str | None) -> tuple[str, list[str], bool]:
-    """A coordinator plants contents at a sender that restarted.
+async def plant_a_state(home: Path, credulous: str | None, has_record: bool = False) -> tuple[str, list[str], bool]:
+    """A coordinator plants contents at a sender that restarted, and that has lost its record of what it signed or not.
 
     What the sender says of the state, what the liar was answered, and whether the chain has all that the sender holds.
     """
@@ -245,6 +252,8 @@ async def plant_a_state(home: Path, credulous: str | None) -> tuple[str, list[st
         change = await network.client(VICTIM).send(contract, "spend", wanted, sender="alice")
         await network.noted("withheld")
         await network.nodes[VICTIM].kill()
+        if not has_record:
+            network.lose_record_of(VICTIM)
         await network.start(VICTIM)
         client = network.client(VICTIM)
         assert (await ended(client.transaction(change.id))).success
@@ -257,6 +266,13 @@ async def plant_a_state(home: Path, credulous: str | None) -> tuple[str, list[st
         is_true = all(committed[state.id] == state_commitment(state.content or b"") for state in held)
         assert held
         return value["data"], answers, is_true
+
+
+def test_sender_that_has_its_record_needs_nobodys_contents(tmp_path: Path) -> None:
+    value, answers, is_true = asyncio.run(plant_a_state(tmp_path, None, has_record=True))
+    assert value == f"0x{TRUTH.hex()}"
+    assert answers == ["permitted"]
+    assert is_true
 
 
 def test_content_that_is_not_the_leafs_is_not_stored(tmp_path: Path) -> None:

@@ -8,8 +8,20 @@ from typing import TypeVar
 from rota.config import Config
 from rota.core.consistency import Authorised, Consistent
 from rota.core.context import Ids
-from rota.core.effects import Effect, LeavesSigned, Persist, SendMessage, VerifyEndorsement, VerifyEndorsers
+from rota.core.effects import (
+    AssembleIntents,
+    Effect,
+    LeavesSigned,
+    PermissionGranted,
+    Persist,
+    SendMessage,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+)
 from rota.core.events import (
+    AssemblyFailed,
+    AssemblyFinished,
     BlockIndexed,
     EndorsementVerified,
     EndorsersVerified,
@@ -18,9 +30,11 @@ from rota.core.events import (
     Persisted,
     RoundChecked,
     Tick,
+    TransitionSigned,
 )
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.states.sender_transaction import Permission
 from rota.digests import (
     NONCE_BYTES,
     core_of,
@@ -36,6 +50,7 @@ from rota.messages import Envelope, Message
 from rota.types import (
     Contract,
     ContractAddress,
+    DelegationNumber,
     Digest,
     Intent,
     IntentId,
@@ -132,6 +147,16 @@ def signed_leaf(made: Transition) -> SignedLeaf:
     return SignedLeaf(made.intent, made.leaf, made.valid_until_s)
 
 
+def permission_of(number: DelegationNumber, delegate: NodeName, made: Transition) -> Permission:
+    """The permission of a transition."""
+    return Permission(number, delegate, made.leaf, made.valid_until_s)
+
+
+def grant_of(number: DelegationNumber, delegate: NodeName, made: Transition) -> PermissionGranted:
+    """What a sender records when it permits a transition."""
+    return PermissionGranted(made.intent, *permission_of(number, delegate, made))
+
+
 def remade(made: Transition, **changes: object) -> Transition:
     """Another transition of the same intent, changed so; its leaf is right."""
     changed = replace(made, **changes)  # type: ignore[arg-type]
@@ -181,14 +206,35 @@ class Bench:
             self.node, Ids(self.incarnation), self.of, self.config, 0, self.height, GENESIS_S, self.stored
         )
         self.message_count = 0
+        # Our latest order to domain or signer, by the coordinator's request that it serves and the intent.
+        self.orders: dict[tuple[RequestId | None, IntentId], RequestId] = {}
 
     def tell(self, event: Event) -> list[Effect]:
-        """One step; its effects are returned and kept."""
+        """One step; its effects are returned and kept.
+
+        Tests name what domain and signer answer by the coordinator's request, which stands for our latest order.
+        """
+        if isinstance(event, AssemblyFinished | AssemblyFailed | TransitionSigned):
+            order = self.orders.get((event.request_id, event.intent), event.request_id)
+            event = replace(event, request_id=order)
         found = self.sequencer.step(self.now_ms, event)
+        self._note_orders(found)
         self.effects.extend(found)
         if self.verifies:
             self.verify()
         return found
+
+    def _note_orders(self, effects: list[Effect]) -> None:
+        transactions = self.sequencer.sender.transactions
+        for effect in effects:
+            if isinstance(effect, AssembleIntents):
+                intents = tuple(each.id for each in effect.intents)
+            elif isinstance(effect, SignTransition):
+                intents = (effect.intent,)
+            else:
+                continue
+            for each in intents:
+                self.orders[transactions[each].request_id, each] = effect.request_id
 
     def judge(self, peer: NodeName, request_id: RequestId, signature: bytes = b"", **options: object) -> None:
         """The domain's verdict on the round that is being checked for that request."""

@@ -8,7 +8,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.consistency import consistent_for
-from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of
+from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of, fullest
 from rota.core.effects import DispatchRound, StatesAcknowledged, StatesReceived
 from rota.core.events import ConnectionLost, ConnectionMade, Tick
 from rota.core.node import StoredNode
@@ -215,3 +215,13 @@ def test_delivery_waits_for_a_lost_connection() -> None:
     assert bench.said(StateDistribution, C) == []
     bench.tell(ConnectionMade(C))
     assert len(bench.said(StateDistribution, C)) == 1
+
+
+# Which copy is told.
+
+
+def test_of_two_copies_of_a_leaf_the_one_with_more_states_is_told() -> None:
+    bare = replace(MADE, outputs=tuple(replace(state, content=None) for state in MADE.outputs))
+    other = digest_of(transition("B-2").leaf)
+    assert fullest([(other, bare), (DIGEST, MADE)], (MADE.leaf,)) == ((DIGEST, (MADE,)),)
+    assert fullest([(DIGEST, MADE), (other, bare)], (MADE.leaf,)) == ((DIGEST, (MADE,)),)

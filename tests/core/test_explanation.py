@@ -26,7 +26,7 @@ from rota.core.public_transaction import State as PublicState
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
-from rota.core.states.sender_transaction import Permission, Restored
+from rota.core.states.sender_transaction import Restored
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.messages import (
     Answer,
@@ -64,7 +64,7 @@ from rota.types import (
     StateId,
 )
 from tests.core.deployment_bench import ID, DeploymentBench
-from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import GENESIS_S, A, B, Bench, C, contract, digest_of, intent, intent_id, permission_of, transition
 
 B1, B2, C1 = intent_id("B-1"), intent_id("B-2"), intent_id("C-1")
 ASKED = RequestId(1, 50)
@@ -133,7 +133,7 @@ def prepared() -> Bench:
 
 def dispatched() -> Bench:
     """A restarted sender that is told that its permitted leaf was dispatched, but not yet by whom and how."""
-    permission = Permission(DelegationNumber(1, 1), A, transition("B-1"))
+    permission = permission_of(DelegationNumber(1, 1), A, transition("B-1"))
     stored = StoredContract((Restored(intent("B-1"), permission=permission),))
     bench = Bench(node=B, stored=stored, incarnation=2)
     bench.tell(Tick())

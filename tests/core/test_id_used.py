@@ -182,7 +182,7 @@ def test_leaf_that_a_member_shows_with_our_signature_confirms_after_it_was_recor
     assert (asked.party, asked.leaf, asked.valid_until_s) == ("a@A", OURS.leaf, OURS.valid_until_s)
     judge(bench, asked, is_ours=True)
     assert x.state(bench) is State.ID_USED
-    assert x.records(bench) == [LeavesSigned((signed_leaf(OURS),))]
+    assert x.records(bench) == [LeavesSigned((OURS,))]
     assert bench.take(ReportReceipt) == []
     bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(Receipt(x.ID, Outcome.CONFIRMED, leaf=OURS.leaf))]
@@ -439,7 +439,7 @@ def test_states_that_a_member_sends_show_the_leaf_and_are_stored() -> None:
 
 def test_endorser_keeps_what_it_has_seen_of_a_leaf_that_is_not_ours() -> None:
     bench = x.pending()
-    bench.sequencer.endorser.seen.note(OURS)
+    bench.sequencer.endorser.seen.note(OURS, A)
     bench.block(x.HEIGHT + 1, committed())
     assert bench.sequencer.endorser.seen.find((OURS.leaf,)) == (OURS,)
 
@@ -459,7 +459,7 @@ def signing() -> Bench:
 
 def test_leaf_is_written_in_the_step_in_which_its_answer_leaves_and_copies_wait() -> None:
     bench = signing()
-    assert x.records(bench) == [LeavesSigned((signed_leaf(transition("A-1")),))]
+    assert x.records(bench) == [LeavesSigned((transition("A-1"),))]
     assert len(bench.said(AssembleResponse, B)) == 1, "it stands behind the write"
     x.ask_assembly(bench, 10)
     assert len(bench.said(AssembleResponse, B)) == 1
@@ -474,7 +474,7 @@ def test_leaf_that_was_not_recorded_never_leaves_and_the_next_copy_has_it_record
     x.fail_write(bench)
     assert bench.said(AssembleResponse, B) == []
     x.ask_assembly(bench, 10)
-    assert x.records(bench) == [LeavesSigned((signed_leaf(transition("A-1")),))]
+    assert x.records(bench) == [LeavesSigned((transition("A-1"),))]
     bench.write()
     assert len(bench.said(AssembleResponse, B)) == 1
 
@@ -488,7 +488,7 @@ def test_late_write_of_a_slot_that_was_replaced_says_nothing_of_the_present_one(
     made = transition("A-1", version=1, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, 11), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 11), x.ID, b"signed"))
-    assert x.records(bench) == [LeavesSigned((signed_leaf(transition("A-1", version=1)),))]
+    assert x.records(bench) == [LeavesSigned((transition("A-1", version=1),))]
 
 
 def test_leaf_that_is_signed_again_keeps_its_latest_bound() -> None:
@@ -499,7 +499,7 @@ def test_leaf_that_is_signed_again_keeps_its_latest_bound() -> None:
     assert x.machine(bench).versions == {transition("A-1").leaf: GENESIS_S + 900}
 
 
-def test_expired_versions_are_forgotten_in_the_next_record() -> None:
+def test_expired_versions_are_forgotten() -> None:
     bench = x.assembled()
     x.final_at(bench, x.HEIGHT + 1, GENESIS_S + 601)
     bench.forget()
@@ -507,8 +507,6 @@ def test_expired_versions_are_forgotten_in_the_next_record() -> None:
     made = transition("A-1", version=1, valid_until_s=GENESIS_S + 1_201, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, 11), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 11), x.ID, b"signed"))
-    expired = signed_leaf(transition("A-1"))
-    assert x.records(bench) == [LeavesSigned((signed_leaf(made),), (expired,))]
     assert list(x.machine(bench).versions) == [made.leaf]
 
 
@@ -644,7 +642,7 @@ def test_prepared_transaction_of_an_earlier_life_is_recorded_with_its_leaf() -> 
     (asked,) = bench.take(VerifySignature)
     judge(bench, asked, is_ours=True)
     recorded, issued = x.records(bench)
-    assert recorded == LeavesSigned((signed_leaf(MADE),))
+    assert recorded == LeavesSigned((MADE,))
     assert isinstance(issued, TransitionIssued)
 
 

@@ -152,10 +152,10 @@ def test_many_leaves_are_asked_for_in_several_requests() -> None:
 
 def test_what_has_no_content_for_us_is_not_remembered() -> None:
     seen = Seen()
-    seen.note(Consistent(hidden_from(C, MAKER).as_seen_by(C)))
+    seen.note(Consistent(hidden_from(C, MAKER).as_seen_by(C)), A)
     assert len(seen) == 0
-    seen.note(MAKER)
-    seen.note(MAKER)
+    seen.note(MAKER, A)
+    seen.note(MAKER, A)
     assert seen.find((MAKER.leaf, USER.leaf)) == (MAKER,)
 
 
@@ -164,10 +164,10 @@ def test_oldest_are_forgotten_beyond_their_number_and_their_bytes(monkeypatch: p
     seen = Seen()
     many = [transition(f"A-{number}") for number in range(4)]
     for made in many:
-        seen.note(made)
+        seen.note(made, A)
     assert seen.find(made.leaf for made in many) == tuple(many[2:])
     monkeypatch.setattr(seen_module, "SEEN_BYTES_MAX", transition_bytes(many[0]))
-    seen.note(many[0])
+    seen.note(many[0], A)
     assert seen.find(made.leaf for made in many) == (many[0],)
 
 
@@ -177,11 +177,11 @@ def remembers(bench: Bench, made: Transition = MAKER) -> bool:
 
 @pytest.mark.parametrize("status", LedgerStatus)
 def test_what_others_brought_to_the_chain_is_remembered_until_it_is_stored(status: LedgerStatus) -> None:
-    """Who is to distribute it may have died; what failed on the chain will not be distributed."""
+    """Who is to distribute it may have died; what was skipped may be committed later."""
     bench = endorser()
     bench.hear(A, request(MAKER))
     bench.block(1, LedgerOutcome(MAKER.intent, MAKER.leaf, digest_of(MAKER.leaf), status))
-    assert remembers(bench) is (status is LedgerStatus.COMMITTED)
+    assert remembers(bench)
     bench.sequencer.endorser.states_stored((MAKER,))
     assert not remembers(bench)
 
@@ -190,7 +190,7 @@ def test_what_our_own_users_sent_is_in_our_store_when_it_is_on_the_chain() -> No
     bench = Bench()
     bench.submit("A-1")
     bench.signed(MAKER)
-    bench.sequencer.endorser.seen.note(MAKER)
+    bench.sequencer.endorser.seen.note(MAKER, A)
     bench.block(1, LedgerOutcome(MAKER.intent, MAKER.leaf, digest_of(MAKER.leaf), LedgerStatus.COMMITTED))
     assert not remembers(bench)
 
@@ -199,7 +199,7 @@ def test_what_we_dispatched_is_in_our_store_when_it_is_on_the_chain() -> None:
     bench = active()
     made = transition("B-1")
     bench.bring(State.DISPATCHED, made)
-    bench.sequencer.endorser.seen.note(made)
+    bench.sequencer.endorser.seen.note(made, A)
     bench.block(1, bench.outcome(made))
     assert not remembers(bench, made)
 
@@ -207,7 +207,7 @@ def test_what_we_dispatched_is_in_our_store_when_it_is_on_the_chain() -> None:
 def test_what_an_earlier_life_dispatched_is_in_our_store_when_it_is_on_the_chain() -> None:
     point = handed("B-1")
     bench = restarted(point)
-    bench.sequencer.endorser.seen.note(transition("B-1"))
+    bench.sequencer.endorser.seen.note(transition("B-1"), A)
     bench.block(1, settled(point))
     assert not remembers(bench, transition("B-1"))
 
@@ -216,7 +216,7 @@ def test_what_was_distributed_is_found_in_the_store_from_then_on() -> None:
     bench = NodeBench(contracts=(contract(A, B, C),))
     made = transition("B-1")
     seen = bench.sequencer().endorser.seen
-    seen.note(made)
+    seen.note(made, A)
     bench.hear(B, StateDistribution(digest_of(made.leaf), (made,)))
     assert len(seen) == 0
 

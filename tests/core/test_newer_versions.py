@@ -7,7 +7,6 @@ from dataclasses import replace
 from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import StatesReceived
 from rota.core.states.coordinator_transaction import State as TransactionState
-from rota.core.states.sender_transaction import Permission
 from rota.messages import (
     AssembleRequest,
     DispatchConfirmationError,
@@ -22,7 +21,7 @@ from rota.messages import (
 from rota.store.encoding import decode_permission, decode_prepared, decode_transition, encode
 from rota.types import State, StateId, SubmitMode, Transition
 from tests.core.coordinator_bench import active
-from tests.core.kit import A, B, C, contract, digest_of, prepared_transition, transition
+from tests.core.kit import A, B, C, contract, digest_of, permission_of, prepared_transition, transition
 from tests.core.node_bench import NodeBench
 
 OF_TRANSITION, OF_STATE = b"\xc0\x3e\x2a", b"\xc2\x3e\x05hello"
@@ -93,7 +92,7 @@ def test_a_sender_that_lost_its_states_gets_them_whole_and_stores_them_whole() -
     bench.hear(B, DispatchConfirmationError(asked.request_id, (error,)))
     [(_, repeated)] = bench.asked(DispatchConfirmationRequest)
     assert repeated.items[0].transition == made
-    stored = Permission(repeated.items[0].number, A, Authorised(Consistent(made)))
+    stored = permission_of(repeated.items[0].number, A, Authorised(Consistent(made)))
     assert decode_permission(encode(stored)) == stored
 
 

@@ -9,10 +9,23 @@ from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp, VerifierWant
 from rota.core.explanation import explain_at_sender
 from rota.core.parties import VERIFIERS_KEPT_MAX, VERIFIERS_WANTED_MAX
 from rota.core.sequencer import StoredContract
-from rota.core.states.sender_transaction import Permission, Restored, State
+from rota.core.states.sender_transaction import Restored, State
 from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
 from rota.types import DelegationNumber, HeartbeatNumber, NodeName, Outcome, Party, Receipt, RequestId
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, D, intent, intent_id, signed_leaf, transition
+from tests.core.kit import (
+    ADDRESS,
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    intent,
+    intent_id,
+    permission_of,
+    signed_leaf,
+    transition,
+)
 
 BOB = Party("bob@B")
 CAROL = Party("carol@C")
@@ -203,7 +216,7 @@ def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watche
     verifier: str, state: State
 ) -> None:
     """The submitter lists it before the party's node answers, and then falls silent."""
-    permission = Permission(DelegationNumber(1, 1), C, transition("A-1"))
+    permission = permission_of(DelegationNumber(1, 1), C, transition("A-1"))
     recorded = (signed_leaf(transition("A-1")),)
     stored = StoredContract((Restored(intent("A-1", parties=(BOB,)), permission=permission, versions=recorded),))
     bench = Bench(height=400, stored=stored, incarnation=2)

@@ -29,7 +29,7 @@ from rota.core.explanation import explain_at_sender
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender import State
-from rota.core.states.sender_transaction import Permission, Restored
+from rota.core.states.sender_transaction import Restored
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import (
     Answer,
@@ -55,7 +55,20 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import Contract, DelegationNumber, HeartbeatNumber, Mode, NodeName, Outcome, RequestId, Rotation, Tried
-from tests.core.kit import GENESIS_S, A, B, Bench, C, D, contract, digest_of, intent, intent_id, transition
+from tests.core.kit import (
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    D,
+    contract,
+    digest_of,
+    intent,
+    intent_id,
+    permission_of,
+    transition,
+)
 
 HEIGHT = 400
 WHERE_A_LEADS = 300
@@ -194,7 +207,7 @@ def restored(name: str, *, permitted_to: NodeName | None = None) -> StoredContra
     """The store of a node that went down with this intent under way."""
     permission = None
     if permitted_to is not None:
-        permission = Permission(DelegationNumber(1, 1), permitted_to, transition(name))
+        permission = permission_of(DelegationNumber(1, 1), permitted_to, transition(name))
     return StoredContract((Restored(intent(name), permission=permission),))
 
 

@@ -73,7 +73,21 @@ from rota.messages import (
     TransactionReverted,
 )
 from rota.types import DelegationNumber, HeartbeatNumber, Leaf, NodeName, Outcome, Party, Receipt, RequestId, Transition
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, Bench, C, digest_of, intent, intent_id, signed_leaf, transition
+from tests.core.kit import (
+    ADDRESS,
+    GENESIS_S,
+    A,
+    B,
+    Bench,
+    C,
+    digest_of,
+    grant_of,
+    intent,
+    intent_id,
+    permission_of,
+    signed_leaf,
+    transition,
+)
 
 HEIGHT = 400
 ID = intent_id("A-1")
@@ -316,7 +330,7 @@ def reverted(reason: str) -> Receipt:
 def test_permission_is_written_with_the_states_before_its_answer_leaves() -> None:
     bench = asked()
     assert state(bench) is State.PREPARED
-    assert records(bench) == [PermissionGranted(ID, FIRST, B, transition("A-1"))]
+    assert records(bench) == [grant_of(FIRST, B, transition("A-1"))]
     assert permitted(bench) == []
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
@@ -412,7 +426,7 @@ def test_permission_that_was_not_written_was_not_given_and_can_be_asked_for_agai
     bench = asked()
     fail_write(bench)
     ask_permission(bench, 20)
-    assert records(bench) == [PermissionGranted(ID, FIRST, B, transition("A-1"))]
+    assert records(bench) == [grant_of(FIRST, B, transition("A-1"))]
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
@@ -490,11 +504,11 @@ def test_leaf_of_an_earlier_number_is_not_permitted_again_while_it_is_assembled_
 
 
 def granted_leaves(bench: Bench) -> dict[DelegationNumber, list[Leaf]]:
-    """What was ever to be written as permitted, by the number of its delegation."""
+    """What was ever to be written as permission_of, by the number of its delegation."""
     found: dict[DelegationNumber, list[Leaf]] = {}
     for record in records(bench):
         if isinstance(record, PermissionGranted):
-            found.setdefault(record.number, []).append(record.transition.leaf)
+            found.setdefault(record.number, []).append(record.leaf)
     return found
 
 
@@ -543,7 +557,7 @@ def test_durable_permission_stands_when_the_write_of_the_next_fails() -> None:
     fail_write(bench)
     assert permitted(bench) == []
     list_dispatched(bench)
-    assert state(bench) is State.SEQUENCED, "the first version was permitted, and is on its way"
+    assert state(bench) is State.SEQUENCED, "the first version was permission_of, and is on its way"
 
 
 def test_new_delegate_gets_a_greater_number_and_what_the_old_one_had_assembled_is_forgotten() -> None:
@@ -582,8 +596,8 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     assert state(bench) is State.DELEGATED
     verified(bench, 20)
     assert state(bench) is State.PREPARED
-    granted = PermissionGranted(ID, DelegationNumber(2, 1), B, made)
-    assert records(bench) == [LeavesSigned((signed_leaf(made),)), granted], "its record may be lost"
+    recorded = [LeavesSigned((made,)), grant_of(DelegationNumber(2, 1), B, made)]
+    assert records(bench) == recorded, "its record may be lost"
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
     assert bench.take(AssembleIntents) == []
@@ -605,19 +619,42 @@ def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
 
 def test_restarted_sender_uses_the_states_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made), versions=(made,))
+    bench = restarted(permission_of(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
     assert refusals(bench) == []
-    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+    assert records(bench) == [grant_of(DelegationNumber(2, 1), B, made)]
     bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
+def test_restarted_sender_permits_what_its_party_signed_without_being_shown_the_states() -> None:
+    made = transition("A-1")
+    bench = restarted(versions=(made,))
+    accept(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    assert records(bench) == [grant_of(DelegationNumber(2, 1), B, made)]
+
+
+def test_leaf_that_our_disk_has_until_an_earlier_time_is_recorded_anew_before_it_is_permitted() -> None:
+    """Else the intent could be reported as reverted while this version may still be committed."""
+    made = transition("A-1")
+    bench = restarted(versions=(replace(made, valid_until_s=made.valid_until_s - 1),))
+    accept(bench)
+    ask_permission(bench, 20)
+    verified(bench, 20)
+    assert refusals(bench) == [ErrorCode.STATES_MISSING]
+    ask_permission(bench, 21, with_states=True)
+    verified(bench, 21)
+    assert records(bench) == [LeavesSigned((made,)), grant_of(DelegationNumber(2, 1), B, made)]
+    assert machine(bench).void_after_s == made.valid_until_s
+
+
 def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_that_it_kept() -> None:
     made = transition("A-1")
-    bench = restarted(Permission(FIRST, B, made), versions=(made,))
+    bench = restarted(permission_of(FIRST, B, made), versions=(made,))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -625,11 +662,11 @@ def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_tha
     ask_permission(bench, 20)
     verified(bench, 20)
     assert refusals(bench) == []
-    assert records(bench) == [PermissionGranted(ID, DelegationNumber(2, 1), B, made)]
+    assert records(bench) == [grant_of(DelegationNumber(2, 1), B, made)]
 
 
 def test_states_of_another_leaf_that_the_restarted_sender_kept_do_not_count() -> None:
-    bench = restarted(Permission(FIRST, B, transition("A-1", version=1)))
+    bench = restarted(permission_of(FIRST, B, transition("A-1", version=1)))
     accept(bench)
     ask_permission(bench, 20)
     verified(bench, 20)
@@ -704,7 +741,7 @@ def test_request_is_refused_at_once_when_the_intent_is_delegated_elsewhere() -> 
 
 
 def test_restarted_sender_remembers_what_it_permitted() -> None:
-    bench = restarted(Permission(FIRST, B, transition("A-1")))
+    bench = restarted(permission_of(FIRST, B, transition("A-1")))
     assert state(bench) is State.PENDING
     list_dispatched(bench, submission_count=1)
     assert state(bench) is State.SUBMITTED
@@ -1548,7 +1585,7 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
     ended_as: Outcome, expected: State
 ) -> None:
     """Its outcome was no longer indexed at the restart, and the submitter lists the intent before it is again."""
-    permission = Permission(FIRST, C, transition("A-1"))
+    permission = permission_of(FIRST, C, transition("A-1"))
     recorded = (signed_leaf(transition("A-1")),)
     found = Restored(intent("A-1", depends_on=(intent_id("A-0"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
@@ -1569,7 +1606,7 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
 
 def submitted_before_its_dependency_ended(outcome_of_other: Outcome) -> Bench:
     """A restarted sender's intent is with a submitter when what it depends on ends; then the ledger skips it."""
-    permission, recorded = Permission(FIRST, B, transition("A-1")), (signed_leaf(transition("A-1")),)
+    permission, recorded = permission_of(FIRST, B, transition("A-1")), (signed_leaf(transition("A-1")),)
     found = Restored(intent("A-1", depends_on=(intent_id("A-2"),)), permission=permission, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())

@@ -88,7 +88,7 @@ def test_store_is_asked_for_what_a_peer_asks_for() -> None:
 def test_peer_gets_what_an_endorser_has_seen_and_nobody_may_have_stored() -> None:
     seen = states("B-1", (b"for C", (A, C)), (b"for D", (A, D)))
     bench = bench_of_three()
-    bench.sequencer().endorser.seen.note(seen)
+    bench.sequencer().endorser.seen.note(seen, A)
     bench.hear(C, StateRequest((seen.leaf, MADE.leaf)))
     [sent] = bench.said(StateDistribution, C)
     assert [state.content for state in sent.transitions[0].outputs] == [b"for C", None]

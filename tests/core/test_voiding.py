@@ -157,7 +157,8 @@ def test_empty_transition_is_assembled_without_the_domain_and_signed_by_the_part
     ask_assembly(bench, 11)
     assert bench.take(AssembleIntents) == []
     until_s = void_transition("A-1").valid_until_s
-    signing = SignTransition(ADDRESS, RequestId(1, 11), ID, Party("a@A"), VOID, until_s, nonce_of("A-1"))
+    order = bench.orders[RequestId(1, 11), ID]
+    signing = SignTransition(ADDRESS, order, ID, Party("a@A"), VOID, until_s, nonce_of("A-1"))
     assert bench.take(SignTransition) == [signing]
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
     made = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, SECOND, void_transition("A-1"))

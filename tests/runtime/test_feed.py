@@ -91,7 +91,7 @@ def accepted(number: int) -> Effect:
 
 def permitted(number: int) -> Effect:
     made = a_transition(number)
-    return Persist(FIRST, 1, (PermissionGranted(made.intent, DelegationNumber(1, 1), PEER, made),))
+    return Persist(FIRST, 1, (PermissionGranted(made.intent, DelegationNumber(1, 1), PEER, made.leaf, 0),))
 
 
 @in_loop

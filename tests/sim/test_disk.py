@@ -12,7 +12,6 @@ from rota.core.effects import (
     LeavesSigned,
     LookUpIntents,
     NodeStarted,
-    PermissionGranted,
     RoundDispatch,
     StatesAcknowledged,
     StatesReceived,
@@ -27,7 +26,6 @@ from rota.types import (
     BlockHash,
     Contract,
     ContractAddress,
-    DelegationNumber,
     Digest,
     Intent,
     IntentId,
@@ -38,7 +36,6 @@ from rota.types import (
     Party,
     Receipt,
     Rotation,
-    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -96,7 +93,7 @@ def test_what_a_sender_permitted_and_somebody_else_dispatched_is_found_whole() -
     disk, made = Disk(), transition("first")
     accepted(disk, "first")
     disk.write(ADDRESS, (StatesReceived(ROUND, (replace(made, outputs=()),), 0),))
-    disk.write(ADDRESS, (PermissionGranted(made.intent, DelegationNumber(1, 1), B, made),))
+    disk.write(ADDRESS, (LeavesSigned((made,)),))
     disk.write(ADDRESS, (StatesReceived(ROUND, (made,), 1),))
     assert disk.find_states(ADDRESS, (made.leaf,)) == ((Digest(made.leaf), (made,)),)
 
@@ -115,7 +112,7 @@ def test_own_intents_are_confirmed_by_the_chain_reverted_by_us_or_unfinished() -
     void = void_leaf(domain_separator(CONTRACT.chain_id, ADDRESS), intent_id("voided"))
     disk.blocks.append(block(1, (own.intent, own.leaf), (intent_id("voided"), void)))
     assert looked_up(disk, "own").outcomes == (), "its party is not known to have signed it"
-    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
+    disk.write(ADDRESS, (LeavesSigned((own,)),))
     disk.write(ADDRESS, (IntentFinalised(Receipt(intent_id("ended"), Outcome.REVERTED)),))
     answer = looked_up(disk, "own", "ended", "open", "voided")
     assert answer.outcomes == ((own.intent, Outcome.CONFIRMED), (intent_id("ended"), Outcome.REVERTED))
@@ -177,7 +174,7 @@ def test_block_that_was_taken_back_confirms_nothing() -> None:
     disk.blocks.append(block(1, (own.intent, own.leaf)))
     (used,) = disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents
     assert used.used_leaf == own.leaf
-    disk.write(ADDRESS, (LeavesSigned((SignedLeaf(own.intent, own.leaf, 600),)),))
+    disk.write(ADDRESS, (LeavesSigned((own,)),))
     assert disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents == ()
     disk.blocks.pop()
     assert [known.intent.id for known in disk.restore(A, (CONTRACT,), 0).contracts[ADDRESS].intents] == [own.intent]

@@ -76,7 +76,6 @@ from rota.types import (
     Receipt,
     RequestId,
     Rotation,
-    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -131,7 +130,7 @@ def recorded(node: NodeName, record: Record, is_told: bool = True) -> Recorded:
 
 
 def granted(made: Authorised = MADE, number: DelegationNumber = NUMBER, to: NodeName = B) -> Recorded:
-    return recorded(A, PermissionGranted(made.intent, number, to, made))
+    return recorded(A, PermissionGranted(made.intent, number, to, made.leaf, made.valid_until_s))
 
 
 def found(*facts: Fact | Said, concludes: bool = False, depth: int = 3) -> list[str]:
@@ -242,7 +241,7 @@ def test_message_that_binds_its_author_rests_on_a_record() -> None:
     assert found(Said(A, B, DispatchConfirmationResponse(RequestId(1, 1), (ID,)))) == ["S9"]
     result = AssemblyResult(ID, AssemblyOutcome.ASSEMBLED, NUMBER, MADE)
     answered = Said(A, B, AssembleResponse(RequestId(1, 1), (result,)))
-    signed = LeavesSigned((SignedLeaf(MADE.intent, MADE.leaf, MADE.valid_until_s),))
+    signed = LeavesSigned((MADE,))
     assert found(answered) == ["S9"]
     assert found(recorded(A, signed), answered) == []
 
@@ -316,7 +315,7 @@ def test_who_leads_a_range_coordinates_it() -> None:
 
 
 def test_everybody_on_its_list_holds_a_state_at_the_end() -> None:
-    held = granted()
+    held = recorded(A, LeavesSigned((MADE,)))
     assert found(COMMIT, held, concludes=True) == ["L4"]
     assert (
         found(COMMIT, held, recorded(B, StatesReceived(dispatch(0, MADE).round.digest, (MADE,))), concludes=True) == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.consistency import Consistent
-from rota.core.effects import IntentAccepted, IntentFinalised, StatesReceived
+from rota.core.consistency import Authorised, Consistent
+from rota.core.effects import IntentAccepted, IntentFinalised, LeavesSigned, StatesReceived
 from rota.digests import core_of, domain_separator, leaf_of, state_commitment, void_leaf
 from rota.sim.facts import Committed, Fact, Recorded, Reorganised, Reported, Signed, Undone
 from rota.sim.invariants import AMONG_LIARS, Judge, Terms
@@ -124,6 +124,25 @@ PLANTED = with_false_contents(OWN, b"planted")
 )
 def test_states_that_are_held_as_confirmed(facts: tuple[Fact, ...], found: set[str]) -> None:
     assert found_in(SIGNED, *facts) == found
+
+
+def signed_with_contents(node: NodeName, made: Transition) -> Recorded:
+    return Recorded(node, ADDRESS, LeavesSigned((Authorised(Consistent(made)),)), True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "found"),
+    [
+        pytest.param((signed_with_contents(A, OWN), committed(OWN)), set(), id="on the signer's disk"),
+        pytest.param((committed(OWN), received(A, OWN)), set(), id="sent back to it"),
+        pytest.param((committed(OWN),), {"R1"}, id="nowhere"),
+        pytest.param((committed(OWN), received(B, OWN)), {"R1"}, id="only elsewhere"),
+        pytest.param((committed(OWN), Undone(ADDRESS, 1, OWN)), set(), id="not on the chain any more"),
+        pytest.param((committed(OTHERS),), {"R2"}, id="of a leaf that its party did not sign"),
+    ],
+)
+def test_contents_of_what_a_party_signed(facts: tuple[Fact, ...], found: set[str]) -> None:
+    assert found_in(SIGNED, *facts, concludes=True) - {"L4"} == found
 
 
 def test_what_a_liar_reports_is_not_judged() -> None:

@@ -70,7 +70,6 @@ from rota.types import (
     Party,
     Receipt,
     RequestId,
-    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -255,7 +254,12 @@ def a_transition(intent: int, version: int = 0) -> Authorised:
 
 def signed(*transitions: Transition) -> LeavesSigned:
     """The parties of these intents signed these."""
-    return LeavesSigned(tuple(SignedLeaf(made.intent, made.leaf, made.valid_until_s) for made in transitions))
+    return LeavesSigned(tuple(Authorised(Consistent(made)) for made in transitions))
+
+
+def permitted(made: Transition, number: int = 1) -> PermissionGranted:
+    """Its sender permitted it to a peer."""
+    return PermissionGranted(made.intent, DelegationNumber(1, number), PEER, made.leaf, made.valid_until_s)
 
 
 def a_dispatch(
@@ -315,8 +319,8 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
         (FIRST, IntentParked(made.intent, "parked")),
         (FIRST, IntentResumed(made.intent)),
         (FIRST, EndingDecided(made.intent, "cancelled")),
-        (FIRST, replace(signed(made), expired=(SignedLeaf(made.intent, leaf(99), 1),))),
-        (FIRST, PermissionGranted(made.intent, DelegationNumber(1, 2), PEER, made)),
+        (FIRST, signed(made)),
+        (FIRST, permitted(made, 2)),
         (FIRST, TransitionIssued(prepared, 900)),
         (FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "cancelled", made.leaf))),
         (OWN, dispatch),

@@ -49,7 +49,7 @@ STORED = {
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers",
     MinedTransaction: "nonce status reason gas_used",
-    Permission: "number delegate transition",
+    Permission: "number delegate leaf valid_until_s",  # Until schema 13 it was "number delegate transition".
     DelegationNumber: "incarnation counter",
     StateId: "leaf output",
     KeptStates: "intent leaf inputs valid_until_s",

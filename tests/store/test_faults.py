@@ -53,7 +53,9 @@ async def nothing_is_half(database: Database, named: set[int]) -> None:
     assert named <= found.keys()
     for number, each in found.items():
         assert each.permission is not None
-        assert each.permission.transition == a_transition(number)
+        assert each.permission.leaf == a_transition(number).leaf
+        assert [version.leaf for version in each.versions] == [a_transition(number).leaf]
+        assert await opened.store.transitions_of(FIRST, (a_transition(number).leaf,)) == (a_transition(number),)
     await opened.store.close()
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, PermissionGranted, StatesReceived
+from rota.core.consistency import Authorised
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.digests import domain_separator, void_leaf
@@ -20,7 +20,6 @@ from rota.types import (
     NO_CONTRACT,
     BlockHash,
     ContractAddress,
-    DelegationNumber,
     IntentId,
     Leaf,
     Outcome,
@@ -31,7 +30,6 @@ from tests.store.kit import (
     CONTRACTS,
     FIRST,
     NOW_MS,
-    PEER,
     SECOND,
     Make,
     Opened,
@@ -44,10 +42,9 @@ from tests.store.kit import (
     intent_id,
     new_sqlite,
     opened_on,
+    permitted,
     signed,
 )
-
-NUMBER = DelegationNumber(1, 1)
 
 
 def block(height: int, *committed: Transition, time_s: int | None = None) -> ChainBlock:
@@ -75,8 +72,7 @@ async def accept_and_permit(opened: Opened, *numbers: int) -> list[Authorised]:
     made = [a_transition(number) for number in numbers]
     for number, transition in zip(numbers, made, strict=True):
         accepted = IntentAccepted(an_intent(number))
-        permitted = PermissionGranted(transition.intent, NUMBER, PEER, transition)
-        assert await opened.write(FIRST, accepted, signed(transition), permitted)
+        assert await opened.write(FIRST, accepted, signed(transition), permitted(transition))
     return made
 
 
@@ -104,8 +100,7 @@ async def test_leaf_that_its_party_did_not_sign_has_no_receipt_of_our_intent(
 async def test_leaf_that_is_recognised_later_has_its_receipt(make: Make) -> None:
     async with opened_on(await make()) as opened:
         made = a_transition(1)
-        permitted = PermissionGranted(made.intent, NUMBER, PEER, made)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), permitted)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
         await commit(opened, 1, made)
         assert await number_all(opened) == []
         assert await opened.write(FIRST, signed(made))
@@ -171,32 +166,6 @@ async def test_what_this_node_dispatched_for_others_has_a_receipt_here(make: Mak
         assert await opened.write(FIRST, a_dispatch(1, 0, (theirs,)))
         await commit(opened, 1, theirs)
         assert await number_all(opened) == [(1, theirs.intent)]
-
-
-@in_loop
-async def test_a_leaf_that_is_known_without_its_states_waits_for_them(make: Make) -> None:
-    """Its sender restarted between signing and permitting."""
-    async with opened_on(await make()) as opened:
-        whole = a_transition(1)
-        stub = Authorised(Consistent(Transition(whole.intent, whole.leaf, valid_until_s=1_000, signature=b"signed")))
-        permitted = PermissionGranted(stub.intent, NUMBER, PEER, stub)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(stub), permitted)
-        await commit(opened, 1, whole)
-        assert await number_all(opened) == []
-        assert await opened.write(FIRST, StatesReceived(digest(1), (whole,)))
-        assert await number_all(opened) == [(1, whole.intent)]
-
-
-@in_loop
-async def test_a_leaf_without_states_for_us_is_complete_when_its_time_has_passed(make: Make) -> None:
-    async with opened_on(await make()) as opened:
-        stub = Authorised(Consistent(Transition(intent_id(1), a_transition(1).leaf, valid_until_s=1_000)))
-        permitted = PermissionGranted(stub.intent, NUMBER, PEER, stub)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(stub), permitted)
-        await commit(opened, 1, stub)
-        assert await number_all(opened) == []
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
-        assert await number_all(opened) == [(1, stub.intent)]
 
 
 @in_loop

@@ -42,11 +42,9 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
-    LeavesSigned,
     LoadContract,
     LookUpIntents,
     NodeStarted,
-    PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
     ProposalForgotten,
@@ -75,7 +73,6 @@ from rota.types import (
     NO_CONTRACT,
     BlockHash,
     ContractAddress,
-    DelegationNumber,
     Digest,
     IntentId,
     KnownContract,
@@ -83,7 +80,6 @@ from rota.types import (
     NodeName,
     Outcome,
     Receipt,
-    SignedLeaf,
     State,
     StateId,
     Transition,
@@ -113,6 +109,7 @@ from tests.store.kit import (
     leaf,
     new_postgres,
     new_sqlite,
+    permitted,
     signed,
 )
 from tests.store.model import transactions_on
@@ -282,12 +279,12 @@ class Sameness(RuleBasedStateMachine):
             "park": IntentParked(intent, f"because \0 {choice}"),
             "resume": IntentResumed(intent),
             "end": EndingDecided(intent, f"cancelled {choice}"),
-            "sign": LeavesSigned((SignedLeaf(intent, made.leaf, choice),)),
-            "permit": PermissionGranted(intent, DelegationNumber(1, choice), PEER, made),
+            "sign": signed(replace(made, valid_until_s=choice)),
+            "permit": permitted(made, choice),
             "issue": TransitionIssued(a_prepared(made, choice), choice),
             "finalise": IntentFinalised(Receipt(intent, outcome, f"reason {choice}", made.leaf)),
         }
-        if self.write(fate, contract, records[kind]) and kind in ("permit", "issue"):
+        if self.write(fate, contract, records[kind]) and kind == "sign":
             self.alone.append(made.leaf)
 
     @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), version=VERSIONS, fate=FATES)
@@ -901,15 +898,8 @@ def test_commit_of_the_same_id_in_another_contract_does_not_count(machine: Samen
 def test_leaf_that_is_signed_again_keeps_its_later_bound(machine: Sameness) -> None:
     made = a_transition(1)
     for until_s in (1_000, 2_000, 1_500):
-        machine.write(Fate.WORKS, FIRST, LeavesSigned((SignedLeaf(made.intent, made.leaf, until_s),)))
+        machine.write(Fate.WORKS, FIRST, signed(replace(made, valid_until_s=until_s)))
     assert [each.valid_until_s for each in restored_first(machine).versions] == [2_000]
-
-
-def test_expired_leaves_are_forgotten(machine: Sameness) -> None:
-    old, new = a_transition(1), a_transition(1, 1)
-    machine.write(Fate.WORKS, FIRST, signed(old))
-    machine.write(Fate.WORKS, FIRST, replace(signed(new), expired=signed(old).signed))
-    assert [each.leaf for each in restored_first(machine).versions] == [new.leaf]
 
 
 def test_dependency_is_confirmed_only_by_a_leaf_of_its_party(machine: Sameness) -> None:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from uuid import UUID
 
 from rota.abi import entries_of, hash_of
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, LeavesSigned
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
-from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SignedLeaf, SubmitMode
-from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf
+from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode, Transition
+from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, signed
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -136,7 +136,7 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
             assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
         public = await store.public.accept(PUBLIC, WAITING, ())
         assert len(await store.submissions.find(Query(), is_open=True)) == 3
-        assert await opened.write(FIRST, LeavesSigned((SignedLeaf(intent_id(1), leaf(1), 1_000),)))
+        assert await opened.write(FIRST, signed(Transition(intent_id(1), leaf(1), valid_until_s=1_000)))
         committed = LedgerOutcome(intent_id(1), leaf(1), digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, committed),))
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))
@@ -148,11 +148,11 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
         await store.listening.number([(each, "noto") for each in await store.listening.due()])
-        assert set(await store.submissions.find_ended(Query())) == {intent_id(number) for number in (2, 3)}
+        assert set(await store.submissions.find_ended(Query())) == {intent_id(number) for number in (1, 2, 3)}
         assert await store.submissions.find_ended(like(type="public", success=False)) == (PUBLIC.id,)
-        assert await store.submissions.find_ended(like(type="private")) == (intent_id(3),)
+        assert await store.submissions.find_ended(like(type="private", success=False)) == (intent_id(3),)
         assert await store.submissions.find_ended(like(id=str(UUID(bytes=PUBLIC.id)))) == (PUBLIC.id,)
-        assert await store.submissions.find_ended(like(success=True)) == ()
+        assert await store.submissions.find_ended(like(success=True)) == (intent_id(1),)
         asked = [intent_id(number) for number in (1, 2, 3, 4)]
         assert await store.public.outcomes(asked) == {
             intent_id(1): Outcome.CONFIRMED,

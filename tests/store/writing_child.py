@@ -1,6 +1,7 @@
 """A process that writes until it is killed: `python -m tests.store.writing_child sqlite PATH | postgres URL`.
 
-Each write is an intent with the permission that it was given, and is named on standard output when it is durable.
+Each write is an intent with what its party signed and the permission that it was given, and is named on standard
+output when it is durable.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from rota.core.effects import IntentAccepted, PermissionGranted, Persist
+from rota.core.effects import IntentAccepted, Persist
 from rota.core.events import Persisted, PersistFailed
 from rota.core.machine import Event
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.types import DelegationNumber
-from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, PEER, a_transition, an_intent, known
+from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, a_transition, an_intent, known, permitted, signed
 
 # So many are under way at a time.
 OPEN_MAX = 20
@@ -41,8 +41,8 @@ async def write_on(kind: str, place: str) -> None:
 
 
 def order(store: DatabaseStore, number: int) -> None:
-    granted = PermissionGranted(an_intent(number).id, DelegationNumber(1, number), PEER, a_transition(number))
-    store.perform(Persist(FIRST, number, (IntentAccepted(an_intent(number)), granted)))
+    made = a_transition(number)
+    store.perform(Persist(FIRST, number, (IntentAccepted(an_intent(number)), signed(made), permitted(made, number))))
 
 
 if __name__ == "__main__":

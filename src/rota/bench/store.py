@@ -20,7 +20,7 @@ from typing import Final
 
 from rota.config import Config
 from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import IntentAccepted, IntentFinalised, PermissionGranted, Persist, Record
+from rota.core.effects import IntentAccepted, IntentFinalised, LeavesSigned, PermissionGranted, Persist, Record
 from rota.core.events import Persisted
 from rota.core.machine import Event
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
@@ -157,8 +157,8 @@ class _Bench:
         leaf = Leaf(intent.id * 2)
         made = State(StateId(leaf, 0), bytes(32), (NODE,), CONTENT)
         transition = Authorised(Consistent(Transition(intent.id, leaf, outputs=(made,), signature=bytes(65))))
-        granted = PermissionGranted(intent.id, DelegationNumber(1, self.number), NODE, transition)
-        return IntentAccepted(intent), granted
+        granted = PermissionGranted(intent.id, DelegationNumber(1, self.number), NODE, leaf, 0)
+        return IntentAccepted(intent), LeavesSigned((transition,)), granted
 
     def _final(self) -> tuple[Record, ...]:
         intent = self._next_intent()

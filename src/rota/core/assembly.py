@@ -4,9 +4,10 @@ Theory of operation. The coordinator asks for a slot of our intents; we assemble
 our own index has reached the request's height, and answer when every intent has its result: in one message, or
 in several when the results are large. Within a slot
 one transition is signed while the next is assembled. Every copy of the current request is answered, an
-older one changes nothing, and a coordinator that an intent is not with gets an error for it. The leaves that
-were signed are durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust
-rule 1). What is being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. What was
+signed is durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust rule 1),
+and whoever gets it endorsed may commit it without asking us, when nobody else honest may have its contents. What is
+being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
 
 The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
 assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
@@ -21,7 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.config import Config
-from rota.core.consistency import Authorised
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import AssembleIntents, LeavesSigned
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
 from rota.core.events.sender import LeavesDurable, LeavesNotWritten, VersionDurable, VersionNotWritten
@@ -160,7 +161,7 @@ class Assembly:
         transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
         signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
         self._recording[signed] = None
-        self.context.persist(LeavesSigned((signed,)), self, VersionDurable(signed), VersionNotWritten(signed))
+        self.context.persist(LeavesSigned((transition,)), self, VersionDurable(signed), VersionNotWritten(signed))
 
     def is_recording(self, intent: IntentId) -> bool:
         """A leaf of this intent that an earlier life signed is being written."""
@@ -200,7 +201,7 @@ class Assembly:
         return slot if slot is not None and slot.request.request_id == transaction.request_id else None
 
     def take_finished(self, event: AssemblyFinished) -> None:
-        """The domain's result, for the current request only."""
+        """The domain's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is None:
             return
@@ -230,7 +231,7 @@ class Assembly:
             del slot.without_kept[intent]
             slot.with_kept[intent] = None
             slot.alone[intent] = told.reason
-            self._order(slot, (transaction.intent,), Snapshot())
+            self._order((transaction.intent,), Snapshot())
         elif needs_none or intent in slot.alone:
             transaction.handle(told)
         else:
@@ -248,13 +249,13 @@ class Assembly:
         return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
 
     def take_failed(self, event: AssemblyFailed) -> None:
-        """The domain or the signer failed, for the current request only."""
+        """The domain or the signer failed, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleError(event.reason))
 
     def take_signed(self, event: TransitionSigned) -> None:
-        """The signer's result, for the current request only."""
+        """The signer's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
             transaction.handle(AssembleAndSignSuccess(event.signature))
@@ -287,7 +288,7 @@ class Assembly:
                 self._order_alone(slot, transaction)
         intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
         if intents:
-            self._order(slot, intents, slot.request.snapshot)
+            self._order(intents, slot.request.snapshot)
 
     def _order_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
         """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
@@ -295,14 +296,18 @@ class Assembly:
         locks = self.sender.coordinator.kept.locks((intent.id,))
         if locks:
             slot.without_kept[intent.id] = None
-        self._order(slot, (intent,), Snapshot(locks))
+        self._order((intent,), Snapshot(locks))
 
-    def _order(self, slot: Slot, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+    def _order(self, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+        """Under an id of our own: two coordinators may ask under one id, on different snapshots."""
         config, chain_time_s = self.context.config, self.context.chain_time_s
+        order = self.context.next_id()
+        for intent in intents:
+            self.sender.transactions[intent.id].order = order
         self.context.effects.append(
             AssembleIntents(
                 self.context.contract.address,
-                slot.request.request_id,
+                order,
                 intents,
                 snapshot,
                 self.context.height,
@@ -311,9 +316,9 @@ class Assembly:
             )
         )
 
-    def _in_assembly(self, request_id: RequestId, intent: IntentId) -> SenderTransaction | None:
+    def _in_assembly(self, order: RequestId, intent: IntentId) -> SenderTransaction | None:
         transaction = self.sender.transactions.get(intent)
-        return transaction if transaction is not None and transaction.request_id == request_id else None
+        return transaction if transaction is not None and transaction.order == order else None
 
     def _has_signed_too_often(self, transaction: SenderTransaction) -> bool:
         """Half of the versions may follow one another at once; from then on they are spaced, so that room is left."""
@@ -329,26 +334,17 @@ class Assembly:
         return is_early or len(live) >= VERSIONS_MAX
 
     def _record(self, slot: Slot) -> None:
-        """What was signed is durable before it leaves."""
+        """What was signed is durable, with all contents, before it leaves."""
         made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
-        signed = tuple(
-            SignedLeaf(each.intent, each.leaf, each.valid_until_s)
-            for each in made
-            if each is not None and not each.is_empty
-        )
+        # Our domain made them, and our party signed them.
+        signed = tuple(Authorised(Consistent(each)) for each in made if each is not None and not each.is_empty)
         if not signed:
             slot.record = Recorded.YES
             return
-        expired: list[SignedLeaf] = []
-        for intent in slot.intents:
-            known = self.sender.transactions.get(intent)
-            if known is not None and known.expired:
-                expired.extend(SignedLeaf(intent, leaf, until_s) for leaf, until_s in known.expired.items())
-                known.expired.clear()
         slot.record = Recorded.BEING_WRITTEN
         done = LeavesDurable(slot.peer, slot.request.request_id)
         failed = LeavesNotWritten(slot.peer, slot.request.request_id)
-        self.context.persist(LeavesSigned(signed, tuple(expired)), self, done, failed)
+        self.context.persist(LeavesSigned(signed), self, done, failed)
 
     def _answer_if_complete(self, slot: Slot) -> None:
         if len(slot.results) + len(slot.errors) < slot.size or slot.record is Recorded.BEING_WRITTEN:

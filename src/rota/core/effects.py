@@ -28,7 +28,6 @@ from rota.types import (
     Party,
     Receipt,
     RequestId,
-    SignedLeaf,
     Transition,
 )
 
@@ -211,6 +210,14 @@ class FindStates(Effect):
     contract: ContractAddress
     peer: NodeName
     leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DistributeStates(Effect):
+    """Send what this leaf of ours makes to all on the lists: who committed it need not have done so."""
+
+    contract: ContractAddress
+    leaf: Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,20 +483,23 @@ class EndingDecided(Record):
 
 @dataclass(frozen=True, slots=True)
 class LeavesSigned(Record):
-    """The leaves that parties of ours signed for one slot: then they leave. What has expired need not be known more."""
+    """What parties of ours signed for one slot, with all contents: then it leaves.
 
-    signed: tuple[SignedLeaf, ...]
-    expired: tuple[SignedLeaf, ...] = ()
+    Whoever gets it endorsed may commit it without asking us, so that from now on our own node must have the contents.
+    """
+
+    transitions: tuple[Authorised, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionGranted(Record):
-    """Permission granted: then the answer leaves. It holds the states that the leaf makes."""
+    """Permission granted: then the answer leaves. What the leaf makes is durable since it was signed."""
 
     intent: IntentId
     number: DelegationNumber
     delegate: NodeName
-    transition: Authorised
+    leaf: Leaf
+    valid_until_s: int
 
 
 @dataclass(frozen=True, slots=True)

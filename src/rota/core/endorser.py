@@ -22,7 +22,7 @@ from rota.core.consistency import Consistent, consistent_for, flaw_of
 from rota.core.context import Context
 from rota.core.distribution import holders_of
 from rota.core.effects import CheckRound, PreparedEndorsed
-from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
+from rota.core.events import LedgerOutcome, RoundChecked
 from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
 from rota.core.kept import Kept
 from rota.core.machine import Event
@@ -137,20 +137,27 @@ class Endorser:
             # A fault of ours is no judgement: we are asked again, by another id.
             error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
             self.context.send(event.peer, error)
-        elif any(transition.preparation is not None for transition in check.request.transitions):
-            self._keep_and_sign(event.peer, check.request, event.signature)
         else:
-            self._answer(event.peer, check.request, event.signature, ())
+            self._sign(event.peer, check.request, event.signature)
+
+    def _sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
+        """From now on what is in this round may be committed, whatever becomes of who shows it."""
+        for transition, sender in zip(request.transitions, request.senders, strict=True):
+            self.seen.note_signed(Consistent(transition), node_of(sender))  # What is not consistent was refused.
+        if any(transition.preparation is not None for transition in request.transitions):
+            self._keep_and_sign(peer, request, signature)
+        else:
+            self._answer(peer, request, signature, ())
 
     def take_outcome(self, outcome: LedgerOutcome, is_ours: bool) -> None:
-        """What it made will not be on the chain; or it is there and in our store, because we sent or dispatched it."""
-        if is_ours or outcome.status is not LedgerStatus.COMMITTED:
+        """What we sent or dispatched is in our store. What was skipped may still be committed until its bound."""
+        if is_ours:
             self.seen.forget(outcome.leaf)
 
     def states_stored(self, transitions: tuple[Transition, ...]) -> None:
         """What was distributed to us is durable."""
         for transition in transitions:
-            self.seen.forget(transition.leaf)
+            self.seen.stored(transition)
 
     def handle(self, event: Event) -> None:
         """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
@@ -278,7 +285,7 @@ class Endorser:
         """
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
-        makers, false = self._makers_of(request)
+        makers, false = self._makers_of(peer, request)
         authors = zip(request.transitions, request.senders, request.nonces, strict=True)
         strangers = {
             transition.leaf: None
@@ -294,7 +301,7 @@ class Endorser:
             self._answer(peer, request, b"", refusals)
             return
         for transition in request.transitions:
-            self.seen.note(Consistent(transition))  # What is not consistent was refused.
+            self.seen.note(Consistent(transition), peer)  # What is not consistent was refused.
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
         self.context.effects.append(
             CheckRound(
@@ -309,7 +316,9 @@ class Endorser:
             )
         )
 
-    def _makers_of(self, request: EndorsementRequest) -> tuple[tuple[Transition, ...], dict[Leaf, None]]:
+    def _makers_of(
+        self, peer: NodeName, request: EndorsementRequest
+    ) -> tuple[tuple[Transition, ...], dict[Leaf, None]]:
         """What made the states that the round needs from outside: shown and true, or seen before; and what is false."""
         made_here = {transition.leaf for transition in request.transitions}
         needed = dict.fromkeys(
@@ -326,7 +335,7 @@ class Endorser:
             if known is None:
                 false[maker.leaf] = None
             else:
-                self.seen.note(known)
+                self.seen.note(known, peer)
         return self.seen.find(needed), false
 
     def _refusal_of(

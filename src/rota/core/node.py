@@ -24,6 +24,7 @@ from rota.core.effects import (
     ContractTaken,
     DispatchRepriced,
     DispatchRound,
+    DistributeStates,
     Effect,
     FetchBlocks,
     FinalityBroken,
@@ -732,6 +733,8 @@ class Node:
                     self._sign_next_dispatch()
                 case Persist(_, inner, records):
                     self.persist(contract, inner, records)
+                case DistributeStates(_, leaf):
+                    self.states.distribute_own(contract, leaf)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)

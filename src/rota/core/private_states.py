@@ -4,8 +4,9 @@ Theory of operation. What is to be delivered, and when again, `distribution.py` 
 other about it. States that arrive are checked against their leaves, made durable, then acknowledged, copies too. An
 acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
 who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
-until it has them. It looks in its store, where it has what it dispatched, was sent, and permitted as a sender: who
+until it has them. It looks in its store, where it has what it dispatched, was sent, and signed as a sender: who
 dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both be.
+What was committed without its sender's permission the sender itself sends to all on the lists, once.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000
+UNPERMITTED_MAX = 1_000
 
 
 class PrivateStates:
@@ -32,6 +34,8 @@ class PrivateStates:
         self.node = node
         self.distribution = node.distribution
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
+        # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
+        self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
 
     def take(
         self,
@@ -105,12 +109,29 @@ class PrivateStates:
     ) -> None:
         """A peer's own states again, and nobody else's; or what our own sender has asked our store for."""
         if peer == self.node.name:
+            self._distribute_found(contract, transitions)
             self._show_own(contract, transitions)
             return
         seen = [transition.as_seen_by(peer) for transition in transitions]
         owed = [transition for transition in seen if states_with_bytes((transition,))]
         for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
             self.node.send(peer, contract, StateDistribution(digest, due, part))
+
+    def distribute_own(self, contract: ContractAddress, leaf: Leaf) -> None:
+        """What our party signed and we did not permit is on the chain; our store has it, and perhaps nobody else."""
+        self.unpermitted[contract, leaf] = None
+        if len(self.unpermitted) > UNPERMITTED_MAX:
+            del self.unpermitted[next(iter(self.unpermitted))]
+        self.node.effects.append(FindStates(contract, self.node.name, (leaf,)))
+
+    def _distribute_found(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        """Once to each on a list. That is not assured: who does not get it asks the members for it."""
+        for transition in transitions:
+            if (contract, transition.leaf) in self.unpermitted:
+                del self.unpermitted[contract, transition.leaf]
+                for peer in dict.fromkeys(peer for state in transition.outputs for peer in state.distribution):
+                    if peer != self.node.name:
+                        self.send_found(contract, peer, Digest(transition.leaf), (transition,))
 
     def _show_own(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
         sequencer = self.node.sequencers.loaded.get(contract)

@@ -415,7 +415,7 @@ class Sender(Machine):
         self.final_time_s = chain_time_s
         for transaction in tuple(self.permitted.values()):
             permission = transaction.permission
-            if permission is not None and chain_time_s > permission.transition.valid_until_s:
+            if permission is not None and chain_time_s > permission.valid_until_s:
                 transaction.handle(SubmitterSilent("what was permitted is no longer valid", is_left=True))
         for transaction in tuple(self.ending.values()):
             if chain_time_s > transaction.void_after_s:

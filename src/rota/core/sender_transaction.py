@@ -585,7 +585,6 @@ class SenderTransaction(Machine):
         self.is_issued_durable = restored.issued is not None
         self.held_prepared: HeldPrepared | None = None
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
-        self.expired: dict[Leaf, int] = {}
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
@@ -599,7 +598,9 @@ class SenderTransaction(Machine):
         self.accepted_at = HeartbeatNumber(0, 0)
         self.lease_ms = 0
         self.stage = 0
+        # The coordinator's id, which is echoed; and ours of the latest order to domain or signer, which is matched.
         self.request_id: RequestId | None = None
+        self.order: RequestId | None = None
         self.transition: Transition | None = None
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None
@@ -663,7 +664,6 @@ class SenderTransaction(Machine):
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
                 del self.versions[leaf]
-                self.expired[leaf] = until_s
 
     def _latest_bound_s(self) -> int:
         """Until when a version may be committed that our party signed before the restart.
@@ -708,10 +708,8 @@ class SenderTransaction(Machine):
 
     def is_void(self, leaf: Leaf) -> bool:
         """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
-        permission = self.permission
-        if permission is not None and permission.transition.leaf == leaf:
-            return permission.transition.is_empty
-        return leaf == void_leaf(self.context.separator, self.intent.id)
+        # No version that we note is empty, and that costs no hash.
+        return leaf not in self.versions and leaf == void_leaf(self.context.separator, self.intent.id)
 
     @property
     def is_ended(self) -> bool:

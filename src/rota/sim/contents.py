@@ -1,7 +1,7 @@
 """Which private states a node of the simulated world can look into: those whose bytes are on its disk.
 
 A node's index knows of every state that it is there, because the base ledger says so; what is in it only those know who
-were told. What a node has dispatched, was sent, has permitted or has been given as prepared is on its disk.
+were told. What a node has dispatched, was sent, has signed or has prepared is on its disk.
 """
 
 from __future__ import annotations
@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rota.core.effects import (
-    CheckRound,
-    PermissionGranted,
-    Record,
-    RoundDispatch,
-    StatesReceived,
-    TransitionIssued,
-    TransitionPrepared,
-)
+from rota.core.effects import CheckRound, LeavesSigned, Record, RoundDispatch, StatesReceived, TransitionPrepared
 from rota.types import NodeName, State, StateId, Transition
 
 
@@ -35,9 +27,9 @@ class Contents:
                 self._hold(order.transitions)
             case StatesReceived(transitions=transitions):
                 self._hold(transitions)
-            case PermissionGranted(transition=transition):
-                self._hold((transition,))
-            case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+            case LeavesSigned(transitions=transitions):
+                self._hold(transitions)
+            case TransitionPrepared(prepared=prepared):
                 self._hold((prepared.transition,))
             case _:
                 pass

@@ -168,21 +168,16 @@ class Reading:
                 if isinstance(record, TransitionPrepared):
                     deliveries = deliveries_of(order_of(contract, record), name)
                     self.owed_prepared[record.prepared.transition.leaf] = deliveries
-            case LeavesSigned(signed, expired):
-                self._take_signed(self.intents[contract], signed, expired)
+            case LeavesSigned(signed):
+                self._take_signed(self.intents[contract], signed)
             case _:
                 _restore(self.intents[contract], record)
 
-    def _take_signed(
-        self, intents: dict[IntentId, Restored], signed: tuple[SignedLeaf, ...], expired: tuple[SignedLeaf, ...]
-    ) -> None:
-        for each in expired:
-            left = tuple(version for version in intents[each.intent].versions if version.leaf != each.leaf)
-            intents[each.intent] = replace(intents[each.intent], versions=left)
+    def _take_signed(self, intents: dict[IntentId, Restored], signed: tuple[Transition, ...]) -> None:
         for each in signed:
             known = {version.leaf: version for version in intents[each.intent].versions}
             if each.leaf not in known or known[each.leaf].valid_until_s < each.valid_until_s:
-                known[each.leaf] = each
+                known[each.leaf] = SignedLeaf(each.intent, each.leaf, each.valid_until_s)
             intents[each.intent] = replace(intents[each.intent], versions=tuple(sorted(known.values(), key=_by_bound)))
 
     def _take_deployment(
@@ -261,7 +256,7 @@ class Disk:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     self.intents[receipt.intent] = receipt.outcome
-                case LeavesSigned(signed, _):
+                case LeavesSigned(signed):
                     self.signed.update((each.intent, each.leaf) for each in signed)
                 case BlocksIndexed(blocks=blocks):
                     self.undone.difference_update(made.intent for block in blocks for made in block.deployments)
@@ -332,13 +327,14 @@ class Disk:
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
-        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
+        """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
         self._read_transitions()
         found = [each for leaf in dict.fromkeys(leaves) for each in self._transitions.get((contract, leaf), ())]
         return fullest(found, leaves)
 
     def _read_transitions(self) -> None:
         """What the records since the last time hold, by leaf."""
+        digest: Digest | None
         transitions: tuple[Transition, ...]
         for written_for, record in self.records[self._transitions_read :]:
             match record:
@@ -346,14 +342,15 @@ class Disk:
                     written_for, digest, transitions = order.contract, order.digest, order.transitions
                 case StatesReceived(digest, received):
                     transitions = received
-                case PermissionGranted(transition=permitted):
-                    digest, transitions = Digest(permitted.leaf), (permitted,)
-                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
-                    digest, transitions = Digest(prepared.transition.leaf), (prepared.transition,)
+                case LeavesSigned(signed):
+                    digest, transitions = None, signed
+                case TransitionPrepared(prepared=prepared):
+                    digest, transitions = None, (prepared.transition,)
                 case _:
                     continue
             for transition in transitions:
-                self._transitions.setdefault((written_for, transition.leaf), []).append((digest, transition))
+                found = digest or Digest(transition.leaf), transition
+                self._transitions.setdefault((written_for, transition.leaf), []).append(found)
         self._transitions_read = len(self.records)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
@@ -382,9 +379,9 @@ class Disk:
                     written_for, transitions = order.contract, order.transitions
                 case StatesReceived(_, received):
                     transitions = received
-                case PermissionGranted(transition=permitted):
-                    transitions = (permitted,)
-                case TransitionPrepared(prepared=prepared) | TransitionIssued(prepared=prepared):
+                case LeavesSigned(signed):
+                    transitions = signed
+                case TransitionPrepared(prepared=prepared):
                     transitions = (prepared.transition,)
                 case _:
                     continue
@@ -534,8 +531,8 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
         case TransitionIssued(prepared, void_after_s):
             intent = prepared.transition.intent
             intents[intent] = replace(intents[intent], issued=prepared, void_after_s=void_after_s)
-        case PermissionGranted(intent, number, delegate, transition):
-            intents[intent] = replace(intents[intent], permission=Permission(number, delegate, transition))
+        case PermissionGranted(intent, number, delegate, leaf, valid_until_s):
+            intents[intent] = replace(intents[intent], permission=Permission(number, delegate, leaf, valid_until_s))
         case _:
             raise AssertionError(f"the disk does not know {type(record).__name__}")
 

@@ -24,7 +24,7 @@ def remembered_by(core: Node) -> Remembered:
     """What a node that has just been built knows from its disk."""
     intents = {
         intent: RememberedIntent(
-            transaction.permission.transition.leaf if transaction.permission is not None else None,
+            transaction.permission.leaf if transaction.permission is not None else None,
             transaction.parked_reason is not None,
             transaction.is_ending_durable,
             transaction.issued.transition.leaf if transaction.issued is not None else None,

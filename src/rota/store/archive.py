@@ -114,7 +114,7 @@ def _made_by(intent: IntentId) -> Reading[tuple[Leaf, ...]]:
     rows = yield Statement("SELECT permission, issued FROM intents WHERE id = ?", (intent,))
     for permission, issued in rows:
         if permission is not None:
-            leaves.append(decode_permission(permission).transition.leaf)
+            leaves.append(decode_permission(permission).leaf)
         if issued is not None:
             leaves.append(decode_prepared(issued).transition.leaf)
     return tuple(dict.fromkeys(leaves))

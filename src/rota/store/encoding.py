@@ -7,7 +7,7 @@ of a named tuple, which is stored by the order of its items.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,14 +16,32 @@ from rota.core.events import LedgerOutcome
 from rota.core.events.chain import ChainBlock, FactoryDeployment
 from rota.core.states.sender_transaction import Permission
 from rota.messages import PreparedTransaction
-from rota.types import ContractAddress, Intent, KeptStates, KnownContract, Receipt, State, Transition
+from rota.types import (
+    ContractAddress,
+    DelegationNumber,
+    Intent,
+    KeptStates,
+    KnownContract,
+    NodeName,
+    Receipt,
+    State,
+    Transition,
+)
+
+
+class _OldPermission(NamedTuple):
+    """A permission as it was before the contents were stored with the signature."""
+
+    number: DelegationNumber
+    delegate: NodeName
+    transition: Transition
+
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 encode: Final = _ENCODER.encode
 
 decode_contract: Final = msgspec.msgpack.Decoder(KnownContract).decode
 decode_intent: Final = msgspec.msgpack.Decoder(Intent).decode
-decode_permission: Final = msgspec.msgpack.Decoder(Permission).decode
 decode_prepared: Final = msgspec.msgpack.Decoder(PreparedTransaction).decode
 decode_receipt: Final = msgspec.msgpack.Decoder(Receipt).decode
 decode_dispatch: Final = msgspec.msgpack.Decoder(RoundDispatch).decode
@@ -36,6 +54,19 @@ decode_signers: Final = msgspec.msgpack.Decoder(tuple[ContractAddress, ...]).dec
 decode_deployed: Final = msgspec.msgpack.Decoder(FactoryDeployment).decode
 decode_proposal: Final = msgspec.msgpack.Decoder(Proposal).decode
 decode_outcome: Final = msgspec.msgpack.Decoder(LedgerOutcome).decode
+
+
+_decode_permission: Final = msgspec.msgpack.Decoder(Permission).decode
+_decode_old_permission: Final = msgspec.msgpack.Decoder(_OldPermission).decode
+
+
+def decode_permission(content: bytes) -> Permission:
+    """A permission, also one that an older release wrote."""
+    try:
+        return _decode_permission(content)
+    except msgspec.ValidationError:
+        number, delegate, made = _decode_old_permission(content)
+        return Permission(number, delegate, made.leaf, made.valid_until_s)
 
 
 def encode_text(text: str) -> bytes:

@@ -231,7 +231,7 @@ class DatabaseStore:
         return await self._read(self._asking.states(contract, ids))
 
     async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
-        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent."""
+        """The transitions of these leaves that this node dispatched, signed, prepared or was sent."""
         rounds = await self._read(self._asking.states_of(contract, tuple(leaves)))
         return tuple(transition for _, of_round in rounds for transition in of_round)
 

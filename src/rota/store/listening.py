@@ -7,11 +7,11 @@ looks from time to time for what is due and numbers it (`Listening.due`, `Listen
 nothing, since what is not numbered is still due.
 
 This node has receipts of its own users' transactions, and of others' whose states it was sent or that it dispatched.
-A sender that restarted between its signature and its permission knows a leaf without what it holds: that one is
-complete when states of it come, and at the latest when the time up to which it could be committed has passed, since
-a transition without a state for us has none to wait for.
+Older releases noted leaves without what they hold (`is_whole` 0): such a one is complete when states of it come, and at
+the latest when the time up to which it could be committed has passed.
 
-What was sent and is not committed while it was valid is forgotten.
+What was sent and is not committed while it was valid is forgotten. Of what this node's own parties signed, the contents
+are deleted then too: their bound is this node's own word, whereas the bound of what a peer sent is the peer's.
 
 A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
 one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
@@ -20,12 +20,12 @@ so that every listener is told, also one that is past the old number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
-from rota.store.database import Answer, Reading, Statement
+from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, unacknowledged
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
@@ -40,8 +40,12 @@ NO_ADDRESS: Final = ContractAddress("")
 
 def transition_due(contract: ContractAddress, transition: Transition) -> Statement:
     """This node has this transition: when it is on the chain for good, there will be a receipt of it."""
-    sql = _STUB_DUE if transition.is_empty else _WHOLE_DUE
-    return Statement(sql, (contract, transition.leaf, transition.intent, transition.valid_until_s), transition.leaf)
+    return Statement(_DUE, _due_of(contract, transition), transition.leaf)
+
+
+def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
+    """A party of this node signed it; it may have signed it before, until another time."""
+    return Statement(_SIGNED_DUE, _due_of(contract, transition), transition.leaf)
 
 
 def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
@@ -119,13 +123,13 @@ class Listening:
     async def forget_expired(self) -> None:
         """What could be committed up to a time that has passed, and was not, will have no receipt."""
         while expired := await self._access.read(self._expired()):
-            await self._access.write([Statement(_NO_LONGER_DUE, each) for each in expired])
+            await self._access.write([statement for each in expired for statement in _forgetting(*each)])
 
-    def _expired(self) -> Reading[list[tuple[str, bytes]]]:
+    def _expired(self) -> Reading[list[tuple[str, bytes, bytes, int]]]:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
         rows: Any = yield Statement(_EXPIRED, (time_s, NUMBERED_AT_ONCE_MAX))
-        return [(contract, leaf) for contract, leaf in rows]
+        return [(contract, leaf, intent, time_s) for contract, leaf, intent in rows]
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
         """Those with greater numbers, in order."""
@@ -183,6 +187,18 @@ class Listening:
         await self._access.write([Statement("DELETE FROM listeners WHERE kind = ? AND name = ?", (kind, name))])
 
 
+def _due_of(contract: ContractAddress, transition: Transition) -> tuple[Value, ...]:
+    return contract, transition.leaf, transition.intent, transition.valid_until_s
+
+
+def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Iterator[Statement]:
+    """What this node's own party signed goes with its contents, unless it has signed it once more since."""
+    for sql in _FORGET_CONTENTS:
+        yield Statement(sql, (contract, leaf, intent, leaf, time_s))
+    yield Statement(_FORGET_SIGNED, (intent, leaf, time_s))
+    yield Statement(_FORGET_DUE, (contract, leaf, time_s))
+
+
 def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
     """It has the next number from now on, unless it has one already and has not changed."""
     type_ = "public" if receipt.contract == NO_ADDRESS else "private"
@@ -232,13 +248,13 @@ def _added(listener: StoredListener) -> Statement:
     )
 
 
-_WHOLE_DUE: Final = """
+_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, ?)
 ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1"""
 
-_STUB_DUE: Final = """
-INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 0, ?)
-ON CONFLICT (contract, leaf) DO NOTHING"""
+_SIGNED_DUE: Final = f"""{_DUE}, valid_until_s = CASE
+    WHEN receipts_due.valid_until_s < excluded.valid_until_s THEN excluded.valid_until_s
+    ELSE receipts_due.valid_until_s END"""
 
 _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
@@ -266,7 +282,7 @@ FROM receipts_due LEFT JOIN intents ON intents.id = receipts_due.intent
 WHERE receipts_due.is_final = 1 ORDER BY intents.position LIMIT ?"""
 
 _EXPIRED: Final = f"""
-SELECT contract, leaf FROM receipts_due
+SELECT contract, leaf, intent FROM receipts_due
 WHERE is_final = 0 AND valid_until_s > 0 AND valid_until_s < ? AND NOT EXISTS (
     SELECT 1 FROM outcomes
     WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
@@ -287,6 +303,15 @@ FROM receipts_undone LEFT JOIN intents ON intents.id = receipts_undone.intent
 WHERE receipts_undone.is_told = 0 ORDER BY receipts_undone.height, receipts_undone.intent LIMIT ?"""
 _UNDONE_TOLD: Final = "UPDATE receipts_undone SET is_told = 1 WHERE intent = ?"
 
+_EXPIRED_AND_SIGNED: Final = """
+contract = ? AND leaf = ? AND EXISTS (
+    SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = ? AND signed_leaves.leaf = ? AND valid_until_s < ?)"""
+_FORGET_CONTENTS: Final = (
+    f"DELETE FROM transitions WHERE {_EXPIRED_AND_SIGNED}",
+    f"DELETE FROM states WHERE committed_at IS NULL AND spent_at IS NULL AND {_EXPIRED_AND_SIGNED}",
+)
+_FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ? AND valid_until_s < ?"
+_FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
 _NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ?"
 
 _RECEIPTS: Final = "SELECT sequence, intent, contract, leaf, type, domain, numbered_at_ms FROM receipts"

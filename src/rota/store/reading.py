@@ -267,7 +267,7 @@ class Asking:
     def states_of(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...]
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
-        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent, by round."""
+        """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
         found: list[tuple[int, Digest, Transition]] = []
         for some in _in_batches(leaves):
             sql = (

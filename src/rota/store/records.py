@@ -54,7 +54,7 @@ from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
 from rota.store.finality import marking, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.store.listening import ending_due, transition_due
+from rota.store.listening import ending_due, signed_due, transition_due
 from rota.types import (
     NO_CONTRACT,
     ContractAddress,
@@ -65,7 +65,6 @@ from rota.types import (
     KnownContract,
     Leaf,
     NodeName,
-    SignedLeaf,
     State,
     Transition,
 )
@@ -111,19 +110,14 @@ class Writing:
                     yield ending_due(contract, record.receipt)
                 if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
                     yield from group_of_deployment(record.intent, self.clock())
-            case LeavesSigned(signed, expired):
-                yield from _signed(signed, expired)
-            case PermissionGranted(intent, number, delegate, transition):
-                permission = encode(Permission(number, delegate, transition))
+            case LeavesSigned(transitions):
+                yield from self._signed(contract, transitions, position)
+            case PermissionGranted(intent, number, delegate, leaf, valid_until_s):
+                permission = encode(Permission(number, delegate, leaf, valid_until_s))
                 yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
-                # What we dispatch ourselves is written with the dispatch.
-                yield from _alone(contract, transition, position) if delegate != self.node else ()
-                yield from self._held(contract, transition, position)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
-                yield from _alone(contract, prepared.transition, position)
-                yield from self._held(contract, prepared.transition, position)
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
@@ -173,6 +167,20 @@ class Writing:
             case EndingDecided(intent_id, reason):
                 return Statement(_END, (encode_text(reason), intent_id), intent_id)
 
+    def _signed(
+        self, contract: ContractAddress, transitions: Sequence[Transition], position: int
+    ) -> Iterator[Statement]:
+        """What confirms an intent from now on, and what it makes: whoever has the signature may commit it."""
+        for made in transitions:
+            yield Statement(_SIGN, (made.intent, made.leaf, made.valid_until_s), made.intent)
+            yield signed_due(contract, made)
+            yield from _alone(contract, made, position)
+            yield from self._states(contract, made, position)
+        # Among the statements of a slot only one that was lost finds its leaf on the chain already.
+        if len(transitions) == 1:
+            intent, leaf = transitions[0].intent, transitions[0].leaf
+            yield Statement(_RECOGNISE, (intent, leaf), intent)
+
     # Dispatches and states.
 
     def _dispatch(self, dispatch: RoundDispatch) -> Iterator[Statement]:
@@ -200,6 +208,9 @@ class Writing:
         """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
             yield transition_due(contract, transition)
+        yield from self._states(contract, transition, position)
+
+    def _states(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
         yield from _held(contract, transition, position, self.clock())
         for state in transition.outputs:
             nullifier = self.nullifier_of(contract, state) if state.content is not None else None
@@ -305,18 +316,6 @@ def _of_deployment(
         case ContractTaken(known):
             yield add_contract(known)
             yield Statement("DELETE FROM proposals WHERE deployment = ?", (known.deployment,))
-
-
-def _signed(signed: Sequence[SignedLeaf], expired: Sequence[SignedLeaf]) -> Iterator[Statement]:
-    """What confirms an intent from now on; the chain may have the leaf already, when our record of it was lost."""
-    for each in expired:
-        yield Statement(_EXPIRE, (each.intent, each.leaf), each.intent)
-    for each in signed:
-        yield Statement(_SIGN, tuple(each), each.intent)
-    # Among the statements of a slot only one that was lost finds its leaf on the chain.
-    if len(signed) == 1:
-        intent, leaf, _ = signed[0]
-        yield Statement(_RECOGNISE, (intent, leaf), intent)
 
 
 def add_contract(known: KnownContract) -> Statement:
@@ -482,7 +481,6 @@ _SIGN: Final = """
 INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?)
 ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s
 WHERE signed_leaves.valid_until_s < excluded.valid_until_s"""
-_EXPIRE: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?"
 _RECOGNISE: Final = """
 UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL
 WHERE id = ? AND used_leaf = ? AND receipt IS NULL"""

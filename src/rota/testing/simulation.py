@@ -34,7 +34,7 @@ from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
-    PermissionGranted,
+    LeavesSigned,
     Record,
     RoundDispatch,
     SignTransition,
@@ -440,8 +440,8 @@ def _transitions_in(record: Record) -> tuple[Transition, ...]:
             return record.round.transitions
         case StatesReceived():
             return record.transitions
-        case PermissionGranted():
-            return (record.transition,)
+        case LeavesSigned():
+            return record.transitions
         case TransitionPrepared() | TransitionIssued():
             return (record.prepared.transition,)
         case _:

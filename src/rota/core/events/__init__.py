@@ -168,7 +168,7 @@ class Result(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFinished(Result):
-    """The domain has assembled one intent of a slot, or says why not."""
+    """The domain has assembled one intent of an order, or says why not; `request_id` is the order's."""
 
     request_id: RequestId
     intent: IntentId
@@ -188,7 +188,7 @@ class AssemblyFailed(Result):
 
 @dataclass(frozen=True, slots=True)
 class TransitionSigned(Result):
-    """The `from` party has signed the leaf of a transition that was assembled for this request."""
+    """The `from` party has signed the leaf of a transition, by this order."""
 
     request_id: RequestId
     intent: IntentId

@@ -452,7 +452,7 @@ def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
         transaction.number = DelegationNumber(sender.context.incarnation, transaction.number.counter + 1)
         transaction.delegate = sender.delegate
         transaction.result = None
-        transaction.request_id = None
+        transaction.request_id = transaction.order = None
     transaction.delegate_incarnation = incarnation
 
 

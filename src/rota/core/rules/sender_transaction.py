@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.consistency import Authorised, Consistent, consistent, is_whole
 from rota.core.effects import (
+    DistributeStates,
     IntentFinalised,
     IntentParked,
     IntentResumed,
@@ -52,7 +53,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import NO_LEAF, DelegationNumber, Outcome, Receipt, Transition
+from rota.types import NO_LEAF, DelegationNumber, Leaf, Outcome, Receipt, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -108,7 +109,7 @@ def is_that_permission(transaction: SenderTransaction, event: PermissionDurable 
 def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """a repeated request for the permitted leaf"""
     permission = transaction.permission
-    if permission is None or permission.transition.leaf != event.item.leaf:
+    if permission is None or permission.leaf != event.item.leaf:
         return False
     return permission.delegate == event.peer and event.item.number >= permission.number
 
@@ -122,15 +123,15 @@ def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) 
     """our signature, and the states came with the request or are on our disk"""
     held = transaction.held
     is_held = held is not None and held.verified_as == event.request_id
-    return is_held and event.is_ours and _states_of_held(transaction) is not None
+    return is_held and event.is_ours and (_is_recorded(transaction) or _shown_by_held(transaction) is not None)
 
 
 def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
     """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
     permission = transaction.permission
-    if permission is None or permission.transition.leaf in (transaction.skipped_leaf, transaction.left_leaf):
+    if permission is None or permission.leaf in (transaction.skipped_leaf, transaction.left_leaf):
         return False
-    return event.leaf in (None, permission.transition.leaf)
+    return event.leaf in (None, permission.leaf)
 
 
 def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) -> bool:
@@ -149,23 +150,21 @@ def no_retry_is_left(transaction: SenderTransaction, event: ConfirmedReverted) -
 def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
     """the permitted leaf failed"""
     permission = transaction.permission
-    return permission is not None and permission.transition.leaf == event.outcome.leaf
+    return permission is not None and permission.leaf == event.outcome.leaf
 
 
-def _states_of_held(transaction: SenderTransaction) -> Consistent | None:
-    """The transition that we are asked to permit: from the request, or from the permission of before our restart.
+def _is_recorded(transaction: SenderTransaction) -> bool:
+    """What we are asked to permit has its contents on our disk, since before it left; the empty one has none."""
+    assert transaction.held is not None, "who asks has looked"
+    item = transaction.held.item
+    is_empty = transaction.is_ending and transaction.is_void(item.leaf)
+    return is_empty or transaction.versions.get(item.leaf, -1) >= item.valid_until_s
 
-    What comes with the request must be what was signed, with all that is for us: what is permitted is kept for good.
-    """
-    held, permission = transaction.held, transaction.permission
-    assert held is not None, "who asks has looked"
-    item = held.item
-    if transaction.is_ending and transaction.is_void(item.leaf):
-        # The empty transition has no states that a restart could lose.
-        empty = Transition(item.intent, item.leaf, valid_until_s=item.valid_until_s, signature=item.signature)
-        return Consistent(empty)
-    if permission is not None and permission.transition.leaf == item.leaf:
-        return permission.transition
+
+def _shown_by_held(transaction: SenderTransaction) -> Consistent | None:
+    """The transition that came with the request: it must be what was signed, with all that is for us."""
+    assert transaction.held is not None, "who asks has looked"
+    item = transaction.held.item
     sent = item.transition
     if sent is None or (sent.intent, sent.leaf) != (transaction.intent.id, item.leaf):
         return None
@@ -178,10 +177,18 @@ def _is_current(transaction: SenderTransaction, event: DispatchConfirmationReque
     """One permission per number (S4); a lower number counts only if it is from before our restart."""
     permission = transaction.permission
     if permission is not None and permission.number == transaction.number:
-        return event.peer == transaction.delegate and permission.transition.leaf == event.item.leaf
+        return event.peer == transaction.delegate and permission.leaf == event.item.leaf
     is_old = event.item.number < transaction.number
     from_before_restart = event.item.number.incarnation < transaction.context.incarnation
     return event.peer == transaction.delegate and (not is_old or from_before_restart)
+
+
+def _was_not_let_go(transaction: SenderTransaction, leaf: Leaf) -> bool:
+    """We neither permitted it nor gave it to our user: who committed it has asked nobody, and may tell nobody."""
+    permission, issued = transaction.permission, transaction.issued
+    is_permitted = permission is not None and permission.leaf == leaf
+    is_issued = issued is not None and issued.transition.leaf == leaf
+    return not (is_permitted or is_issued or transaction.is_void(leaf))
 
 
 def backs_off(transaction: SenderTransaction, event: Dropped) -> bool:
@@ -226,18 +233,19 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     stop_hold(transaction)
     transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
+    transaction.order = None
     transaction.result = None
     transaction.lease_ms = transaction.context.now_ms
 
 
 def sign(transaction: SenderTransaction, event: Assembled) -> None:
     """The `from` party signs the leaf."""
-    assert transaction.request_id is not None, "assembly has a request"
     transaction.transition = event.transition
+    transaction.order = transaction.context.next_id()
     transaction.context.effects.append(
         SignTransition(
             transaction.intent.contract,
-            transaction.request_id,
+            transaction.order,
             transaction.intent.id,
             transaction.intent.sender,
             event.transition.leaf,
@@ -254,7 +262,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     signed = replace(unsigned, signature=event.signature)
     transaction.transition = signed
     transaction.failure_count = 0
-    if not transaction.is_voiding:
+    if not signed.is_empty:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
         transaction.forget_expired_versions()
         transaction.note_version(signed.leaf, signed.valid_until_s)
@@ -300,20 +308,20 @@ def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """One permission for this number: durable first, then the answer leaves."""
     assert transaction.result is not None
-    assert transaction.result.transition is not None
-    own = Authorised(Consistent(transaction.result.transition))  # Our domain made it, and our party signed it.
-    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), own)
+    made = transaction.result.transition
+    assert made is not None
+    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), made.valid_until_s)
 
 
 def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """A leaf that we signed before our restart: permitted without assembling again."""
-    states = _states_of_held(transaction)
+    shown = None if _is_recorded(transaction) else _shown_by_held(transaction)
     held, transaction.held = transaction.held, None
     assert held is not None
-    assert states is not None
-    own = Authorised(states)  # The signature of this leaf and bound was verified.
-    transaction.sender.assembly.record(transaction, own)
-    _grant(transaction, held, own)
+    if shown is not None:
+        # Our disk has lost it. The signature of this leaf and bound was verified.
+        transaction.sender.assembly.record(transaction, Authorised(shown))
+    _grant(transaction, held, held.item.valid_until_s)
 
 
 def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
@@ -403,7 +411,7 @@ def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
     stop_hold(transaction)
     transaction.reason = event.reason
     if event.is_left and transaction.permission is not None:
-        transaction.left_leaf = transaction.permission.transition.leaf
+        transaction.left_leaf = transaction.permission.leaf
 
 
 def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
@@ -415,6 +423,8 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
     """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
     transaction.confirmed_leaf = event.leaf
+    if _was_not_let_go(transaction, event.leaf):
+        transaction.context.effects.append(DistributeStates(transaction.intent.contract, event.leaf))
     transaction.sender.transaction_ended()
 
 
@@ -568,15 +578,16 @@ def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
     transaction.is_permission_durable = transaction.permission is not None
 
 
-def _grant(transaction: SenderTransaction, request: HeldRequest, transition: Authorised) -> None:
+def _grant(transaction: SenderTransaction, request: HeldRequest, valid_until_s: int) -> None:
     if transaction.is_permission_durable:
         transaction.earlier_permission = transaction.permission
-    transaction.permission = Permission(transaction.number, request.peer, transition)
+    granted = transaction.number, request.peer, request.item.leaf, valid_until_s
+    transaction.permission = Permission(*granted)
     transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
     transaction.is_permission_durable = False
     transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
     transaction.dropped_count = 0
-    record = PermissionGranted(transaction.intent.id, transaction.number, request.peer, transition)
+    record = PermissionGranted(transaction.intent.id, *granted)
     done = PermissionDurable(transaction.number, request.peer, request.request_id)
     transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
 

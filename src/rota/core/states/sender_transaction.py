@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from rota.core.consistency import Authorised
 from rota.frozen import dataclass
 from rota.messages import DispatchItem, PreparedTransaction, TransactionReverted
 from rota.types import DelegationNumber, Intent, Leaf, NodeName, RequestId, SignedLeaf
@@ -58,7 +57,8 @@ class Permission(NamedTuple):
 
     number: DelegationNumber
     delegate: NodeName
-    transition: Authorised
+    leaf: Leaf
+    valid_until_s: int
 
 
 class HeldRequest(NamedTuple):

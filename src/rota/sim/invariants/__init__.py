@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.sim.invariants.bounds import QueuesAreBounded
+from rota.sim.invariants.contents import SignersHoldContents
 from rota.sim.invariants.deployments import ContractsAreMadeOnce, ProposalsAreKept
 from rota.sim.invariants.endings import (
     EverybodyAgrees,
@@ -64,6 +65,7 @@ TRUST: tuple[type[Invariant], ...] = (
     ConfirmedStatesAreTrue,
     IdsBelongToTheirParties,
     ValidIntentsHappen,
+    SignersHoldContents,
 )
 NOT_AMONG_LIARS: tuple[type[Invariant], ...] = (OneEffectAndOneOutcome, OneCoordinatorIsActive, RotationIsFair)
 AMONG_LIARS: tuple[type[Invariant], ...] = (*TRUST, *(each for each in EVERY if each not in NOT_AMONG_LIARS))
@@ -94,6 +96,7 @@ __all__ = [
     "QueuesAreBounded",
     "RestartContradictsNothing",
     "RotationIsFair",
+    "SignersHoldContents",
     "StatesReachTheirParties",
     "StatesStayWithTheirParties",
     "Terms",

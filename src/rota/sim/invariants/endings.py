@@ -13,7 +13,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
-    PermissionGranted,
+    LeavesSigned,
     RoundDispatch,
     StatesReceived,
     TransitionIssued,
@@ -232,8 +232,8 @@ class StatesReachTheirParties(Invariant):
             case RoundDispatch(order):
                 transitions = order.transitions
                 self.dispatched.update(transition.leaf for transition in transitions)
-            case PermissionGranted(_, _, _, transition):
-                transitions = (transition,)
+            case LeavesSigned(signed):
+                transitions = signed
             case TransitionPrepared() | TransitionIssued():
                 transitions = (fact.record.prepared.transition,)
             case _:

@@ -120,7 +120,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, PermissionGranted):
-            self.permitted.add((fact.record.intent, fact.record.transition.leaf))
+            self.permitted.add((fact.record.intent, fact.record.leaf))
         elif isinstance(fact.record, IntentAccepted):
             self.honest.add(fact.record.intent.id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rota.core.effects import PermissionGranted, RoundDispatch, StatesReceived, TransitionIssued, TransitionPrepared
+from rota.core.effects import LeavesSigned, RoundDispatch, StatesReceived, TransitionIssued, TransitionPrepared
 from rota.messages import (
     AssembleRequest,
     AssembleResponse,
@@ -129,8 +129,8 @@ def transitions_in(record: object) -> tuple[Transition, ...]:
             return record.round.transitions
         case StatesReceived():
             return record.transitions
-        case PermissionGranted():
-            return (record.transition,)
+        case LeavesSigned():
+            return record.transitions
         case TransitionPrepared() | TransitionIssued():
             return (record.prepared.transition,)
         case _:

@@ -111,7 +111,7 @@ class OnePermissionPerNumber(Invariant):
         self.latest[record.intent] = record
         if not fact.is_told:
             return
-        given = (record.delegate, record.transition.leaf)
+        given = (record.delegate, record.leaf)
         if self.granted.setdefault((record.intent, record.number), given) != given:
             self.accuse(f"{self.show(record.intent)} was permitted twice under {tuple(record.number)}")
         number, delegate = self.delegated.get(record.intent, (None, None))
@@ -142,7 +142,7 @@ class OnePermissionPerNumber(Invariant):
             if fact.peer in self.terms.liars:
                 # It may have asked for several leaves under one id: what is on disk is what counts.
                 continue
-            if record is not None and asked.get(intent) != record.transition.leaf:
+            if record is not None and asked.get(intent) != record.leaf:
                 self.accuse(f"{self.show(intent)} was permitted for another leaf than the permission on disk")
 
 
@@ -229,11 +229,11 @@ class RestartContradictsNothing(Invariant):
                 said.ending[intent] = None
             case IntentFinalised(receipt):
                 said.finalised[receipt.intent] = receipt.outcome
-            case PermissionGranted(intent, _, _, transition):
-                said.permitted[intent] = transition.leaf
+            case PermissionGranted(intent, _, _, leaf):
+                said.permitted[intent] = leaf
                 if fact.is_told:
-                    said.given[intent] = transition.leaf
-            case LeavesSigned(signed, _):
+                    said.given[intent] = leaf
+            case LeavesSigned(signed):
                 said.signed.update(each.intent for each in signed)
             case RoundDispatch():
                 said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)

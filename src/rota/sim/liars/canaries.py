@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core import assembly as assembly_module
 from rota.core import endorser as endorser_module
 from rota.core import private_states as private_states_module
 from rota.core.assembly import Assembly, Slot
-from rota.core.consistency import Consistent
+from rota.core.consistency import Authorised, Consistent
 from rota.core.demotion import Demotions
+from rota.core.effects import LeavesSigned
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsersVerified
 from rota.core.events.sender_transaction import AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
+from rota.core.rules import sender_transaction as sender_transaction_rules
 from rota.core.rules import sender_transaction_ending as ending_rules
 from rota.core.rules import sender_transaction_used as used_rules
 from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import HeldRefusals
+from rota.core.states.sender_transaction import HeldRefusals, HeldRequest
 from rota.messages import EndorsementRequest, TransactionReverted
 from rota.sim import services
 from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, without_guard
@@ -65,6 +68,20 @@ def _believe_contents_for(_separator: bytes, _node: NodeName, transition: Transi
     return Consistent(transition)
 
 
+def _signed_without_contents(transitions: tuple[Authorised, ...]) -> LeavesSigned:
+    bare = (
+        replace(each, outputs=tuple(replace(state, content=None) for state in each.outputs)) for each in transitions
+    )
+    return LeavesSigned(tuple(Authorised(Consistent(each)) for each in bare))
+
+
+def _grant_with_contents(transaction: SenderTransaction, request: HeldRequest, valid_until_s: int) -> None:
+    made = transaction.result.transition if transaction.result is not None else None
+    if made is not None and not made.is_empty:
+        transaction.context.records.append(LeavesSigned((Authorised(Consistent(made)),)))
+    _grant(transaction, request, valid_until_s)
+
+
 def _flaw_but_for_bounds(
     endorser: Endorser, transition: Transition, request: EndorsementRequest, is_signed_over: bool
 ) -> str:
@@ -103,6 +120,7 @@ def _demote_nobody(_demotions: Demotions, _node: NodeName) -> None:
 
 
 _flaw_of = Endorser._flaw_of
+_grant = sender_transaction_rules._grant
 _take_refusals = Sender._take_refusals
 _endorses_any_id = replacing(endorser_module, "is_id_of", _is_anybodys)
 _coordinates_any_id = replacing(coordinator_rules, "_is_its_own", _is_of_the_peer)
@@ -132,6 +150,15 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "T2",
         replacing(private_states_module, "consistent_for", _believe_contents_for),
         lying("plants-states"),
+    ),
+    Canary(
+        "stores contents only with its permission",
+        "R1",
+        both(
+            replacing(assembly_module, "LeavesSigned", _signed_without_contents),
+            replacing(sender_transaction_rules, "_grant", _grant_with_contents),
+        ),
+        lying("commits-unpermitted"),
     ),
     Canary(
         "endorses for longer than a leaf allows",

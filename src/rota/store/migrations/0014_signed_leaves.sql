@@ -1,5 +1,5 @@
--- The leaves that parties of this node signed, by intent: only one of these confirms its intent. A leaf that the chain
--- cannot commit any more is removed when the intent is signed again.
+-- The leaves that parties of this node signed, by intent: only one of these confirms its intent. What they make is in
+-- `transitions` and `states` from then on. A leaf that the chain cannot commit any more is deleted with its contents.
 CREATE TABLE signed_leaves (
     intent BYTEA NOT NULL,
     leaf BYTEA NOT NULL,

@@ -1,0 +1,203 @@
+"""A coordinator commits what is endorsed without asking its sender, distributes nothing, and makes endorsers forget.
+
+The contents of what an honest party signed are on its own node's disk before the signature leaves, so that they cannot
+be lost; the sender sends them to all on the lists when it sees such a commit; and nobody makes an endorser forget what
+it has signed for another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.core import private_states
+from rota.core import seen as seen_module
+from rota.core.distribution import FOUND_PARTS_FROM
+from rota.core.effects import DistributeStates, FindStates, LeavesSigned, Persist, SendMessage, StatesReceived
+from rota.core.events import AssemblyFinished, LedgerOutcome, LedgerStatus, StatesFound, TransitionSigned
+from rota.core.states.sender_transaction import State
+from rota.messages import AssembleResponse, AssemblyOutcome, StateDistribution, StateRequest
+from rota.types import Digest, RequestId, Transition
+from rota.wire.sizes import transition_bytes
+from tests.core import test_prepared as p
+from tests.core import test_sender_transaction as x
+from tests.core.kit import ADDRESS, A, B, Bench, C, contract, digest_of, transition, void_transition
+from tests.core.node_bench import NodeBench
+from tests.core.test_endorser import endorser, request
+from tests.core.test_state_requests import states
+
+
+def committed(made: Transition) -> LedgerOutcome:
+    return LedgerOutcome(made.intent, made.leaf, digest_of(made.leaf), LedgerStatus.COMMITTED)
+
+
+# The sender.
+
+
+def test_contents_of_what_a_party_signs_are_durable_before_the_signature_leaves() -> None:
+    bench = x.assembling()
+    bench.tell(AssemblyFinished(RequestId(1, 10), x.ID, AssemblyOutcome.ASSEMBLED, transition("A-1", signature=b"")))
+    bench.forget()
+    bench.tell(TransitionSigned(RequestId(1, 10), x.ID, b"signed"))
+    write, *others = bench.effects
+    assert isinstance(write, Persist), "nothing else of a step happens before its records are written"
+    assert write.records == (LeavesSigned((transition("A-1"),)),)
+    assert [type(each.envelope.body) for each in others if isinstance(each, SendMessage)] == [AssembleResponse]
+
+
+def test_sender_distributes_what_was_committed_without_its_permission() -> None:
+    bench = x.assembled()
+    bench.block(x.HEIGHT + 1, committed(transition("A-1")))
+    assert x.state(bench) is State.CONFIRMED
+    assert bench.take(DistributeStates) == [DistributeStates(ADDRESS, transition("A-1").leaf)]
+
+
+def test_sender_distributes_another_version_than_it_permitted() -> None:
+    bench = x.prepared()
+    other = transition("A-1", version=7)
+    bench.signed(other)
+    bench.block(x.HEIGHT + 1, committed(other))
+    assert bench.take(DistributeStates) == [DistributeStates(ADDRESS, other.leaf)]
+
+
+def test_sender_leaves_what_it_permitted_issued_or_voided_to_who_committed_it() -> None:
+    permitted, issued, voided = x.prepared(), p.issued(), x.assembled()
+    permitted.block(x.HEIGHT + 1, committed(transition("A-1")))
+    issued.block(x.HEIGHT + 1, committed(p.MADE))
+    voided.block(x.HEIGHT + 1, committed(void_transition("A-1")))
+    for bench in (permitted, issued, voided):
+        assert x.state(bench) is State.CONFIRMED
+        assert bench.take(DistributeStates) == []
+
+
+def node_with_unpermitted_commit(made: Transition) -> NodeBench:
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    bench.submit("A-1")
+    bench.sequencer().sender.transactions[x.ID].note_version(made.leaf, made.valid_until_s)
+    bench.seen.clear()
+    bench.block((ADDRESS, committed(made)))
+    return bench
+
+
+def test_everybody_on_a_list_is_sent_what_it_may_see_of_an_unpermitted_commit() -> None:
+    made = states("A-1", (b"for B", (A, B)), (b"for C", (A, C)), (b"for A", (A,)))
+    bench = node_with_unpermitted_commit(made)
+    assert bench.all(FindStates) == [FindStates(ADDRESS, A, (made.leaf,))]
+    found = StatesFound(ADDRESS, A, Digest(made.leaf), (made, transition("B-9")))
+    bench.tell(found)
+    for peer in (B, C):
+        sent = StateDistribution(Digest(made.leaf), (made.as_seen_by(peer),), FOUND_PARTS_FROM)
+        assert bench.said(StateDistribution, peer) == [sent]
+    assert bench.said(StateDistribution, A) == []
+    bench.tell(found)
+    assert len(bench.said(StateDistribution, B)) == 1
+
+
+def test_commits_that_wait_for_the_store_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_states, "UNPERMITTED_MAX", 1)
+    made = transition("A-1")
+    bench = node_with_unpermitted_commit(made)
+    bench.node.states.distribute_own(ADDRESS, transition("A-2").leaf)
+    assert bench.node.states.unpermitted == {(ADDRESS, transition("A-2").leaf): None}
+    bench.tell(StatesFound(ADDRESS, A, Digest(made.leaf), (made,)))
+    assert bench.said(StateDistribution, B) == []
+
+
+# The endorser.
+
+
+def remembered(bench: Bench, made: Transition) -> tuple[Transition, ...]:
+    return bench.sequencer.endorser.seen.find((made.leaf,))
+
+
+def endorse(bench: Bench, made: Transition, counter: int, signature: bytes = b"signature") -> None:
+    """A has it endorsed; without a signature the domain has not judged it yet."""
+    bench.hear(A, request(made, request_id=RequestId(1, counter)))
+    if signature:
+        bench.judge(A, RequestId(1, counter), signature)
+
+
+def test_coordinator_that_makes_transitions_up_does_not_make_an_endorser_forget_what_it_signed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seen_module, "SEEN_MAX", 4)
+    bench, made = endorser(), transition("B-1")
+    endorse(bench, made, 1)
+    for number in range(2, 12):
+        endorse(bench, transition("B-1", version=number), number, signature=b"")
+    assert remembered(bench, made) == (made,)
+    assert len(bench.sequencer.endorser.seen) == 4
+
+
+def test_coordinator_that_floods_an_endorser_displaces_nobody_elses_transitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even those that the endorser has not judged yet."""
+    seen, made = seen_module.Seen(), transition("B-1")
+    monkeypatch.setattr(seen_module, "SEEN_MAX", 4)
+    seen.note(made, C)
+    for number in range(10):
+        seen.note(transition("B-1", version=number + 1), A)
+    assert (len(seen), seen.find((made.leaf,))) == (4, (made,))
+    monkeypatch.setattr(seen_module, "SEEN_BYTES_MAX", 2 * transition_bytes(made) + 1)
+    seen.note(transition("B-2"), A)
+    assert (len(seen), seen.find((made.leaf,))) == (2, (made,))
+
+
+def test_sender_with_many_signed_transitions_displaces_only_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_module, "SEEN_MAX", 4)
+    bench, made = endorser(), transition("B-1")
+    endorse(bench, made, 1)
+    for number in range(2, 12):
+        endorse(bench, transition(f"A-{number}"), number)
+    assert remembered(bench, made) == (made,)
+    assert remembered(bench, transition("A-11")) == (transition("A-11"),)
+    assert remembered(bench, transition("A-2")) == ()
+
+
+def test_endorser_does_not_forget_what_was_skipped() -> None:
+    """A coordinator that commits it too early, before what it spends, commits it again later."""
+    bench, made = endorser(), transition("B-1")
+    endorse(bench, made, 1)
+    bench.block(1, replace(committed(made), status=LedgerStatus.SKIPPED))
+    assert remembered(bench, made) == (made,)
+
+
+def test_copy_with_fewer_contents_does_not_take_the_place_of_one_with_more() -> None:
+    """A coordinator would show, or distribute, a copy of which it has left something out."""
+    made = states("B-1", (b"one", (A, B, C)), (b"two", (A, B, C)))
+    less = replace(made, outputs=(made.outputs[0], replace(made.outputs[1], content=None)))
+    bench = endorser()
+    endorse(bench, made, 1, signature=b"")
+    seen = bench.sequencer.endorser.seen
+    for by_sender in (False, True):
+        seen.note(less, A)
+        assert seen.find((made.leaf,)) == (made,)
+        bench.sequencer.endorser.states_stored((less,))
+        assert seen.find((made.leaf,)) == (made,)
+        if not by_sender:
+            seen.note_signed(less, B)
+    assert seen.find((made.leaf,)) == (made,)
+    bench.sequencer.endorser.states_stored((made,))
+    assert len(seen) == 0
+
+
+def test_copy_with_more_contents_takes_the_place_of_one_that_we_signed() -> None:
+    made = states("B-1", (b"one", (A, B, C)), (b"two", (A, B, C)))
+    less = replace(made, outputs=(made.outputs[0], replace(made.outputs[1], content=None)))
+    seen = seen_module.Seen()
+    seen.note_signed(less, B)
+    seen.note(made, A)
+    assert seen.find((made.leaf,)) == (made,)
+    assert set(seen._accounts) == {seen_module.Owner(B, True)}
+
+
+def test_endorser_gives_what_it_has_seen_of_an_unpermitted_commit() -> None:
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    made = transition("B-1")
+    bench.hear(B, request(made))
+    bench.block((ADDRESS, committed(made)))
+    bench.hear(C, StateRequest((made.leaf,)))
+    assert [sent.transitions for sent in bench.said(StateDistribution, C)] == [(made,)]
+    assert bench.records(StatesReceived) == []

@@ -1,0 +1,121 @@
+"""What a party signed is in its node's store, with all contents, until the chain cannot commit it any more.
+
+A coordinator may commit what is endorsed without asking its sender for permission, and distribute nothing. Then the
+sender's own node is the only honest one that may have the contents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived
+from rota.core.events.chain import ChainBlock
+from rota.core.states.sender_transaction import Permission
+from rota.store.database import Reading, Statement
+from rota.store.encoding import decode_permission, encode
+from rota.types import DelegationNumber, State, Transition
+from tests.store.kit import (
+    FIRST,
+    PEER,
+    Make,
+    Opened,
+    a_transition,
+    again,
+    an_intent,
+    digest,
+    in_loop,
+    opened_on,
+    permitted,
+    signed,
+)
+from tests.store.test_listening import block, commit, number_all
+
+EXPIRED = BlocksIndexed(0, (block(1, time_s=1_001), block(2, time_s=1_002)))
+
+
+def contents_of(*transitions: Transition) -> tuple[State, ...]:
+    return tuple(state for made in transitions for state in made.outputs if state.content is not None)
+
+
+async def held(opened: Opened, *transitions: Transition) -> tuple[State, ...]:
+    return await opened.store.states(FIRST, [state.id for made in transitions for state in made.outputs])
+
+
+async def count(opened: Opened, table: str) -> int:
+    def rows() -> Reading[list[tuple[object, ...]]]:
+        return (yield Statement(f"SELECT 1 FROM {table}"))
+
+    return len(await opened.store._database.read(rows()))
+
+
+@in_loop
+async def test_contents_of_an_unpermitted_commit_are_in_the_senders_store_also_after_a_restart(make: Make) -> None:
+    database, made = await make(), a_transition(1)
+    async with opened_on(database) as opened:
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
+    async with opened_on(again(database)) as opened:
+        await commit(opened, 1, made)
+        assert (await opened.store.unspent_states(FIRST)).states == contents_of(made)
+        assert await opened.store.transitions_of(FIRST, (made.leaf,)) == (made,)
+        assert await number_all(opened) == [(1, made.intent)]
+
+
+@in_loop
+async def test_permission_adds_no_contents(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        made = a_transition(1)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), permitted(made))
+        assert await count(opened, "transitions") == 1
+        [restored] = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+        assert restored.permission == Permission(DelegationNumber(1, 1), PEER, made.leaf, made.valid_until_s)
+
+
+@in_loop
+async def test_version_that_has_expired_is_deleted_with_its_contents(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        dead, alive, theirs = a_transition(1), replace(a_transition(1, 1), valid_until_s=1_003), a_transition(2)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(dead), signed(alive))
+        assert await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
+        assert await opened.write(FIRST, EXPIRED)
+        await opened.store.listening.forget_expired()
+        [restored] = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
+        assert [version.leaf for version in restored.versions] == [alive.leaf]
+        assert await held(opened, dead, alive, theirs) == contents_of(alive, theirs), "a peer's bound is not ours"
+        assert await opened.store.transitions_of(FIRST, (dead.leaf, alive.leaf)) == (alive,)
+
+
+@in_loop
+async def test_version_on_the_chain_keeps_its_contents_when_its_bound_has_passed(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        made = a_transition(1)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
+        late = ChainBlock(2, block(2).hash, block(1).hash, 1_001)
+        last = ChainBlock(3, block(3).hash, block(2).hash, 1_002)
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, made), late, last)))
+        await opened.store.listening.forget_expired()
+        assert (await opened.store.unspent_states(FIRST)).states == contents_of(made)
+        assert await number_all(opened) == [(1, made.intent)]
+
+
+@in_loop
+async def test_version_that_is_signed_again_lives_until_the_later_bound(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        made = a_transition(1)
+        later = replace(made, valid_until_s=2_000)
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), signed(later), signed(made))
+        assert await opened.write(FIRST, EXPIRED)
+        await opened.store.listening.forget_expired()
+        assert await held(opened, made) == contents_of(made)
+        await commit(opened, 2, made)
+        assert await number_all(opened) == [(1, made.intent)]
+
+
+def test_permission_of_an_older_release_is_read() -> None:
+    """It held the transition itself."""
+    made = a_transition(1)
+    number = DelegationNumber(1, 2)
+    written = msgspec.msgpack.encode((number, PEER, made))
+    assert decode_permission(written) == Permission(number, PEER, made.leaf, made.valid_until_s)
+    assert decode_permission(encode(Permission(number, PEER, made.leaf, 7))) == Permission(number, PEER, made.leaf, 7)
