@@ -260,6 +260,14 @@ class Store(Protocol):
         """What automation remembers."""
         ...
 
+    async def confirmations(self) -> int | None:
+        """How many an earlier life of this node used; nothing when none did."""
+        ...
+
+    async def use_confirmations(self, confirmations: int) -> None:
+        """From now on this many make a block final; the next life finds the number."""
+        ...
+
     def perform(self, effect: StoreEffect) -> None:
         """Begin to do this. A record that it does not know is an assertion."""
         ...

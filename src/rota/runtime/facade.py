@@ -531,7 +531,7 @@ class NodeFacade:
         """What is missing before this node can serve."""
         running = self._running
         if not running.started.is_set():
-            return ("the store: the node has not begun; see its log for what it waits for",)
+            return (running.waits_for,)
         missing = []
         if running.is_stopping:
             missing.append("the node is stopping")

@@ -174,6 +174,17 @@ class DatabaseStore:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
         return self._trouble or self._reading_trouble
 
+    # Confirmations.
+
+    async def confirmations(self) -> int | None:
+        """How many an earlier life of this node used; nothing when none did."""
+        return await self._read(_confirmations())
+
+    async def use_confirmations(self, confirmations: int) -> None:
+        """From now on this many make a block final, also by the next life's memory."""
+        await self._write_alone(Statement("UPDATE node SET confirmations = ?", (confirmations,)))
+        self._asking.confirmations = confirmations
+
     # Contracts, and what a node starts with.
 
     async def add_contract(self, known: KnownContract) -> None:
@@ -464,6 +475,13 @@ class DatabaseStore:
 
 def _is_away(problem: Exception | None) -> bool:
     return isinstance(problem, Unavailable | OutcomeUnknown)
+
+
+def _confirmations() -> Reading[int | None]:
+    rows = yield Statement("SELECT confirmations FROM node")
+    (confirmations,) = rows[0]
+    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
+    return confirmations
 
 
 def _written() -> Reading[int]:

@@ -15,3 +15,6 @@ CREATE TABLE receipts_undone (
     is_told BIGINT NOT NULL,
     is_acknowledged BIGINT NOT NULL
 );
+
+-- How many confirmations the latest life used: a node that cannot ask its chain at a start uses as many.
+ALTER TABLE node ADD COLUMN confirmations BIGINT;
