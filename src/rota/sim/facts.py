@@ -12,7 +12,18 @@ from typing import NamedTuple
 
 from rota.core.effects import Record, RoundDispatch
 from rota.messages import CoordinatorState, Envelope
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Receipt, RequestId, StateId, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+    StateId,
+    Transition,
+)
 
 
 class RememberedIntent(NamedTuple):
@@ -114,6 +125,23 @@ class BrokenFinality(NamedTuple):
 
     node: NodeName
     intents: tuple[IntentId, ...]
+
+
+class ReceiptRead(NamedTuple):
+    """At the end: what a node answers of an intent of its own; nothing while it has not ended."""
+
+    node: NodeName
+    intent: IntentId
+    outcome: Outcome | None
+
+
+class NonceRead(NamedTuple):
+    """At the end: a node's next nonce, that of its account on the chain, and how many dispatches are open."""
+
+    node: NodeName
+    own: int
+    on_chain: int
+    open_count: int
 
 
 class Assembled(NamedTuple):
@@ -232,6 +260,8 @@ Fact = (
     | Promised
     | Reported
     | BrokenFinality
+    | ReceiptRead
+    | NonceRead
     | Assembled
     | Signed
     | Expected

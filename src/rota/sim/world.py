@@ -167,7 +167,7 @@ class World:
         self.names: dict[IntentId, str] = {}
         self.liars = liars
         self.conspiracy: Conspiracy | None = None
-        terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
+        self.terms = terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
         self.judge = Judge(terms, AMONG_LIARS if liars else EVERY)
         if liars:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
