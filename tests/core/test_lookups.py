@@ -13,8 +13,8 @@ from tests.core.kit import B, C
 BOB = Party("bob@B")
 
 
-def wanted(bench: DeploymentBench, party: Party = BOB) -> VerifierRequest:
-    bench.tell(ForContract(NO_CONTRACT, VerifierWanted(party)))
+def wanted(bench: DeploymentBench) -> VerifierRequest:
+    bench.tell(ForContract(NO_CONTRACT, VerifierWanted(BOB)))
     return bench.said(VerifierRequest, B)[-1]
 
 
@@ -47,5 +47,5 @@ def test_another_node_is_answered_what_the_key_store_says() -> None:
 def test_questions_without_an_answer_are_bounded() -> None:
     bench = DeploymentBench()
     for number in range(LOOKUPS_MAX + 1):
-        wanted(bench, Party(f"bob{number}@B"))
+        bench.tell(ForContract(NO_CONTRACT, VerifierWanted(Party(f"bob{number}@B"))))
     assert len(bench.node.deployments.lookups.open) == LOOKUPS_MAX

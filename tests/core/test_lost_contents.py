@@ -164,6 +164,18 @@ def test_endorser_does_not_forget_what_was_skipped() -> None:
     assert remembered(bench, made) == (made,)
 
 
+def test_what_is_signed_goes_from_its_coordinators_account_to_its_senders() -> None:
+    seen = seen_module.Seen()
+    one, two, three = (transition(f"B-{number}") for number in (1, 2, 3))
+    for made in (one, two, three):
+        seen.note(made, A)
+    for made in (one, two, two, three):
+        seen.note_signed(made, B)
+    (account,) = seen._accounts.values()
+    assert (set(seen._accounts), list(account.leaves)) == ({(B, True)}, [one.leaf, two.leaf, three.leaf])
+    assert account.size_bytes == seen._bytes == sum(map(transition_bytes, (one, two, three)))
+
+
 def test_copy_with_fewer_contents_does_not_take_the_place_of_one_with_more() -> None:
     """A coordinator would show, or distribute, a copy of which it has left something out."""
     made = states("B-1", (b"one", (A, B, C)), (b"two", (A, B, C)))
@@ -190,7 +202,7 @@ def test_copy_with_more_contents_takes_the_place_of_one_that_we_signed() -> None
     seen.note_signed(less, B)
     seen.note(made, A)
     assert seen.find((made.leaf,)) == (made,)
-    assert set(seen._accounts) == {seen_module.Owner(B, True)}
+    assert set(seen._accounts) == {(B, True)}
 
 
 def test_endorser_gives_what_it_has_seen_of_an_unpermitted_commit() -> None:

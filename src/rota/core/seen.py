@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from rota.core.consistency import Consistent
 from rota.types import Leaf, NodeName, Transition
@@ -26,16 +26,13 @@ from rota.wire.sizes import transition_bytes
 SEEN_MAX: Final = 1_024
 SEEN_BYTES_MAX: Final = 8_388_608
 
-
-class Owner(NamedTuple):
-    """On whose account it is: its sender's if we have signed it, else the coordinator's that showed it."""
-
-    node: NodeName
-    is_sender: bool
+# A node, and whether it is the sender of what we have signed, or the coordinator that shows it.
+Owner: TypeAlias = tuple[NodeName, bool]
 
 
 class _Entry(NamedTuple):
     transition: Consistent
+    content_count: int
     size_bytes: int
     owner: Owner
 
@@ -59,37 +56,53 @@ class Seen:
 
     def note(self, transition: Consistent, shown_by: NodeName) -> None:
         """Remember what a coordinator shows, if there is a content in it that we may see."""
-        self._note(transition, Owner(shown_by, False))
+        self._note(transition, (shown_by, False))
 
     def note_signed(self, transition: Consistent, sender: NodeName) -> None:
         """We have signed it: it may be committed, and no coordinator can make us forget it for another's."""
-        self._note(transition, Owner(sender, True))
+        leaf, owner = transition.leaf, (sender, True)
+        known = self._entries.get(leaf)
+        if known is None or known.transition is not transition or owner not in self._accounts:
+            self._note(transition, owner)
+        elif known.owner != owner:
+            # As nearly always: it was noted when we began to judge it, and goes from one account to another.
+            before, after = self._accounts[known.owner], self._accounts[owner]
+            del before.leaves[leaf]
+            before.size_bytes -= known.size_bytes
+            after.leaves[leaf] = None
+            after.size_bytes += known.size_bytes
+            self._entries[leaf] = _Entry(transition, known.content_count, known.size_bytes, owner)
+            if not before.leaves:
+                del self._accounts[known.owner]
 
     def _note(self, transition: Consistent, owner: Owner) -> None:
-        count = _content_count(transition)
-        if not count:
-            return
-        leaf = transition.leaf
-        known = self._entries.get(leaf)
-        size_bytes = known.size_bytes if known is not None and known.transition is transition else None
-        if known is not None:
-            known_count = _content_count(known.transition)
-            is_weaker = known.owner.is_sender and not owner.is_sender
-            if is_weaker and count <= known_count:
+        known = self._entries.get(transition.leaf)
+        if known is not None and known.transition is transition:
+            entry = _Entry(transition, known.content_count, known.size_bytes, owner)
+        else:
+            content_count = _content_count(transition)
+            if not content_count:
                 return
-            if count < known_count:
-                transition, size_bytes = known.transition, known.size_bytes
-            owner = known.owner if is_weaker else owner
-            self.forget(leaf)
-        size_bytes = transition_bytes(transition) if size_bytes is None else size_bytes
-        self._entries[leaf] = _Entry(transition, size_bytes, owner)
-        account = self._accounts.setdefault(owner, _Account())
-        account.leaves[leaf] = None
-        account.size_bytes += size_bytes
-        self._bytes += size_bytes
-        self._make_room()
+            entry = _Entry(transition, content_count, transition_bytes(transition), owner)
+        if known is not None:
+            is_weaker = known.owner[1] and not owner[1]
+            if is_weaker and entry.content_count <= known.content_count:
+                return
+            if entry.content_count < known.content_count:
+                entry = known._replace(owner=owner)
+            elif is_weaker:
+                entry = entry._replace(owner=known.owner)
+            self.forget(transition.leaf)
+        self._add(entry)
 
-    def _make_room(self) -> None:
+    def _add(self, entry: _Entry) -> None:
+        leaf, account = entry.transition.leaf, self._accounts.get(entry.owner)
+        if account is None:
+            account = self._accounts[entry.owner] = _Account()
+        self._entries[leaf] = entry
+        account.leaves[leaf] = None
+        account.size_bytes += entry.size_bytes
+        self._bytes += entry.size_bytes
         while len(self._entries) > SEEN_MAX:
             self.forget(next(iter(max(self._accounts.values(), key=lambda each: len(each.leaves)).leaves)))
         while self._bytes > SEEN_BYTES_MAX:
@@ -102,7 +115,7 @@ class Seen:
     def stored(self, transition: Transition) -> None:
         """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it."""
         entry = self._entries.get(transition.leaf)
-        if entry is not None and _content_count(entry.transition) <= _content_count(transition):
+        if entry is not None and entry.content_count <= _content_count(transition):
             self.forget(transition.leaf)
 
     def forget(self, leaf: Leaf) -> None:
@@ -119,4 +132,7 @@ class Seen:
 
 
 def _content_count(transition: Transition) -> int:
-    return sum(state.content is not None for state in transition.outputs)
+    count = 0
+    for state in transition.outputs:
+        count += state.content is not None
+    return count
