@@ -533,6 +533,9 @@ class Node:
         undone = tuple(dict.fromkeys(each.intent for each in self.breaking.undone))
         for intent in undone:
             self.intake.note_undone(intent)
+        for each in self.breaking.undone:
+            if each.contract == NO_CONTRACT:
+                self.deployments.note_undone(each.intent)
         self.effects.append(ReportFinalityBroken(self.breaking.parted_at, self.breaking.final_height, undone))
 
     def _look_at_chain(self) -> None:
