@@ -193,7 +193,7 @@ class RunningNode:
             return
         running: list[asyncio.Task[None]] = []
         try:
-            if not await self._patiently(self._settle_confirmations, "the Ethereum node"):
+            if not await self._patiently(self._settle_confirmations, "the ledger"):
                 return
             if not await self._patiently(self._begin):
                 return
