@@ -40,7 +40,8 @@ class Config:
     closing_heartbeats: int = 6
     idle_grace: int = 6
     validity_s: int = 600
-    prepared_validity_s: int = 86_400
+    prepared_validity_s: int = 900
+    prepared_hold_s: int = 300
     in_flight_max: int = 5_000
     held_bytes_max: int = 67_108_864
     dispatch_ahead_max: int = 16

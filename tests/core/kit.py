@@ -166,8 +166,8 @@ def remade(made: Transition, **changes: object) -> Transition:
 
 
 def prepared_transition(name: str, *inputs: StateId, version: int = 0, signature: bytes = b"signed") -> Authorised:
-    """A transition that a settlement contract commits, valid for a day."""
-    valid_until_s = GENESIS_S + 86_400
+    """A transition that a settlement contract commits, valid for `prepared_validity`."""
+    valid_until_s = GENESIS_S + 900
     return transition(
         name, *inputs, version=version, valid_until_s=valid_until_s, signature=signature, preparation=PREPARATION
     )

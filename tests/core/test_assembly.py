@@ -135,7 +135,7 @@ def test_domain_is_asked_for_all_intents_of_a_slot_on_its_snapshot_at_our_height
     ask(bench, B, 10, "A-2", "A-1", snapshot=snapshot)
     order, until_s = bench.orders[RequestId(1, 10), intent_id("A-1")], GENESIS_S + 600
     intents = (intent("A-2"), intent("A-1"))
-    asked = AssembleIntents(ADDRESS, order, intents, snapshot, HEIGHT, until_s, GENESIS_S + 86_400)
+    asked = AssembleIntents(ADDRESS, order, intents, snapshot, HEIGHT, until_s, GENESIS_S + 900)
     assert bench.take(AssembleIntents) == [asked]
     assert machine(bench, "A-1").state is State.ASSEMBLING
 

@@ -587,9 +587,10 @@ def test_request_that_does_not_name_a_sender_for_each_transition_is_not_allowed(
 
 
 def test_checks_under_way_are_bounded() -> None:
-    bench = endorser()
-    for number in range(CHECKS_OPEN_MAX + 1):
-        bench.hear(A, request(request_id=RequestId(1, number)))
+    bench = endorser(of=contract(C, mode=Mode.SENDER, endorsers=(C,)))
+    for peer in (A, B, C, D, NodeName("E")):
+        for number in range(CHECKS_OPEN_MAX // 4):
+            bench.hear(peer, request(transition(f"{peer}-1"), request_id=RequestId(1, number)))
     assert len(bench.sequencer.endorser.checking) == CHECKS_OPEN_MAX
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core import kept as kept_module
 from rota.core.effects import (
     CheckRound,
     DispatchRound,
@@ -70,10 +69,10 @@ from tests.core.kit import (
 )
 from tests.core.test_endorser import request, responses
 
-DAY_LATER_S = GENESIS_S + 86_400
+PREPARED_UNTIL_S = GENESIS_S + 900
 INPUT = StateId(transition("X-1").leaf, 0)
 MADE = prepared_transition("B-1", INPUT)
-KEPT = KeptStates(MADE.intent, MADE.leaf, (INPUT,), DAY_LATER_S)
+KEPT = KeptStates(MADE.intent, MADE.leaf, (INPUT,), PREPARED_UNTIL_S)
 EXTERNAL = SubmitMode.EXTERNAL
 
 
@@ -116,7 +115,7 @@ def message() -> PreparedTransaction:
     """What its sender gets."""
     signatures = (EndorserSignature(B, b"by B"), EndorserSignature(C, b"by C"))
     return PreparedTransaction(
-        digest_of(MADE.leaf, valid_until_s=DAY_LATER_S), (MADE.leaf,), DAY_LATER_S, signatures, MADE
+        digest_of(MADE.leaf, valid_until_s=PREPARED_UNTIL_S), (MADE.leaf,), PREPARED_UNTIL_S, signatures, MADE
     )
 
 
@@ -221,7 +220,7 @@ def test_acknowledgement_that_is_written_after_the_end_of_the_validity_changes_n
     for is_written in (True, False):
         bench = prepared()
         acknowledge(bench)
-        bench.tell(OutcomesFinal(DAY_LATER_S + 1, ()))
+        bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
         assert bench.state_of("B-1") is None
         if is_written:
             bench.write()
@@ -269,7 +268,7 @@ def test_external_intents_share_no_round_with_others() -> None:
     minutes_later_s = GENESIS_S + 600
     assert rounds == [
         (["B-0"], minutes_later_s),
-        (["B-1", "B-4"], DAY_LATER_S),
+        (["B-1", "B-4"], PREPARED_UNTIL_S),
         (["B-2"], minutes_later_s),
         (["B-3"], minutes_later_s),
     ]
@@ -396,15 +395,15 @@ def test_it_is_free_when_the_intent_is_on_the_chain_and_kept_again_when_that_is_
 
 def test_it_is_free_when_its_validity_has_passed_in_a_final_block() -> None:
     bench = issued()
-    bench.tell(OutcomesFinal(DAY_LATER_S + 1, ()))
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
     assert locks(bench) == ()
 
 
 def test_expired_transition_is_no_longer_sent() -> None:
     bench = prepared()
-    bench.block(1, time_s=DAY_LATER_S + 1)
+    bench.block(1, time_s=PREPARED_UNTIL_S + 1)
     assert bench.state_of("B-1") is State.PREPARED
-    bench.tell(OutcomesFinal(DAY_LATER_S + 1, ()))
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
     assert bench.state_of("B-1") is None
     bench.forget()
     bench.wait(60_000)
@@ -531,7 +530,7 @@ def test_restarted_coordinator_does_not_wait_for_flush_points_that_its_own_index
 def endorsing(**options: object) -> Bench:
     """C is asked for a prepared transition, and the domain has nothing against it."""
     bench = Bench(**{"node": C, **options})  # type: ignore[arg-type]
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.judge(A, RequestId(1, 1), b"signature")
     return bench
 
@@ -540,7 +539,7 @@ def test_prepared_transition_is_kept_for_before_the_signature_leaves() -> None:
     bench = endorsing()
     assert records(bench) == [PreparedEndorsed((KEPT,))]
     assert responses(bench) == []
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.write()
     assert [answer.signature for answer in responses(bench)] == [b"signature"]
 
@@ -551,14 +550,14 @@ def test_signature_is_not_given_when_that_was_not_written_and_the_states_are_fre
     assert responses(bench) == []
     assert bench.sequencer.kept.standing == {}
     bench.forget()
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     assert len(bench.take(CheckRound)) == 1
 
 
 def test_failed_write_of_a_second_round_leaves_what_was_signed_before() -> None:
     bench = endorsing()
     bench.write()
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S, request_id=RequestId(1, 2)))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S, request_id=RequestId(1, 2)))
     bench.judge(A, RequestId(1, 2), b"signature")
     fail_write(bench)
     assert MADE.leaf in bench.sequencer.kept.signed
@@ -594,7 +593,7 @@ def test_other_versions_of_its_intent_are_checked_as_ever() -> None:
 def test_what_was_signed_away_while_the_domain_was_judging_is_refused() -> None:
     bench = Bench(node=C)
     bench.hear(A, request(transition("B-9", INPUT), request_id=RequestId(1, 2)))
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.judge(A, RequestId(1, 1), b"signature")
     bench.write()
     bench.forget()
@@ -610,7 +609,7 @@ def test_verdict_on_a_harmless_round_keeps_no_states_for_a_prepared_one_under_th
     harmless = request(transition("B-9"))
     bench.hear(A, harmless)
     bench.wait(bench.config.request_timeout_ms)
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     assert [check.digest for check in bench.take(CheckRound)] == [harmless.digest]
     bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=harmless.digest))
     assert records(bench) == []
@@ -620,7 +619,7 @@ def test_verdict_on_a_harmless_round_keeps_no_states_for_a_prepared_one_under_th
 def test_signature_of_a_prepared_round_does_not_leave_for_another_round_under_the_same_id() -> None:
     """Else it would leave, and nothing would be kept."""
     bench = Bench(node=C)
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.wait(bench.config.request_timeout_ms)
     bench.hear(A, request(transition("B-9")))
     [check] = bench.take(CheckRound)
@@ -632,7 +631,7 @@ def test_signature_of_a_prepared_round_does_not_leave_for_another_round_under_th
 @pytest.mark.parametrize("digest", [request(transition("B-9")).digest, b""], ids=["another", "none"])
 def test_verdict_that_names_another_round_signs_nothing(digest: Digest) -> None:
     bench = Bench(node=C)
-    bench.hear(A, request(MADE, valid_until_s=DAY_LATER_S))
+    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=digest))
     assert (records(bench), responses(bench)) == ([], [])
     bench.judge(A, RequestId(1, 1), b"signature")
@@ -640,27 +639,17 @@ def test_verdict_that_names_another_round_signs_nothing(digest: Digest) -> None:
 
 
 def test_prepared_transition_may_be_valid_for_a_day_and_no_other() -> None:
-    for made, is_fine in ((MADE, True), (replace(transition("B-1"), valid_until_s=DAY_LATER_S), False)):
+    for made, is_fine in ((MADE, True), (replace(transition("B-1"), valid_until_s=PREPARED_UNTIL_S), False)):
         bench = Bench(node=C)
-        bench.hear(A, request(made, valid_until_s=DAY_LATER_S))
+        bench.hear(A, request(made, valid_until_s=PREPARED_UNTIL_S))
         assert bool(bench.take(CheckRound)) is is_fine
-
-
-def test_endorser_that_may_forget_nothing_signs_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_module, "KEPT_MAX", 1)
-    bench = endorsing()
-    bench.write()
-    bench.forget()
-    bench.hear(A, request(prepared_transition("B-2"), valid_until_s=DAY_LATER_S, request_id=RequestId(1, 2)))
-    (answer,) = responses(bench)
-    assert [refusal.reason for refusal in answer.refusals] == ["too many prepared transitions stand already"]
 
 
 def test_endorser_lets_go_when_the_intent_has_its_outcome_or_the_validity_is_over() -> None:
     for events in (
         (BlockIndexed(1, GENESIS_S, (committed(),)),),
         (OutcomesFinal(GENESIS_S, (committed(),)),),
-        (OutcomesFinal(DAY_LATER_S + 1, ()),),
+        (OutcomesFinal(PREPARED_UNTIL_S + 1, ()),),
     ):
         bench = endorsing()
         bench.write()

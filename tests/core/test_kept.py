@@ -12,7 +12,7 @@ from tests.core.kit import GENESIS_S, digest_of, intent_id, transition
 
 ONE = StateId(transition("X-1").leaf, 0)
 TWO = StateId(transition("X-2").leaf, 0)
-VALID_UNTIL_S = GENESIS_S + 86_400
+VALID_UNTIL_S = GENESIS_S + 900
 
 
 def kept_for(name: str, *inputs: StateId, version: int = 0, valid_until_s: int = VALID_UNTIL_S) -> KeptStates:
@@ -125,6 +125,13 @@ def test_longer_validity_of_the_same_leaf_counts() -> None:
     assert not is_free(kept)
 
 
+def test_what_others_say_of_a_leaf_that_we_signed_keeps_its_states_no_longer() -> None:
+    kept = Kept(signed=(kept_for("A-1", ONE),))
+    kept.keep(kept_for("A-1", ONE, valid_until_s=VALID_UNTIL_S + 100))
+    kept.time_is_final(VALID_UNTIL_S + 1)
+    assert is_free(kept)
+
+
 def test_state_is_free_when_the_last_that_it_is_kept_for_goes() -> None:
     kept = Kept(signed=(kept_for("A-1", ONE), kept_for("A-2", ONE)))
     kept.forget(kept_for("A-1", ONE).leaf)
@@ -137,9 +144,7 @@ def test_what_others_tell_is_bounded_and_what_was_signed_is_never_forgotten(monk
     monkeypatch.setattr(module, "KEPT_MAX", 2)
     kept = Kept()
     for number in range(2):
-        assert kept.may_sign
         kept.sign(kept_for(f"A-{number}", ONE))
-    assert not kept.may_sign
     for number in range(5):
         kept.keep(kept_for(f"B-{number}", TWO))
     assert len(kept.standing) == 4

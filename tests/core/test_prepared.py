@@ -41,6 +41,7 @@ from rota.core.states.sender_transaction import Restored, State
 from rota.messages import (
     AssembleError,
     AssembleRequest,
+    AssembleResponse,
     AssemblyOutcome,
     DelegationCommand,
     EndorserSignature,
@@ -84,7 +85,7 @@ from tests.core.test_sender_transaction import (
 )
 
 MADE = prepared_transition("A-1")
-DAY_LATER_S = GENESIS_S + 86_400
+PREPARED_UNTIL_S = GENESIS_S + 900
 VOID = void_transition("A-1").leaf
 EXTERNAL = SubmitMode.EXTERNAL
 
@@ -116,7 +117,9 @@ def finish(bench: Bench, counter: int, version: int = 0) -> None:
     bench.write_leaves()
 
 
-def prepared(made: Transition = MADE, *, valid_until_s: int = DAY_LATER_S, signers: str = "ABC") -> PreparedTransaction:
+def prepared(
+    made: Transition = MADE, *, valid_until_s: int = PREPARED_UNTIL_S, signers: str = "ABC"
+) -> PreparedTransaction:
     """What its coordinator sends: a round of one, signed by all."""
     signatures = tuple(EndorserSignature(NodeName(name), f"by {name}".encode()) for name in signers)
     digest = digest_of(made.leaf, valid_until_s=valid_until_s)
@@ -154,13 +157,45 @@ def outcome(status: LedgerStatus = LedgerStatus.COMMITTED, made: Transition = MA
     return LedgerOutcome(ID, made.leaf, digest_of(made.leaf), status, "input spent", is_contention=True)
 
 
+# No version is valid for longer than the first: states are kept until then.
+
+
+def again(bench: Bench, counter: int, at_s: int) -> list[AssembleResponse]:
+    """B has another version assembled at this time; what it gets."""
+    bench.block(HEIGHT + counter, time_s=at_s)
+    bench.forget()
+    ask_assembly(bench, counter)
+    made = replace(prepared_transition("A-1", version=counter, signature=b""), valid_until_s=at_s + 900)
+    bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
+    bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    bench.write_leaves()
+    return bench.said(AssembleResponse, B)
+
+
+def test_later_version_of_an_external_intent_has_the_bound_of_the_first() -> None:
+    bench = assembled()
+    [answer] = again(bench, 11, GENESIS_S + 100)
+    assert [each.transition.valid_until_s for each in answer.results if each.transition] == [PREPARED_UNTIL_S]
+    assert machine(bench).void_after_s == PREPARED_UNTIL_S
+
+
+def test_external_intent_waits_for_the_end_of_its_versions_when_another_would_be_too_short() -> None:
+    bench = assembled()
+    assert again(bench, 11, PREPARED_UNTIL_S - 299) == []
+    [failed] = bench.said(AssembleError, B)
+    assert [each.code for each in failed.errors] == [ErrorCode.FAILED]
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
+    [answer] = again(bench, 12, PREPARED_UNTIL_S + 1)
+    assert [each.transition.valid_until_s for each in answer.results if each.transition] == [PREPARED_UNTIL_S + 901]
+
+
 # Issuing.
 
 
 def test_prepared_transition_is_written_before_it_is_acknowledged_and_given_to_the_user() -> None:
     bench = issuing()
     assert state(bench) is State.ISSUED
-    assert records(bench) == [TransitionIssued(prepared(), DAY_LATER_S)]
+    assert records(bench) == [TransitionIssued(prepared(), PREPARED_UNTIL_S)]
     assert acknowledged(bench) == 0
     bench.write()
     assert acknowledged(bench) == 1
@@ -171,7 +206,7 @@ def test_states_that_the_coordinator_may_not_see_are_those_that_we_made() -> Non
     bench = assembled()
     seen = replace(MADE, outputs=tuple(replace(made, content=None) for made in MADE.outputs))
     bench.hear(B, replace(prepared(), transition=seen), height=HEIGHT)
-    assert records(bench) == [TransitionIssued(prepared(), DAY_LATER_S)]
+    assert records(bench) == [TransitionIssued(prepared(), PREPARED_UNTIL_S)]
 
 
 def test_copies_are_acknowledged_again_once_it_is_durable() -> None:
@@ -212,7 +247,7 @@ def test_issue_that_was_not_written_is_withdrawn_and_the_intent_goes_on() -> Non
         replace(
             prepared(signers="AB"), signatures=(*prepared(signers="AB").signatures, EndorserSignature(A, b"again"))
         ),
-        prepared(valid_until_s=DAY_LATER_S + 1),
+        prepared(valid_until_s=PREPARED_UNTIL_S + 1),
         replace(prepared(), leaves=(transition("A-1").leaf,), digest=digest_of(transition("A-1").leaf)),
         replace(prepared(), transition=replace(MADE, info=(b"i" * 32,))),
     ],
@@ -376,17 +411,17 @@ def test_reorganisation_makes_it_issued_again() -> None:
 
 def test_issued_intent_expires_when_its_validity_has_passed_in_a_final_block() -> None:
     bench = issued()
-    bench.block(HEIGHT + 1, time_s=DAY_LATER_S + 1)
-    final_at(bench, HEIGHT + 2, DAY_LATER_S)
+    bench.block(HEIGHT + 1, time_s=PREPARED_UNTIL_S + 1)
+    final_at(bench, HEIGHT + 2, PREPARED_UNTIL_S)
     assert state(bench) is State.ISSUED
-    bench.tell(OutcomesFinal(DAY_LATER_S + 1, ()))
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
     assert records(bench) == [IntentFinalised(reverted("the prepared transition has expired"))]
 
 
 def test_issued_intent_is_explained() -> None:
     found = explain_at_sender(issued().sequencer, ID)
     assert found is not None
-    assert found.waits_for == f"somebody to commit it before chain time {DAY_LATER_S}"
+    assert found.waits_for == f"somebody to commit it before chain time {PREPARED_UNTIL_S}"
 
 
 def cancelled() -> Bench:
@@ -417,7 +452,7 @@ def test_cancel_that_was_not_written_leaves_it_issued() -> None:
 
 def test_cancel_of_what_has_expired_is_final_at_once() -> None:
     bench = issued()
-    bench.sequencer.sender.final_time_s = DAY_LATER_S + 1
+    bench.sequencer.sender.final_time_s = PREPARED_UNTIL_S + 1
     bench.tell(CancelRequested("canceller", ID))
     assert state(bench) is State.REVERTED
 
@@ -449,7 +484,7 @@ def test_void_of_an_external_intent_is_permitted_like_any_other() -> None:
     accept(bench)
     ask_assembly(bench, 11)
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
-    assert machine(bench).void_after_s == DAY_LATER_S
+    assert machine(bench).void_after_s == PREPARED_UNTIL_S
     bench.block(HEIGHT + 1, outcome(made=void_transition("A-1")))
     bench.tell(OutcomesFinal(GENESIS_S, (outcome(made=void_transition("A-1")),)))
     assert records(bench)[-1] == IntentFinalised(reverted("cancelled"))
@@ -468,20 +503,20 @@ def test_external_intent_that_is_being_voided_declines_what_was_prepared(way: Ca
 
 
 def test_issued_survives_a_restart_and_is_reported_again() -> None:
-    bench = restarted(issued=prepared(), void_after_s=DAY_LATER_S)
+    bench = restarted(issued=prepared(), void_after_s=PREPARED_UNTIL_S)
     assert state(bench) is State.ISSUED
     assert bench.take(ReportPrepared) == [ReportPrepared(ADDRESS, prepared())]
     assert bench.said(DelegationCommand) == []
     bench.hear(C, prepared(), height=HEIGHT)
     assert acknowledged(bench, C) == 1
-    final_at(bench, HEIGHT + 1, DAY_LATER_S + 1)
+    final_at(bench, HEIGHT + 1, PREPARED_UNTIL_S + 1)
     assert state(bench) is State.REVERTED
 
 
 def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> None:
     recorded = (signed_leaf(MADE),)
     bench = restarted(versions=recorded)
-    assert machine(bench).void_after_s == DAY_LATER_S
+    assert machine(bench).void_after_s == PREPARED_UNTIL_S
     bench = restarted(ending_reason="cancelled", versions=recorded)
     assert numbers(bench, B)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)

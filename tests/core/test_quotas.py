@@ -10,8 +10,8 @@ import pytest
 from rota.config import Config
 from rota.core.graph import SNAPSHOT_STATES_MAX
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
-from rota.core.quotas import SENDERS_RECKONED, Shares
 from rota.core.rules.coordinator import REDIRECTS_MAX
+from rota.core.shares import SENDERS_RECKONED, Shares
 from rota.core.states.coordinator_transaction import State
 from rota.messages import (
     Answer,

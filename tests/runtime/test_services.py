@@ -19,6 +19,7 @@ from rota.hosting import Hosted
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
 from rota.ports import Unavailable
+from rota.runtime import services as services_module
 from rota.runtime.services import Services
 from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition
 from tests.domains.kit import ALICE, Counting, hosted_by, round_of
@@ -128,6 +129,23 @@ def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:
     world, told = World(hosted), list[Event]()
     services_of(world, told).perform(VerifyEndorsers(hosted.contract.address, RequestId(1, 1), ()))
     assert told == [ForContract(hosted.contract.address, EndorsersVerified(RequestId(1, 1), ()))]
+
+
+def test_flood_of_rounds_makes_a_bounded_queue_at_the_domain(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services_module, "ORDERS_MAX", 3)
+    made, told = signed(raised(hosted, 5)[0]), list[Event]()
+
+    async def run() -> None:
+        services = services_of(World(hosted), told)
+        for _ in range(10):
+            services.perform(round_of(hosted, (made,), (ALICE,)))
+        assert services.troubles == {hosted.contract.address: "3 questions wait for its domain"}
+        while len(told) < 3:
+            await asyncio.sleep(0)
+        await services.close()
+        assert services.troubles == {}
+
+    asyncio.run(run())
 
 
 def test_party_whose_node_does_not_say_its_verifier_holds_no_other_round_up(hosted: Hosted) -> None:

@@ -36,6 +36,7 @@ from rota.core.events.sender_transaction import (
     LeafRecorded,
 )
 from rota.core.machine import Event
+from rota.core.pacing import ASSEMBLED_TIMES_MAX
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
@@ -125,6 +126,8 @@ class Assembly:
             if request.request_id == slot.request.request_id:
                 self._answer_if_complete(slot)
             return
+        if slot is not None and not self._may_replace(slot):
+            return
         errors = {}
         intents = tuple(dict.fromkeys(request.intents))
         for intent in intents:
@@ -140,6 +143,13 @@ class Assembly:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
         self._answer_if_complete(slot)
+
+    def _may_replace(self, slot: Slot) -> bool:
+        """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
+        if len(slot.results) + len(slot.errors) == slot.size:
+            return True
+        interval_ms = self.context.config.request_timeout_ms
+        return self.sender.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
 
     def handle(self, event: Event) -> None:
         """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
@@ -246,7 +256,8 @@ class Assembly:
             return AssemblePark(event.reason)
         assert event.transition is not None, "an assembled intent has a transition"
         size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
-        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, event.transition)
+        bounded = _bounded(transaction, event.transition)
+        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, bounded)
 
     def take_failed(self, event: AssemblyFailed) -> None:
         """The domain or the signer failed, for the latest order only."""
@@ -269,7 +280,7 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
-        if self._has_signed_too_often(transaction):
+        if self._has_signed_too_often(transaction) or self._must_expire_first(transaction):
             return ErrorCode.FAILED
         is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
@@ -333,6 +344,15 @@ class Assembly:
         is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
         return is_early or len(live) >= VERSIONS_MAX
 
+    def _must_expire_first(self, transaction: SenderTransaction) -> bool:
+        """Another version would be valid no longer than the first: too short to be of use to who is to commit it."""
+        bound_s = transaction.first_bound_s
+        if bound_s is None or transaction.is_voiding:
+            return False
+        config = self.context.config
+        least_s = min(config.validity_s, config.prepared_validity_s) // 2
+        return bound_s - self.context.chain_time_s < least_s
+
     def _record(self, slot: Slot) -> None:
         """What was signed is durable, with all contents, before it leaves."""
         made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
@@ -369,6 +389,14 @@ class Assembly:
                 del self.early[peer]
             elif early.height <= self.context.height:
                 self.take_request(peer, early.height, early.request)
+
+
+def _bounded(transaction: SenderTransaction, transition: Transition) -> Transition:
+    """No version of an external intent is valid for longer than the first: states are kept until then."""
+    bound_s = transaction.first_bound_s
+    if bound_s is None or bound_s >= transition.valid_until_s:
+        return transition
+    return replace(transition, valid_until_s=bound_s)
 
 
 def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:

@@ -57,6 +57,7 @@ from rota.core.kept import Kept
 from rota.core.listing import Listing
 from rota.core.machine import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.pacing import VERIFIED_TIMES_MAX, Pacing
 from rota.core.permissions import Permissions
 from rota.core.probation import Probation
 from rota.core.quotas import Quotas
@@ -68,6 +69,7 @@ from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
 from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
+from rota.core.turns import Turns
 from rota.digests import round_digest
 from rota.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.messages import CoordinatorState as State
@@ -287,6 +289,7 @@ class Coordinator(Machine):
         kept: Kept | None = None,
         unacknowledged: Iterable[TransitionPrepared] = (),
         rounds: Iterable[HandedRound] = (),
+        turns: Turns | None = None,
     ) -> None:
         super().__init__()
         self.context = context
@@ -294,6 +297,7 @@ class Coordinator(Machine):
         self.outcomes = RecentOutcomes()
         self.transactions: dict[IntentId, CoordinatorTransaction] = {}
         self.kept = kept or Kept()
+        self.turns = turns or Turns(context)
         self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
@@ -303,6 +307,7 @@ class Coordinator(Machine):
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.quotas = Quotas(self)
+        self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
         self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
@@ -443,6 +448,19 @@ class Coordinator(Machine):
             elif transaction.sender == sender and withholds:
                 transaction.handle(PermissionWithheld())
 
+    def note_waste(self, sender: NodeName) -> None:
+        """It spent what was spent before, and we paid for it: nothing is done for it for a while."""
+        self.isolate(sender)
+        self.slots.look_again_at(self.probation.note_waste(sender))
+
+    def was_spent_before(self, transaction: CoordinatorTransaction) -> bool:
+        """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
+        made = transaction.made
+        references = (*made.inputs, *made.reads)
+        if not references or self.outcomes.may_be_spent_since(references, transaction.placed_at):
+            return False
+        return all(self.outcomes.leaf_of(intent) == leaf for intent, leaf in transaction.makers)
+
     def wait(self, transaction: CoordinatorTransaction) -> None:
         """Tell the transaction when what it waits for is assembled or gone."""
         for awaited in transaction.waits_for:
@@ -478,7 +496,10 @@ class Coordinator(Machine):
 
     def reset_spenders(self, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None) -> None:
         """What of ours is undispatched and spends or reads these states begins anew."""
-        for leaf in self.graph.spenders_among(locks, but=but):
+        self._reset_undispatched(self.graph.spenders_among(locks, but=but), but_of)
+
+    def _reset_undispatched(self, leaves: Iterable[Leaf], but_of: IntentId | None = None) -> None:
+        for leaf in leaves:
             placed = self.graph.placed.get(leaf)
             # One that stood on another of them has gone with it.
             transaction = self.transactions.get(placed.intent) if placed is not None else None
@@ -492,6 +513,9 @@ class Coordinator(Machine):
         if peer != self.asked or handover.request_id != self.asked_id:
             return
         claims = claims_of(self.context, peer, handover)
+        key, interval_ms = ("hand-over", peer), self.context.config.request_timeout_ms
+        if claims.signed and not self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX):
+            return
         if claims.signed:
             # Under an id of ours: a verdict is on these claims, whatever else the peer answers meanwhile.
             order = VerifyEndorsers(self.context.contract.address, self.context.next_id(), claims.signed)
@@ -536,6 +560,9 @@ class Coordinator(Machine):
             if self.state not in ACTING and transaction.state in UNDISPATCHED:
                 transaction.handle(Abandoned())
         self._give_up_all(doubtful)
+        if outcome.inputs:
+            # What spends the same cannot be committed any more: nobody is to pay for it.
+            self._reset_undispatched(self.graph.spenders_of(outcome.inputs))
         settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
         for point in settled:
             del self.awaited[point]
@@ -616,8 +643,9 @@ class Coordinator(Machine):
         self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
 
     def tell_whole_list(self, node: NodeName) -> None:
-        """A sender has missed a heartbeat."""
-        if node in self.told and self.state in HEARTBEATING:
+        """A sender has missed a heartbeat. A list is long: it gets one in each interval."""
+        key, interval_ms = ("list", node), self.context.config.heartbeat_ms
+        if node in self.told and self.state in HEARTBEATING and self.pacing.is_due(key, interval_ms):
             del self.told[node]
             self.heartbeat_count += 1
             state = self.state

@@ -405,6 +405,10 @@ class CoordinatorTransaction(Machine):
         self.not_before_ms = 0
         self.unusable_count = 0
         self.kept_away_count = 0
+        self.contended_count = 0
+        # How many outcomes our index had noted when the version under way was placed, and what it stands on.
+        self.placed_at = 0
+        self.makers: tuple[tuple[IntentId, Leaf], ...] = ()
         self.told_count = 0
         # How often which endorser failed to judge the version under way: a fault of the endorser, or of the transition.
         self.unjudged_by: dict[NodeName, int] = {}

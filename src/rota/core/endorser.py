@@ -9,7 +9,8 @@ was seen before (`seen.py`). If it lacks a state all the same, that is no refusa
 shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. A domain
 that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
-while it stands no other intent's transition that spends or reads it is signed (`kept.py`).
+while it stands no other intent's transition that spends or reads it is signed (`kept.py`). How much is kept for whom,
+and for how long, is limited (`turns.py`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
 from rota.core.seen import Seen
+from rota.core.turns import Turns
 from rota.digests import ROUND_LEAVES_MAX, is_id_of, round_digest
 from rota.messages import (
     REFUSAL_KEPT_MAX,
@@ -46,6 +48,7 @@ from rota.types import (
     Leaf,
     Mode,
     NodeName,
+    Party,
     RequestId,
     Rotation,
     StateId,
@@ -55,6 +58,8 @@ from rota.types import (
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
+# As many rounds as one coordinator may have on their way, and more.
+CHECKS_OF_PEER_MAX = 256
 
 
 class Asking(NamedTuple):
@@ -72,20 +77,23 @@ class Check(NamedTuple):
 
 
 class Signing(NamedTuple):
-    """A round whose signature waits until what its prepared transitions spend is durable; `new` was not kept before."""
+    """A round whose signature waits until what its prepared transitions spend is durable."""
 
     request: EndorsementRequest
     signature: bytes
-    new: tuple[Leaf, ...]
+    kept: tuple[KeptStates, ...]
 
 
 class Endorser:
     """Answers endorsement requests; not a table, because it has no states of its own."""
 
-    def __init__(self, context: Context, observer: Observer, kept: Kept | None = None) -> None:
+    def __init__(
+        self, context: Context, observer: Observer, kept: Kept | None = None, turns: Turns | None = None
+    ) -> None:
         self.context = context
         self.observer = observer
         self.kept = kept or Kept()
+        self.turns = turns or Turns(context)
         self.seen = Seen()
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
@@ -162,13 +170,24 @@ class Endorser:
     def handle(self, event: Event) -> None:
         """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
         assert isinstance(event, EndorsementDurable | EndorsementNotWritten), "the endorser knows its events"
-        request, signature, new = self.signing.pop((event.peer, event.request_id))
+        request, signature, kept = self.signing.pop((event.peer, event.request_id))
         follows_another = self.observer.has_observation and self.observer.accepted != event.peer
         if isinstance(event, EndorsementNotWritten):
-            for leaf in new:
-                self.kept.forget(leaf)
-        elif not follows_another:
+            self._forget_unwritten(kept)
+            return
+        for each in kept:
+            self.kept.note_durable(each.leaf)
+        if not follows_another:
             self._answer(event.peer, request, signature, ())
+
+    def _forget_unwritten(self, kept: tuple[KeptStates, ...]) -> None:
+        """Nobody has a signature for which these states are kept, unless they are durable or being written again."""
+        writing = {each.leaf for signing in self.signing.values() for each in signing.kept}
+        for each in kept:
+            if each.leaf not in writing and not self.kept.signed.get(each.leaf, True):
+                self.kept.forget(each.leaf)
+                if not self.kept.keeps_for(each.intent):
+                    self.turns.drop(each.intent)
 
     def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
         """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
@@ -246,36 +265,60 @@ class Endorser:
         """
         check = self.checking.get(key)
         if check is None:
-            return len(self.checking) < CHECKS_OPEN_MAX
+            if len(self.checking) >= CHECKS_OF_PEER_MAX:
+                self._forget_lost_checks()
+            of_peer = sum(peer == key[0] for peer, _ in self.checking)
+            return len(self.checking) < CHECKS_OPEN_MAX and of_peer < CHECKS_OF_PEER_MAX
         is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
         return is_old and check.request.digest == digest
 
+    def _forget_lost_checks(self) -> None:
+        """Nobody waits for what the domain has not judged for so long."""
+        before_ms = self.context.now_ms - self.context.config.unavailable_ttl_ms
+        for key in [key for key, check in self.checking.items() if check.since_ms < before_ms]:
+            del self.checking[key]
+
     def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
-        """Durable first: from now on no other intent gets these states from us."""
-        kept = tuple(
-            KeptStates(transition.intent, transition.leaf, transition.inputs, request.valid_until_s)
-            for transition in request.transitions
+        """Durable first: from now on no other intent gets these states from us. What is kept already suffices."""
+        latest_s = self.context.latest_valid_until_s(is_prepared=True)
+        wanted = [
+            (node_of(sender), self._kept_for(transition, request.valid_until_s, latest_s))
+            for transition, sender in zip(request.transitions, request.senders, strict=True)
             if transition.preparation is not None
-        )
-        new = tuple(each.leaf for each in kept if each.leaf not in self.kept.signed)
+        ]
+        kept = tuple(each for _, each in wanted if not self.kept.has_signed_for(each))
+        if not kept:
+            self._answer(peer, request, signature, ())
+            return
+        for sender, each in wanted:
+            self.turns.take(sender, each)
         for each in kept:
             self.kept.sign(each)
-        self.signing[(peer, request.request_id)] = Signing(request, signature, new)
+        self.signing[(peer, request.request_id)] = Signing(request, signature, kept)
         done, failed = EndorsementDurable(peer, request.request_id), EndorsementNotWritten(peer, request.request_id)
         self.context.persist(PreparedEndorsed(kept), self, done, failed)
 
+    def _kept_for(self, transition: Transition, until_s: int, latest_s: int) -> KeptStates:
+        """What this version takes, until the bound that its party gave the first one: later ones are within that."""
+        first_s = min(transition.valid_until_s, latest_s)
+        until_s = max(until_s, self.turns.bound_of(transition.intent, first_s))
+        return KeptStates(transition.intent, transition.leaf, transition.inputs, until_s)
+
     def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
-        found = (self._refusal_of_kept(transition) for transition in request.transitions)
+        authors = zip(request.transitions, request.senders, strict=True)
+        found = (self._refusal_of_kept(transition, sender, request) for transition, sender in authors)
         return tuple(refusal for refusal in found if refusal is not None)
 
-    def _refusal_of_kept(self, transition: Transition) -> Refusal | None:
+    def _refusal_of_kept(self, transition: Transition, sender: Party, request: EndorsementRequest) -> Refusal | None:
         """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
         kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
         if kept:
             return Refusal(transition.intent, "a state is kept for a prepared transition", kept, leaf)
-        if transition.preparation is not None and not self.kept.may_sign:
-            return Refusal(transition.intent, "too many prepared transitions stand already", leaf=leaf)
-        return None
+        if transition.preparation is None:
+            return None
+        until_s = request.valid_until_s
+        reason = self.turns.flaw_of(node_of(sender), transition.intent, transition.inputs, until_s)
+        return Refusal(transition.intent, reason, leaf=leaf) if reason else None
 
     def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
         """What can be judged without the domain is judged here: leaves, digest, validity.
@@ -286,15 +329,15 @@ class Endorser:
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
         makers, false = self._makers_of(peer, request)
-        authors = zip(request.transitions, request.senders, request.nonces, strict=True)
+        authors = tuple(zip(request.transitions, request.senders, request.nonces, strict=True))
         strangers = {
             transition.leaf: None
             for transition, sender, nonce in authors
             if not is_id_of(transition.intent, sender, self.context.contract.address, nonce)
         }
         found = (
-            self._refusal_of(transition, request, is_signed_over, false, strangers)
-            for transition in request.transitions
+            self._refusal_of(transition, sender, request, is_signed_over, false, strangers)
+            for transition, sender, _ in authors
         )
         refusals = tuple(refusal for refusal in found if refusal is not None)
         if refusals:
@@ -341,6 +384,7 @@ class Endorser:
     def _refusal_of(
         self,
         transition: Transition,
+        sender: Party,
         request: EndorsementRequest,
         is_signed_over: bool,
         false: dict[Leaf, None],
@@ -351,7 +395,9 @@ class Endorser:
             reason = reason or "the intent's id is not its party's"
         if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
             reason = reason or "what is said to have made a state did not make it"
-        return Refusal(transition.intent, reason, (), transition.leaf) if reason else self._refusal_of_kept(transition)
+        if reason:
+            return Refusal(transition.intent, reason, (), transition.leaf)
+        return self._refusal_of_kept(transition, sender, request)
 
     def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
         """Why this transition cannot be signed, or nothing."""

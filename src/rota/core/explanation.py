@@ -229,6 +229,10 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
     match transaction.state:
         case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
             return "what is under way to have its outcome: it fills a message", ()
+        case CoordinatorSide.POOLED if sequencer.coordinator.probation.is_paused(transaction.sender):
+            return f"the end of a pause: {transaction.sender} spent what was spent before, and the chain skipped it", ()
+        case CoordinatorSide.POOLED if transaction.reason and transaction.not_before_ms > sequencer.context.now_ms:
+            return f"the end of a pause ({transaction.reason})", ()
         case CoordinatorSide.POOLED:
             return f"the turn of {transaction.sender} in assembly, as {sequencer.coordinator.state.value}", ()
         case CoordinatorSide.PREASSEMBLY_BLOCKED:

@@ -169,6 +169,10 @@ class Graph:
             if placed.leaf != but and not wanted.isdisjoint((*placed.inputs, *placed.reads))
         )
 
+    def spenders_of(self, states: tuple[StateId, ...]) -> tuple[Leaf, ...]:
+        """The transitions under way that spend one of these states."""
+        return tuple(dict.fromkeys(self._spent_by[state] for state in states if state in self._spent_by))
+
     # What others are told.
 
     def snapshot(

@@ -9,7 +9,7 @@ final block. A sender acknowledges also what it has no use for: that it has hear
 What a prepared transition may stand on. Its committer may come at once, so that all that it spends or reads
 must be on the chain or on its way there by a dispatch that is durable: what is merely ready may still be
 dropped, with nobody left who would tell the user. Nothing may stand on a prepared transition before it is on
-the chain: whether it ever gets there is for its user to decide, and may take a day. What it makes is therefore
+the chain: whether it ever gets there is for its user to decide, and may take a while. What it makes is therefore
 offered to nobody, and what it spends is kept for it (`kept.py`).
 """
 
@@ -87,7 +87,9 @@ class Issuing:
         assert opened is not None, "what is prepared was endorsed in a round"
         signatures = tuple(EndorserSignature(*signed) for signed in opened.signatures.items())
         prepared = PreparedTransaction(opened.digest, opened.leaves, opened.valid_until_s, signatures, transaction.made)
-        self.kept.keep(kept_for(prepared))
+        kept = kept_for(prepared)
+        self.kept.keep(kept)
+        self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=transaction.made.valid_until_s))
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         self.open[transaction.leaf] = Open(TransitionPrepared(transaction.sender, prepared))
@@ -128,9 +130,11 @@ class Issuing:
         if self._transaction(leaf) is not None:
             self._write(leaf)
         else:
-            del self.open[leaf]
+            intent = self.open.pop(leaf).record.prepared.transition.intent
             if leaf not in self.kept.signed:
                 self.kept.forget(leaf)
+            if not self.kept.keeps_for(intent):
+                self.coordinator.turns.drop(intent)
 
     def _send(self, leaf: Leaf) -> None:
         record = self.open[leaf].record

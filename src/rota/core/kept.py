@@ -4,12 +4,17 @@ Theory of operation. A prepared transition may be committed by somebody else at 
 ends. So the states that it spends are kept for it: a coordinator has nothing assembled on them, and an
 endorser that has signed it signs no other intent's transition that spends or reads them. It says for what it keeps
 them, so that a coordinator that did not know can have the intent assembled on others. Another version of the same
-intent takes nothing from it, because only one of the two can commit.
+intent takes nothing from it, because only one of the two can commit; it is noted only if it takes further states.
+
+For `prepared_hold` they are kept from everybody. After that only from other prepared transitions: what is not committed
+by then competes with whoever needs the states, and the chain decides. So no user of a prepared transition blocks others
+for long, and none of them has to be voided without its party.
 
 What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
-final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more.
-What a coordinator believes of others' refusals only saves work, and is forgotten when it becomes too much.
+final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more, and how
+many it signs for whom is in `turns.py`. What a coordinator believes of others' refusals only saves work, and is
+forgotten when it becomes too much.
 """
 
 from __future__ import annotations
@@ -29,18 +34,28 @@ Key = TypeVar("Key", StateId, IntentId)
 
 
 class Kept:
-    """What is kept, by the leaf that it is kept for."""
+    """What is kept, by the leaf that it is kept for. Of what we `signed`: whether that is durable."""
 
-    def __init__(self, signed: Iterable[KeptStates] = (), others: Iterable[KeptStates] = ()) -> None:
+    def __init__(
+        self,
+        signed: Iterable[KeptStates] = (),
+        others: Iterable[KeptStates] = (),
+        hold_s: int = NO_END_S,
+        chain_time_s: int = 0,
+    ) -> None:
+        self.hold_s = hold_s
+        self.chain_time_s = chain_time_s
         self.standing: dict[Leaf, KeptStates] = {}
-        self.signed: dict[Leaf, None] = {}
+        self.signed: dict[Leaf, bool] = {}
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
+        self._since_s: dict[IntentId, int] = {}
         # All that is kept is valid until then, or longer.
         self._first_end_s = NO_END_S
         for kept in signed:
             self.sign(kept)
+            self.note_durable(kept.leaf)
         for kept in others:
             self.keep(kept)
 
@@ -51,23 +66,36 @@ class Kept:
 
         A leaf binds its inputs: what names others for a leaf that is known is false, and changes nothing.
         """
+        if kept.leaf in self.signed:
+            return
         known = self.standing.get(kept.leaf)
         is_false = known is not None and known.inputs != kept.inputs
         if not is_false and (known is not None or len(self.standing) < KEPT_MAX + len(self.signed)):
             self._put(kept)
 
     def sign(self, kept: KeptStates) -> None:
-        """Keep these states because we sign them away; whether there is room was asked before."""
+        """Keep these states because we sign them away; whether their sender may have them was asked before."""
         known = self.standing.get(kept.leaf)
         if known is not None and known.inputs != kept.inputs:
             self.forget(kept.leaf)
-        self.signed[kept.leaf] = None
+        self.signed.setdefault(kept.leaf, False)
         self._put(kept)
 
-    @property
-    def may_sign(self) -> bool:
-        """There is room for one more that we may not forget."""
-        return len(self.signed) < KEPT_MAX
+    def note_durable(self, leaf: Leaf) -> None:
+        """What we keep for this leaf is on our disk."""
+        if leaf in self.signed:
+            self.signed[leaf] = True
+
+    def has_signed_for(self, kept: KeptStates) -> bool:
+        """Durably, all these states are kept for versions of the same intent, for as long or longer."""
+        leaves = self._leaves_of_intent.get(kept.intent, ())
+        durable = [self.standing[leaf] for leaf in leaves if self.signed.get(leaf) and leaf in self.standing]
+        lasting = [each for each in durable if each.valid_until_s >= kept.valid_until_s]
+        return bool(lasting) and {state for each in lasting for state in each.inputs}.issuperset(kept.inputs)
+
+    def keeps_for(self, intent: IntentId) -> bool:
+        """Something is kept for a version of this intent."""
+        return intent in self._leaves_of_intent
 
     def forget(self, leaf: Leaf) -> None:
         """Nothing is kept for this leaf any more; it was not signed, or nobody has seen the signature."""
@@ -76,11 +104,13 @@ class Kept:
         kept = self._remove(leaf) or set_aside
         if kept is not None:
             _take_out(self._leaves_of_intent, kept.intent, leaf)
+            if kept.intent not in self._leaves_of_intent:
+                del self._since_s[kept.intent]
 
     # Asking.
 
     def is_taken(self, transition: Transition) -> bool:
-        """It spends or reads a state that is kept for another intent."""
+        """It spends or reads a state that is kept from it for another intent."""
         return bool(self._leaves) and any(True for _ in self._keepers(transition))
 
     def signed_away(self, transition: Transition) -> tuple[KeptStates, ...]:
@@ -93,15 +123,24 @@ class Kept:
     def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
         """The states that these intents must leave alone; their own older versions do not stand in their way."""
         found = dict.fromkeys(
-            state for kept in self.standing.values() if kept.intent not in intents for state in kept.inputs
+            state
+            for kept in self.standing.values()
+            if kept.intent not in intents and not self.is_overdue(kept.intent)
+            for state in kept.inputs
         )
         return tuple(found)[:SNAPSHOT_LOCKS_MAX]
 
     def _keepers(self, transition: Transition) -> Iterable[Leaf]:
         for state in (*transition.inputs, *transition.reads):
             for leaf in self._leaves.get(state, ()):
-                if self.standing[leaf].intent != transition.intent:
+                intent = self.standing[leaf].intent
+                is_free = transition.preparation is None and self.is_overdue(intent)
+                if intent != transition.intent and not is_free:
                     yield leaf
+
+    def is_overdue(self, intent: IntentId) -> bool:
+        """What is kept for it was not committed in `prepared_hold`."""
+        return self.chain_time_s > self._since_s[intent] + self.hold_s
 
     # What the ledger says.
 
@@ -143,6 +182,7 @@ class Kept:
             self.standing[kept.leaf] = kept
             self._first_end_s = min(self._first_end_s, kept.valid_until_s)
             self._leaves_of_intent.setdefault(kept.intent, {})[kept.leaf] = None
+            self._since_s.setdefault(kept.intent, self.chain_time_s)
             for state in kept.inputs:
                 self._leaves.setdefault(state, {})[kept.leaf] = None
 

@@ -11,6 +11,10 @@ sender may refuse permission for some of its intents, as users cancel: only too 
 
 The first probation lasts `probation`. A fault during it begins it anew; a fault after it makes the next one twice as
 long, up to `probation_max`; each clean period of that length halves it again.
+
+A sender whose transition was skipped by the chain for a state that was spent before the transition was assembled wastes
+its coordinator's gas. It is on probation, and for the same time, counted for itself, the coordinator neither asks it to
+assemble nor opens rounds for it. For as long again it has one transition at a time on its way.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ class Probation:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.standings: dict[NodeName, _Standing] = {}
+        self.wasting: dict[NodeName, _Standing] = {}
         self.permitting: dict[NodeName, _Permitting] = {}
 
     def has(self, sender: NodeName) -> bool:
@@ -54,16 +59,34 @@ class Probation:
 
     def note_fault(self, sender: NodeName) -> None:
         """Something that this sender did cost others time."""
+        self._note(self.standings, sender)
+
+    def note_waste(self, sender: NodeName) -> int:
+        """It had us pay for what could not be committed; until when nothing is done for it."""
+        return self._note(self.wasting, sender)
+
+    def is_paused(self, sender: NodeName) -> bool:
+        """Nothing is done for this sender now."""
+        standing = self.wasting.get(sender)
+        return standing is not None and standing.until_ms > self.context.now_ms
+
+    def is_doubted(self, sender: NodeName) -> bool:
+        """It was paused lately: it has one transition at a time on its way."""
+        standing = self.wasting.get(sender)
+        return standing is not None and standing.until_ms + standing.length_ms > self.context.now_ms
+
+    def _note(self, standings: dict[NodeName, _Standing], sender: NodeName) -> int:
         now_ms, config = self.context.now_ms, self.context.config
-        standing = self.standings.pop(sender, None)
+        standing = standings.pop(sender, None)
         if standing is None:
             standing = _Standing(config.probation_ms, 0)
         elif standing.until_ms <= now_ms:
             standing.length_ms = min(2 * self._length_now_ms(standing), config.probation_max_ms)
         standing.until_ms = now_ms + standing.length_ms
-        self.standings[sender] = standing
-        if len(self.standings) > SENDERS_MAX:
-            del self.standings[next(iter(self.standings))]
+        standings[sender] = standing
+        if len(standings) > SENDERS_MAX:
+            del standings[next(iter(standings))]
+        return standing.until_ms
 
     def note_permitted(self, sender: NodeName) -> None:
         """It permitted a transition."""

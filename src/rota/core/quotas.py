@@ -1,68 +1,24 @@
 """Quotas: how much each sender may take of what one coordinator has (protocol §7).
 
 Theory of operation. A coordinator holds so many intents and so many bytes of transitions, and a snapshot tells so many
-locks and states. Half of each is divided equally among all who may send: each always gets its share, however much the
-others hold. The other half is for whoever comes first, so that a sender that is alone gets nearly everything. Nothing
-is refused for good: an intent that is over quota stays in its sender's own queue and is delegated again, a transition
-is assembled again later, and states that a snapshot has no room for are told to nobody before they are on the chain.
+locks and states. Each sender has a share of each (`shares.py`). Nothing is refused for good: an intent that is over
+quota stays in its sender's own queue and is delegated again, a transition is assembled again later, and states that a
+snapshot has no room for are told to nobody before they are on the chain.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.graph import SNAPSHOT_STATES_MAX
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
-from rota.types import Contract, Mode, NodeName, Transition
+from rota.core.shares import Shares
+from rota.types import NodeName, Transition
 from rota.wire.sizes import state_bytes
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
-
-# Where anybody may send, so many senders are reckoned with.
-SENDERS_RECKONED: Final = 16
-
-
-class Shares:
-    """What the senders hold of one resource."""
-
-    def __init__(self, contract: Contract) -> None:
-        self.contract = contract
-        self.held: dict[NodeName, int] = {}
-        self.total = 0
-
-    def has_room(self, sender: NodeName, amount: int, most: int) -> bool:
-        """Whether a sender may take so much more: it is in its share, or in what nobody has a share in."""
-        if self.total + amount > most:
-            return False
-        count = self.sender_count
-        # Where half is not enough for all, each has a share of one, as far as there are so many.
-        share = most // (2 * count) or int(most >= count)
-        if self.total + amount <= most // 2 and share * count <= most // 2:
-            return True
-        after = self.held.get(sender, 0) + amount
-        others = sum(max(0, held - share) for each, held in self.held.items() if each != sender)
-        return after <= share or others + after - share <= most - share * count
-
-    def take(self, sender: NodeName, amount: int) -> None:
-        """The sender holds so much more."""
-        self.held[sender] = self.held.get(sender, 0) + amount
-        self.total += amount
-
-    def give_back(self, sender: NodeName, amount: int) -> None:
-        """The sender holds so much less."""
-        self.total -= amount
-        self.held[sender] -= amount
-        if not self.held[sender]:
-            del self.held[sender]
-
-    @property
-    def sender_count(self) -> int:
-        """How many may send."""
-        if self.contract.mode is Mode.RING:
-            return len(self.contract.committee)
-        return 1 if self.contract.mode is Mode.SENDER else max(SENDERS_RECKONED, len(self.held))
 
 
 class Quotas:

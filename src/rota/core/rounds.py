@@ -13,7 +13,7 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
 from collections.abc import Iterable
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
@@ -38,7 +38,7 @@ from rota.messages import (
     Rejection,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, IntentId, KeptStates, Leaf, NodeName, RequestId, Transition
+from rota.types import Digest, IntentId, KeptStates, Leaf, NodeName, RequestId, StateId, Transition
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
@@ -314,11 +314,13 @@ class Rounds:
                 taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
                 if not taken:
                     break
-                self._open_round(taken, sender)
+                self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
     def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
         """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched."""
         if self.is_short(transaction.made):
+            if transaction.is_external:
+                return True  # A later version of an external intent is valid no longer than its first.
             self.coordinator.isolate(transaction.sender)
         if self.coordinator.probation.has(transaction.sender):
             return True
@@ -341,7 +343,9 @@ class Rounds:
 
     def _may_open_apart(self, sender: NodeName) -> bool:
         """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
-        if sum(opened.apart == sender for opened in self.rounds.values()) >= self.context.config.apart_rounds_max:
+        probation = self.coordinator.probation
+        most = 1 if probation.is_doubted(sender) else self.context.config.apart_rounds_max
+        if probation.is_paused(sender) or sum(opened.apart == sender for opened in self.rounds.values()) >= most:
             return False
         return len(self.rounds) + self._restored_count() < self.all_max
 
@@ -476,27 +480,39 @@ class Rounds:
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
         kept = self._believed(transaction, refusals.values())
-        is_counted = sum(kept.isdisjoint(refusal.kept) for refusal in refusals.values()) > spare
+        is_counted = sum(not _names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
         transaction.handle(EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ()))
-        for each in sorted(kept) if not is_counted else ():
+        for each in kept if not is_counted else ():
             self.coordinator.respect(each)
 
-    def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> frozenset[KeptStates]:
-        """What is kept of the states that it spends or reads: possible, and named by so many that one is honest."""
+    def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> tuple[KeptStates, ...]:
+        """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
+
+        Endorsers may have signed different versions of an intent: what counts is for which intent a state is kept.
+        """
         contract, transition = self.context.contract, transaction.made
         liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
         references = frozenset((*transition.inputs, *transition.reads))
-        named = Counter(kept for refusal in refusals for kept in dict.fromkeys(refusal.kept))
-        return frozenset(
-            kept
-            for kept, count in named.items()
-            if count > liars_max
-            and kept.intent != transition.intent
-            and not references.isdisjoint(kept.inputs)
-            and self.coordinator.may_be_kept(kept)
+        bounds: dict[tuple[IntentId, StateId], list[int]] = {}
+        named: dict[IntentId, list[KeptStates]] = {}
+        for refusal in refusals:
+            possible = [kept for kept in sorted(refusal.kept) if self.coordinator.may_be_kept(kept)]
+            for kept in possible:
+                named.setdefault(kept.intent, []).append(kept)
+            latest = {(kept.intent, state): kept.valid_until_s for kept in possible for state in kept.inputs}
+            for pair, until_s in latest.items():
+                bounds.setdefault(pair, []).append(until_s)
+        sure: dict[IntentId, dict[StateId, int]] = {}
+        for (intent, state), some in bounds.items():
+            if len(some) > liars_max and intent != transition.intent:
+                sure.setdefault(intent, {})[state] = sorted(some)[-1 - liars_max]
+        return tuple(
+            _kept_of(intent, states, named[intent])
+            for intent, states in sorted(sure.items())
+            if not references.isdisjoint(states)
         )
 
     def _ask_anew(self, opened: Round) -> None:
@@ -520,6 +536,22 @@ class Rounds:
             del self.round_by_request[request_id]
         self.context.timers.cancel(self, f"round {opened.number}")
         self.coordinator.dispatching.forget(opened)
+
+
+def _names_any(believed: Iterable[KeptStates], refusal: Refusal) -> bool:
+    """The refusal names a state that is kept for the same intent by what is believed."""
+    said = {(kept.intent, state) for kept in refusal.kept for state in kept.inputs}
+    return any((kept.intent, state) in said for kept in believed for state in kept.inputs)
+
+
+def _kept_of(intent: IntentId, states: dict[StateId, int], named: list[KeptStates]) -> KeptStates:
+    """These states until then. Where they are not those of one version, a name of our own stands for its leaf."""
+    until_s = min(states.values())
+    version = next((kept for kept in named if set(kept.inputs) == states.keys()), None)
+    if version is not None:
+        return version._replace(valid_until_s=until_s)
+    spelled = repr((intent, sorted(states))).encode()
+    return KeptStates(intent, Leaf(hashlib.sha256(spelled).digest()), tuple(sorted(states)), until_s)
 
 
 def _unsigned(refusal: Refusal) -> Refusal:

@@ -62,6 +62,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.handover import endorsers_among
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
+from rota.core.pacing import VERIFIED_TIMES_MAX, Pacing
 from rota.core.parties import Parties
 from rota.core.progress import Progress
 from rota.core.sender_transaction import SenderTransaction
@@ -211,6 +212,7 @@ class Sender(Machine):
         self.why_waiting = ""
         self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
         self.assembly = Assembly(self)
+        self.pacing = Pacing(context)
         self.parties = Parties(self)
 
     # From users.
@@ -293,9 +295,11 @@ class Sender(Machine):
         signers = endorsers_among(contract, prepared.signatures)
         if transaction.is_undispatched and len(signers) == contract.threshold > 0:
             # What nobody could commit would end the intent by its coordinator's word, when it expires.
+            if not self._may_have_verified(peer, transition.intent, "prepared"):
+                return
             signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
             request_id = self.context.next_id()
-            transaction.doubted_prepared = HeldPrepared(peer, request_id, prepared)
+            transaction.doubted_prepared[peer] = HeldPrepared(peer, request_id, prepared)
             self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
         elif not transaction.is_undispatched or not contract.threshold:
             transaction.handle(PreparedTransactionReceived(peer, prepared))
@@ -333,6 +337,8 @@ class Sender(Machine):
         if made is None or len(refusals) <= contract.spare:
             transaction.handle(Dropped(peer, message.reason))
             return
+        if not self._may_have_verified(peer, message.intent, "refusals"):
+            return
         digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
         signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
         request_id = self.context.next_id()
@@ -344,9 +350,10 @@ class Sender(Machine):
         transaction = self.transactions.get(intent)
         if transaction is None:
             return
-        prepared, refusals = transaction.doubted_prepared, transaction.held_refusals
-        if prepared is not None and prepared.request_id == event.request_id:
-            transaction.doubted_prepared = None
+        doubted, refusals = transaction.doubted_prepared, transaction.held_refusals
+        prepared = next((held for held in doubted.values() if held.request_id == event.request_id), None)
+        if prepared is not None:
+            del doubted[prepared.peer]
             if all(event.are_valid):
                 transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
             else:
@@ -354,6 +361,11 @@ class Sender(Machine):
         elif refusals is not None and refusals.request_id == event.request_id:
             transaction.held_refusals = None
             self._take_refusals(transaction, refusals, event)
+
+    def _may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
+        """Only who may coordinate has us verify signatures about an intent, and once in a while; it repeats them."""
+        key, interval_ms = (peer, intent, what), self.context.config.request_timeout_ms
+        return self.observer.may_coordinate(peer) and self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX)
 
     def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
         """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.

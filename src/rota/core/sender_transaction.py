@@ -588,7 +588,8 @@ class SenderTransaction(Machine):
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
         self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
         self.used_for_good_ms: int | None = None
-        self.doubted_prepared: HeldPrepared | None = None
+        # By who sent it: a copy of another's takes nobody's place.
+        self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
         self.permission = restored.permission
         self.is_permission_durable = restored.permission is not None
         self.earlier_permission: Permission | None = None
@@ -657,6 +658,12 @@ class SenderTransaction(Machine):
     def note_version(self, leaf: Leaf, until_s: int) -> None:
         """Our party signed this leaf; the same leaf may be signed again with a later bound."""
         self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
+
+    @property
+    def first_bound_s(self) -> int | None:
+        """Until when the first of the versions that the chain may commit is valid, if states are kept for them."""
+        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        return min(self.versions.values(), default=None) if is_external else None
 
     def forget_expired_versions(self) -> None:
         """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""

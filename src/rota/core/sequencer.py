@@ -52,6 +52,7 @@ from rota.core.observer import Observer
 from rota.core.sender import Sender
 from rota.core.startup import StartupNotices
 from rota.core.states.sender_transaction import Restored
+from rota.core.turns import Turns
 from rota.frozen import dataclass
 from rota.messages import (
     AssembleError,
@@ -133,15 +134,16 @@ class Sequencer:
         stored = stored or StoredContract()
         self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
         self.observer = Observer(self.context)
-        self.kept = Kept(stored.endorsed, stored.kept)
+        self.kept = Kept(stored.endorsed, stored.kept, config.prepared_hold_s, chain_time_s)
+        self.turns = Turns(self.context, (*stored.endorsed, *stored.kept))
         self.coordinator = Coordinator(
-            self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds
+            self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds, self.turns
         )
         # A hand-over may name flush points that were settled before our restart.
         for outcome in stored.indexed:
             self.coordinator.outcomes.note(outcome)
         self.sender = Sender(self.context, self.observer, self.coordinator)
-        self.endorser = Endorser(self.context, self.observer, self.kept)
+        self.endorser = Endorser(self.context, self.observer, self.kept, self.turns)
         self.startup = StartupNotices(self.context, self.observer)
         self.lost_peers: dict[NodeName, None] = {}
         self.return_count = 0
@@ -371,11 +373,13 @@ class Sequencer:
         """The ledger's word first, then what the new height makes possible."""
         range_before = self.context.block_range
         self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
+        self.kept.chain_time_s = event.chain_time_s
         if event.outcomes:
             self.startup.notice(None)
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
+            self.turns.take_outcome(outcome)
             is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
             self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
@@ -389,9 +393,11 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.outcome_final(outcome)
             self.kept.outcome_final(outcome)
+            self.turns.outcome_final(outcome)
         self.sender.time_is_final(event.chain_time_s)
         self.coordinator.issuing.time_is_final(event.chain_time_s)
         self.kept.time_is_final(event.chain_time_s)
+        self.turns.time_is_final(event.chain_time_s)
 
     def _blocks_removed(self, event: BlocksRemoved) -> None:
         self.context.height = event.height

@@ -95,15 +95,15 @@ class Slots:
         self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
 
     def is_usable(self, transition: Transition) -> bool:
-        """It is valid, locks nothing that is locked, and stands on nothing that went while it was assembled."""
+        """It is valid, spends and reads nothing that is locked or spent or went while it was assembled."""
         slot = self.slot
         assert slot is not None, "an assembled transition belongs to the slot"
         if transition.valid_until_s < self.context.chain_time_s:
             return False
         references = (*transition.inputs, *transition.reads)
-        return not self.coordinator.graph.conflicts(transition) and all(
-            state.leaf not in slot.gone for state in references
-        )
+        if self.coordinator.graph.conflicts(transition) or not self.coordinator.outcomes.are_unspent(references):
+            return False
+        return all(state.leaf not in slot.gone for state in references)
 
     def refuse_states_of(self, leaf: Leaf) -> None:
         """What was assembled on this leaf in the open slot cannot be used either."""
@@ -188,7 +188,9 @@ class Slots:
 
     def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
-        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms
+        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.probation.is_paused(
+            sender
+        )
         if is_paused or not self.coordinator.observer.is_reachable(sender):
             return []
         chosen: dict[IntentId, CoordinatorTransaction] = {}

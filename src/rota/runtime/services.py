@@ -49,6 +49,8 @@ from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party
 logger = structlog.get_logger("rota.domains")
 
 TROUBLES_MAX: Final = 256
+# What waits for one contract's domain: the core asks again for what is not answered.
+ORDERS_MAX: Final = 2_048
 
 DomainOrder = AssembleIntents | CheckRound
 FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
@@ -88,6 +90,7 @@ class Services:
         self._find_reserve: Final = find_reserve
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._turns: Final[dict[ContractAddress, _Turn]] = {}
+        self._orders: Final[dict[ContractAddress, int]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
 
     @property
@@ -118,10 +121,12 @@ class Services:
                 self._tell(ForContract(contract, self._signers_of(contract).look_up_verifier(effect)))
             case SignTransition():
                 self._begin(self._sign(effect))
-            case AssembleIntents():
-                self._begin(self._in_turn(effect, self._assemble))
-            case CheckRound():
-                self._begin(self._check_in_turn(effect))
+            case AssembleIntents(contract) | CheckRound(contract):
+                if self._orders.get(contract, 0) < ORDERS_MAX:
+                    self._orders[contract] = self._orders.get(contract, 0) + 1
+                    self._begin(self._answer(effect))
+                else:
+                    self._note_trouble(contract, f"{ORDERS_MAX} questions wait for its domain")
             case _:
                 raise AssertionError(f"the runtime does not know {type(effect).__name__}")
 
@@ -144,14 +149,29 @@ class Services:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
 
+    async def _answer(self, order: DomainOrder) -> None:
+        contract = order.contract
+        try:
+            if isinstance(order, CheckRound):
+                await self._check_in_turn(order)
+            else:
+                await self._in_turn(order, self._assemble)
+        finally:
+            self._orders[contract] -= 1
+            if not self._orders[contract]:
+                del self._orders[contract]
+
+    def _note_trouble(self, contract: ContractAddress, trouble: str) -> None:
+        if len(self._troubles) < TROUBLES_MAX:
+            self._troubles[contract] = trouble
+
     async def _in_turn(self, order: DomainOrder, answer: Callable[[DomainOrder], Awaitable[list[Event]]]) -> None:
         """One after the other within a contract; what the world cannot do now is left unanswered."""
         async with self._turn_of(order.contract):
             try:
                 events = await answer(order)
             except Unavailable as trouble:
-                if len(self._troubles) < TROUBLES_MAX:
-                    self._troubles[order.contract] = str(trouble)
+                self._note_trouble(order.contract, str(trouble))
                 return
         self._troubles.pop(order.contract, None)
         for event in events:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from rota.config import Config
-from rota.core.quotas import SENDERS_RECKONED
+from rota.core.shares import SENDERS_RECKONED
 from rota.frozen import dataclass
 from rota.sim.liars.drawing import LiarPlan, draw_liars
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode

@@ -24,7 +24,7 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Event
 from rota.messages import EndorserSignature, ErrorCode, TransactionReverted
-from rota.types import IntentId, SubmitMode
+from rota.types import IntentId, Mode, SubmitMode
 
 if TYPE_CHECKING:
     from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -47,15 +47,15 @@ def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> boo
 
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
-    """assembled on what still stands, spends nothing that is locked, is in its sender's share, and is for our submitter
-    if its intent is"""
+    """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
+    its intent is, and else its states may be kept for it"""
     is_for_another = event.transition.preparation is not None
     may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
     if is_for_another and not may_be_prepared:
         return False
     coordinator = transaction.coordinator
     has_room = coordinator.quotas.has_room(transaction.sender, event.transition, event.size_bytes)
-    return has_room and coordinator.slots.is_usable(event.transition)
+    return has_room and coordinator.slots.is_usable(event.transition) and not _flaw_of_keeping(transaction, event)
 
 
 def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
@@ -202,6 +202,9 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     is_hidden = transaction.is_external or transaction.is_apart
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
     coordinator.graph.place(event.transition, offers_states)
+    transaction.placed_at = coordinator.outcomes.count
+    makers = coordinator.graph.dependencies(event.transition.leaf)
+    transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
     if transaction.is_external:
         # Whether it ever comes is for its user to say: nothing may be built on it, in this slot or later.
         transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
@@ -215,6 +218,7 @@ def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -
     Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
     """
     transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
+    transaction.reason = _flaw_of_keeping(transaction, event)
     if transaction.unusable_count:
         _back_off(transaction, transaction.unusable_count)
     transaction.unusable_count += 1
@@ -319,9 +323,19 @@ def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) ->
 
 
 def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
-    """Contention: assemble anew on what is there now."""
+    """Contention: assemble anew on what is there now, at once and then later each time.
+
+    What was spent before it was assembled is no contention, and its sender's fault.
+    """
+    coordinator, is_skipped = transaction.coordinator, event.outcome.status is LedgerStatus.SKIPPED
+    is_waste = is_skipped and coordinator.was_spent_before(transaction)
+    if transaction.contended_count:
+        _back_off(transaction, transaction.contended_count)
+    transaction.contended_count += 1
     transaction.reason = event.outcome.reason
     _drop_transition(transaction, comes_back=True)
+    if is_waste:
+        coordinator.note_waste(transaction.sender)
 
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
@@ -362,6 +376,14 @@ def enter_prepared(transaction: CoordinatorTransaction) -> None:
 def forget(transaction: CoordinatorTransaction) -> None:
     """Final: it leaves the memory; who waited for it may go."""
     transaction.coordinator.forget(transaction)
+
+
+def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
+    """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
+    made, mode = event.transition, transaction.coordinator.context.contract.mode
+    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty or mode is Mode.SENDER:
+        return ""
+    return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
 
 
 def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:

@@ -49,6 +49,7 @@ SEQUENCER: Final[Meanings] = {
     "idle_grace": ("heartbeats", "Heartbeats with nothing to do before a coordinator rests."),
     "validity_s": ("s of chain time", "How long an assembled transition, and so a round, may be committed."),
     "prepared_validity_s": ("s of chain time", "The same for a prepared transition."),
+    "prepared_hold_s": ("s of chain time", "How long a prepared transition keeps its states from ordinary ones."),
     "in_flight_max": ("intents", "Intents held by one coordinator."),
     "held_bytes_max": ("bytes", "Transitions held by one coordinator, all together."),
     "dispatch_ahead_max": ("rounds", "Rounds between opening and confirmation."),
