@@ -194,6 +194,7 @@ class MemoryNode:
     keys: Keys = field(default_factory=lambda: Keys(NodeName("node1"), WalletSigner(WALLET), MemoryKeyNames()))
 
     groups: Any = field(default_factory=Elsewhere)
+    aside: Any = field(default_factory=Elsewhere)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)
     neighbours: Any = field(default_factory=Elsewhere)

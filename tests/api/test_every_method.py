@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from rota.api.table import TABLE
+from rota.runtime.number_file import FILE_NAME
 from rota.types import ContractAddress, NodeName
 from tests.api.client_types import METHODS, TYPES, UNPUBLISHED, Seen
 from tests.api.storage import ABI, BYTECODE, CHANGED, CONSTRUCTOR, EVENT, RETRIEVE, STORE
@@ -30,6 +31,7 @@ PUSHED: Final = {"ptx_subscription"}
 SILENT: Final = {"ptx_ack", "ptx_nack", "pgroup_ack", "pgroup_nack"}
 # So long that no epoch ends meanwhile: blocks come when something is asked for.
 EPOCH_S: Final = 3_600
+INVALID_PARAMETERS: Final = -32602
 
 
 class World:
@@ -160,6 +162,7 @@ def test_every_method_answers(world: World) -> None:
         _registry_and_domains,
         _blocks,
         _ours,
+        _set_aside,
     ):
         call(world, world.to.node1, world.to.node2)
     uncalled = set(TABLE) - set(world.called) - SILENT
@@ -167,6 +170,29 @@ def test_every_method_answers(world: World) -> None:
     empty = {method for method, has_answer in world.called.items() if not has_answer}
     assert empty == set(), "these have no answer"
     _assert_fields_are_there(world)
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        ("ptx_createReceiptListener", {"name": "far", "filters": {"sequenceAbove": 2**63}}),
+        ("ptx_queryTransactions", {"limit": 1, "lessThan": [{"field": "created", "value": -(2**63) - 1}]}),
+        ("ptx_queryTransactionReceipts", {"limit": 1, "equal": [{"field": "blockNumber", "value": 2**63}]}),
+        ("ptx_queryTransactions", {"limit": 1, "equal": [{"field": "idempotencyKey", "value": "na\0me"}]}),
+    ],
+)
+def test_a_value_out_of_range_is_the_callers_error_and_the_node_stays_ready(
+    world: World, method: str, given: dict[str, object]
+) -> None:
+    """It once counted as a store in trouble: a node on a quiet chain refused whatever came, until a restart."""
+    one = world.to.node1
+    try:
+        one.ask(method, given)
+        code = INVALID_PARAMETERS
+    except RpcFailed as refused:
+        code = refused.code
+    assert code == INVALID_PARAMETERS
+    assert one.ask("node_status")["missing"] == []
 
 
 # Families.
@@ -471,6 +497,31 @@ def _update(world: World, one: Client) -> None:
     one.receipt(waiting)
     (before,) = world.ask(one, "ptx_getTransactionFull", waiting)["history"]
     assert (before["from"], before["maxFeePerGas"], before["data"]) == ("eve@node1", hex(10**9), [3])
+
+
+def _set_aside(world: World, one: Client, _: Client) -> None:
+    """A node whose database is older than what it kept beside its keys: an operator decides about what is open."""
+    poor = {"type": "public", "from": "mallory", "to": world.public, "abi": ABI, "function": "store"}
+    dear = {"gas": 100_000, "maxFeePerGas": 10**9}
+    first, second = (one.ask("ptx_sendTransaction", {**poor, "data": [number], **dear}) for number in (4, 5))
+    world.to.stop("node1")
+    kept = world.to.nodes.home / "node1" / "keys" / FILE_NAME
+    kept.write_text(str(int(kept.read_text()) + 1_000))
+    world.to.start("node1")
+    one = world.to.node1
+    until(lambda: len(one.ask("ptx_querySetAside")) == 2)
+    (aside, other) = world.ask(one, "ptx_querySetAside")
+    assert (aside["id"], other["id"], aside["from"]) == (first, second, "mallory@node1")
+    assert "the database was wound back" in aside["reason"]
+    assert one.ask("seq_explain", first)["state"] == "SetAside"
+    assert any("2 public transactions are set aside" in each for each in one.ask("node_status")["warnings"])
+    assert one.ask("ptx_updateTransaction", second, {**poor, "data": [5], "gas": 100_000, "maxFeePerGas": 0}) == second
+    assert world.ask(one, "ptx_dropSetAside", first) is True
+    assert "dropped by an operator" in one.wait_for("ptx_getTransactionReceipt", first)["failureMessage"]
+    assert world.ask(one, "ptx_releaseSetAside", second) is True
+    one.receipt(second)
+    with pytest.raises(RpcFailed, match="is not set aside"):
+        one.ask("ptx_releaseSetAside", second)
 
 
 def _settle(world: World, one: Client, two: Client) -> None:

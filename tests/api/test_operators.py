@@ -30,6 +30,10 @@ FIGURES = {
         "When the certificate that peers are shown ends, in seconds since 1970",
     ),
     "rota_store_writes_open": ("gauge", "Writes that were ordered and are not durable yet"),
+    "rota_public_set_aside": (
+        "gauge",
+        "Public transactions that wait for an operator because the database was wound back",
+    ),
     "rota_commands_in_flight": ("gauge", "Commands whose outcome is not known yet"),
     "rota_completions_end": ("gauge", "The offset of the latest completion"),
     "rota_intents_accepted": ("counter", "Transactions accepted from users"),

@@ -105,7 +105,7 @@ def test_a_private_contract_is_used_by_the_members_of_a_group(to: ThreeNodes, tm
     until(lambda: rota(*ask, *two, "--from", "bob").stdout.strip() == "balance = 50")
 
     sent = done("group", "message", group, '{"hello": "bob"}', "--topic", "greetings", *one)
-    until(lambda: told("group", "messages", group, "--topic", "greetings", *two))
+    until(lambda: told("group", "messages", group, "--topic", "greetings", *two) or None)
     (message,) = told("group", "messages", group, *two)
     assert (message["id"], message["data"]) == (sent, {"hello": "bob"})
     assert 'greetings  {"hello": "bob"}' in done("group", "messages", group, *two)

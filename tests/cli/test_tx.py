@@ -15,13 +15,13 @@ import pytest
 from click.testing import Result
 
 from rota.api.credentials import Role, make_token
-from rota.api.facade import ReceiptView
+from rota.api.facade import AsideView, ReceiptView
 from rota.api.settings import Settings
 from rota.cli.asking import LIMITS
 from rota.cli.timeline import moments, passed, time_of
 from rota.client.answers import HistoryLine
 from rota.ports import Unavailable
-from rota.types import IntentId
+from rota.types import ContractAddress, IntentId, Party
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import CONTRACT, MemoryNode
 from tests.cli.kit import ROTA, rota
@@ -183,6 +183,47 @@ async def test_a_transaction_is_cancelled_and_one_that_is_not_parked_is_not_resu
         assert (await typed(to, "tx", "resume", sent)).stdout == f"{sent} goes on.\n"
         assert json.loads((await typed(to, "tx", "cancel", sent, "--json")).stdout) == {"id": sent, "cancelled": True}
         assert (await typed(to, "tx", "cancel", sent)).exit_code == 1
+
+
+class MemoryAside:
+    """What was set aside, for an operator who types."""
+
+    def __init__(self, *views: AsideView) -> None:
+        self.views = list(views)
+        self.decided: list[tuple[str, bytes]] = []
+
+    def list(self) -> tuple[AsideView, ...]:
+        return tuple(self.views)
+
+    async def release(self, intent: IntentId) -> None:
+        self._take("release", intent)
+
+    async def drop(self, intent: IntentId) -> None:
+        self._take("drop", intent)
+
+    def _take(self, decision: str, intent: IntentId) -> None:
+        self.views = [each for each in self.views if each.id != intent]
+        self.decided.append((decision, intent))
+
+
+@asynchronous
+async def test_what_was_set_aside_is_shown_and_decided_about() -> None:
+    one, two = (IntentId(bytes([number]) * 16) for number in (1, 2))
+    account = ContractAddress("0x" + "ac" * 20)
+    alice = Party("alice@node1")
+    async with served() as to:
+        to.node.aside = MemoryAside(
+            AsideView(one, alice, account, account, 5, 0, None, "the database was wound back"),
+            AsideView(two, alice, account, None, 0, 0, 7, "the chain has 8 transactions"),
+        )
+        shown = (await typed(to, "tx", "aside")).stdout
+        assert f"alice@node1 ({account}, no nonce): 5 wei to {account}\n  the database was wound back" in shown
+        assert "nonce 7): 0 wei to a new contract" in shown
+        first, second = (each["id"] for each in json.loads((await typed(to, "tx", "aside", "--json")).stdout))
+        assert (await typed(to, "tx", "release", first)).stdout == f"{first} goes on.\n"
+        assert json.loads((await typed(to, "tx", "drop", second, "--json")).stdout) == {"id": second, "dropped": True}
+        assert to.node.aside.decided == [("release", one), ("drop", two)]
+        assert (await typed(to, "tx", "aside")).stdout == "Nothing is set aside.\n"
 
 
 # Watching.

@@ -21,6 +21,7 @@ from rota.doctor import Finding, Means, Report, Status, examine
 from rota.keys.certificates import Identity, make_identity
 from rota.keys.node_keys import open_node_keys, read_password
 from rota.network.ports import held_port
+from rota.runtime.number_file import NumberFile
 from rota.store import SqliteDatabase
 from rota.types import NodeName
 from tests.cli.kit import CHAIN_ID, ChainProcess, chain_process, init, rota, told
@@ -318,6 +319,14 @@ def test_database_of_an_older_version_is_a_warning(folder: Path) -> None:
     with closing(sqlite3.connect(made_database(folder))) as connection, connection:
         connection.execute("DELETE FROM schema_version WHERE version > 1")
     assert "take a backup before" in looked(folder)["database"]["mend"]
+
+
+def test_database_that_was_wound_back_is_a_warning(folder: Path) -> None:
+    made_database(folder)
+    NumberFile(folder / "keys").write(7)
+    checks = looked(folder)
+    assert "its write number is 0, and 7 was acknowledged" in checks["database"]["found"]
+    assert "rota tx aside" in checks["database"]["mend"]
 
 
 def test_database_of_another_node(folder: Path) -> None:

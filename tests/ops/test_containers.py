@@ -149,7 +149,7 @@ def test_ports_of_the_machine_differ_and_lead_to_those_of_the_image() -> None:
         host, port = SERVICES[f"{name}-join"]["environment"]["NODE_ENDPOINT"].split(":")
         assert (host in SERVICES, port in exposed) == (True, True)
         database = SERVICES[f"{name}-join"]["environment"]["NODE_STORE"]
-        assert re.fullmatch(rf"postgresql://rota@{name}-database:5432/rota", database)
+        assert re.fullmatch(rf"postgresql://rota@{name}-database:5432/rota\?sslmode=disable", database)
 
 
 def test_one_organisation_founds_the_network() -> None:

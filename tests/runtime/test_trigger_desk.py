@@ -15,7 +15,7 @@ from rota.automation.triggers import Action, Ask, Call, Here, Read, Reverted, Ta
 from rota.ledger.account import Account, AccountLimits, CallReverted
 from rota.ledger.bindings import creation_code
 from rota.ledger.client import ClientLimits, RpcClient
-from rota.ports import StoredAnnouncement, StoredTriggers, Unavailable
+from rota.ports import StoredAnnouncement, StoredTriggers, Unanswerable, Unavailable
 from rota.runtime.automation import Automating
 from rota.runtime.trigger_desk import LedgerWatch, Service, TooManyQuestions, TriggerDesk
 from rota.runtime.trigger_loading import LoadedTrigger
@@ -229,6 +229,19 @@ async def test_a_pause_is_durable_when_it_is_answered(tmp_path: Path) -> None:
         assert book.paused == {"faulty"}
         await made.resume("faulty")
         assert book.paused == set()
+
+
+@in_loop
+async def test_a_write_that_no_column_can_hold_does_not_hold_up_those_behind_it(tmp_path: Path) -> None:
+    book = MemoryBook()
+
+    async def refuse() -> None:
+        raise Unanswerable("a NUL in a name")
+
+    async with automating(tmp_path, Faulty(), book) as made:
+        made._order_write(refuse)
+        await made.pause("faulty")
+        assert book.paused == {"faulty"}
 
 
 @in_loop

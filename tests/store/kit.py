@@ -50,10 +50,11 @@ from rota.core.issuing import kept_for
 from rota.core.machine import Event
 from rota.core.node import OWN
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.ports import StoreEffect
+from rota.ports import StoreEffect, Unavailable
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.kept_number import Mark
 from rota.store.records import NullifierOf, spent_by_id
 from rota.types import (
     NO_CONTRACT,
@@ -139,12 +140,34 @@ class FaultyDatabase:
         await self.database.close()
 
 
+class MemoryMark:
+    """What is kept beside the keys, for a test."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.is_broken = False
+
+    def read(self) -> int:
+        return self.number
+
+    def write(self, number: int) -> None:
+        if self.is_broken:
+            raise Unavailable("the folder with the keys cannot be written to")
+        self.number = number
+
+
 class Opened:
     """A store that is open, with what it has told."""
 
-    def __init__(self, database: Database, config: Config = CONFIG, nullifier_of: NullifierOf = spent_by_id) -> None:
+    def __init__(
+        self,
+        database: Database,
+        config: Config = CONFIG,
+        nullifier_of: NullifierOf = spent_by_id,
+        mark: Mark | None = None,
+    ) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
-        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS, nullifier_of)
+        self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS, nullifier_of, mark)
         self.tokens = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:

@@ -20,6 +20,7 @@ from pathlib import Path
 START_TIMEOUT_S = 120
 POLL_S = 0.02
 OTHER_USERS = ("postgres", "nobody")
+DEFAULT_PORT = 5432
 
 
 def postgres_folder() -> Path | None:
@@ -43,6 +44,7 @@ class PostgresServer:
         self._user = _user_for_server()
         self._process: subprocess.Popen[bytes] | None = None
         self._schemas = count(1)
+        self._port = DEFAULT_PORT
         if self._user is not None:
             account = pwd.getpwnam(self._user)
             os.chown(self._home, account.pw_uid, account.pw_gid)
@@ -56,12 +58,19 @@ class PostgresServer:
     def _data(self) -> Path:
         return self._home / "data"
 
-    def start(self) -> None:
-        """Returns when it takes connections."""
+    def start(self, port: int | None = None, certificate: Path | None = None) -> None:
+        """Returns when it takes connections; at a port of this machine too, with the certificate of a folder."""
         settings = {"listen_addresses": "", "unix_socket_directories": str(self._home), "shared_buffers": "16MB"}
         # Processes are killed here and never the machine: what was written survives. A server that comes back would
         # otherwise sync every file that it has first, for minutes where the disk is busy.
         settings["fsync"] = "off"
+        if port is not None:
+            # The name of the socket has the port in it.
+            settings |= {"listen_addresses": "127.0.0.1", "port": str(port)}
+        if certificate is not None:
+            settings |= {"ssl": "on", "ssl_cert_file": "../server.crt", "ssl_key_file": "../server.key"}
+            self._take_certificate(certificate)
+        self._port = port or DEFAULT_PORT
         command = [str(self._programmes / "postgres"), "-D", str(self._data)]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         with (self._home / "log").open("ab") as log:
@@ -79,6 +88,25 @@ class PostgresServer:
             self._process.wait(START_TIMEOUT_S)
             self._process = None
 
+    def copy_data(self, name: str) -> None:
+        """A copy of what a stopped server has on its disk, as a backup or a late standby has it."""
+        self._run_as_server("cp", "-a", str(self._data), str(self._home / name))
+
+    def bring_back(self, name: str) -> None:
+        """The copy is what a stopped server has from now on."""
+        shutil.rmtree(self._data)
+        (self._home / name).rename(self._data)
+
+    def _take_certificate(self, folder: Path) -> None:
+        for name in ("server.crt", "server.key"):
+            copy = Path(shutil.copy(folder / name, self._home / name))
+            copy.chmod(0o600)
+            if self._user is not None:
+                shutil.chown(copy, self._user)
+
+    def _run_as_server(self, *command: str) -> None:
+        subprocess.run(command, check=True, user=self._user, cwd=self._home, timeout=START_TIMEOUT_S)
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self._home)
@@ -86,11 +114,12 @@ class PostgresServer:
     @property
     def socket(self) -> Path:
         """Where it listens."""
-        return self._home / ".s.PGSQL.5432"
+        return self._home / f".s.PGSQL.{self._port}"
 
     def url(self, schema: str = "public", folder: Path | None = None) -> str:
         """How to reach it, at its own socket or at one in another folder that leads to it."""
-        return f"postgresql:///postgres?host={folder or self._home}&user=rota&search_path={schema}"
+        place = f"host={folder or self._home}&port={self._port}"
+        return f"postgresql:///postgres?{place}&user=rota&search_path={schema}"
 
     def new_schema_name(self) -> str:
         return f"test_{next(self._schemas)}"

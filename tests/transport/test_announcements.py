@@ -27,6 +27,11 @@ def test_too_many_or_too_long_names_are_left_out() -> None:
     assert read(Announcement(b"", ("x" * 64, *names))).ranked_triggers == names[:RANKED_TRIGGERS_MAX]
 
 
+def test_a_name_that_cannot_be_stored_or_shown_is_left_out() -> None:
+    """A NUL in it once held up every write of automation on PostgreSQL, for ever."""
+    assert read(Announcement(b"", ("one\0", "two", "th\nree"))).ranked_triggers == ("two",)
+
+
 def test_what_a_peer_announced_is_known_also_when_it_is_gone() -> None:
     async def story() -> None:
         async with network("node1", "node2") as made:

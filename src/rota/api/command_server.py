@@ -44,7 +44,7 @@ from rota.api.facade import CommandSubmission, HasCommands, Operations
 from rota.api.formats import uuid_of
 from rota.api.settings import Bind, Limits
 from rota.command_types import CommandRejected, Completion, DeduplicationDuration, Failure, StatusCode
-from rota.ports import Unavailable
+from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.types import IntentId
 
 ERROR_DOMAIN: Final = "rota"
@@ -249,6 +249,7 @@ class CommandServer:
             message = f"the role {role.value!r} is needed, which you lack"
             raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", message))
         CALLER.set(caller)
+        FOR_CALLER.set(True)
         return caller
 
 
@@ -259,6 +260,8 @@ def _told() -> Iterator[None]:
         yield
     except (CommandRejected, asyncio.CancelledError, GeneratorExit):
         raise
+    except Unanswerable as flaw:
+        raise CommandRejected(Failure(StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", str(flaw))) from None
     except Unavailable as trouble:
         raise CommandRejected(
             Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", f"{trouble}; try again")

@@ -24,13 +24,13 @@ import msgspec
 import structlog
 
 from rota.api.credentials import CALLER, Caller
-from rota.api.errors import ErrorCode, Rejected
+from rota.api.errors import ErrorCode, Rejected, invalid
 from rota.api.facade import Node
 from rota.api.formats import encode
 from rota.api.methods import Method
 from rota.api.settings import Limits
 from rota.api.subscriptions import Subscriber
-from rota.ports import Unavailable
+from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 
 REFERENCE_BYTES: Final = 6
 METHOD_CHARACTERS_MAX: Final = 128
@@ -123,6 +123,7 @@ class Dispatcher:
         name = UNKNOWN
         answer: bytes | None
         CALLER.set(caller)
+        FOR_CALLER.set(True)
         try:
             method = self._method_of(request, caller)
             name = method.name
@@ -130,6 +131,9 @@ class Dispatcher:
             answer, outcome = None if method.is_silent else _encode_result(request.id, result), "ok"
         except Rejected as error:
             answer, outcome = _rejection(request.id, error), error.code.name.lower()
+        except Unanswerable as error:
+            refused = invalid("", str(error))
+            answer, outcome = _rejection(request.id, refused), refused.code.name.lower()
         except Unavailable as error:
             text = f"the node cannot do this now, try again: {error}"
             answer, outcome = _failure(request.id, ErrorCode.INTERNAL, text), "unavailable"

@@ -90,6 +90,11 @@ GAUGES: Final = (
         "Receipts that no longer hold, because the chain took back final blocks, and that nobody has acknowledged",
     ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
+    Figure(
+        "rota_public_set_aside",
+        "public_set_aside",
+        "Public transactions that wait for an operator because the database was wound back",
+    ),
     Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
     Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )

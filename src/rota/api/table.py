@@ -13,6 +13,7 @@ from msgspec import Meta
 from rota.api.credentials import Role
 from rota.api.facade import Node
 from rota.api.families import (
+    aside,
     blocks,
     commands,
     contracts,
@@ -57,6 +58,7 @@ def table_of(methods: Sequence[Method]) -> dict[str, Method]:
 TABLE: Final = table_of(
     (
         *submit.METHODS,
+        *aside.METHODS,
         *follow.METHODS,
         *listen.METHODS,
         *types.METHODS,

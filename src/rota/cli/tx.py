@@ -135,6 +135,73 @@ def resume(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
     tell(as_json, {"id": str(transaction_id), "resumed": True}, lambda: f"{transaction_id} goes on.")
 
 
+# What was set aside.
+
+
+@command.command()
+@asks_node
+@json_option
+def aside(node: NodeAt, as_json: bool) -> None:
+    """Show public transactions that were set aside, because the node's database was wound back.
+
+    Each was accepted before that and may have happened since. Look for it on the chain, by its account and recipient.
+    With --json as `ptx_querySetAside` answers.
+
+    \b
+    Example:
+      rota tx aside
+
+    Exit 0: shown. 1: the node did not tell, or could not be reached. 2: wrong use.
+    """
+    found = node.ask(lambda client: client.ask("ptx_querySetAside", is_repeatable=True))
+    assert isinstance(found, list), "the method answers a list"
+    tell(as_json, found, lambda: "\n".join(map(_described_aside, found)) or "Nothing is set aside.")
+
+
+def _described_aside(found: Mapping[str, Any]) -> str:
+    nonce = "no nonce" if found.get("nonce") is None else f"nonce {found['nonce']}"
+    what = f"{found['value']} wei to {found.get('to') or 'a new contract'}"
+    return f"{found['id']}  {found['from']} ({found['account']}, {nonce}): {what}\n  {found['reason']}"
+
+
+@command.command()
+@id_argument
+@asks_node
+@json_option
+def release(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
+    """Let a public transaction go on that was set aside.
+
+    Only when you have made sure that it has not happened: one that has happens a second time.
+
+    \b
+    Example:
+      rota tx release 01234567-89ab-cdef-0123-456789abcdef
+
+    Exit 0: it goes on. 1: it is not set aside, or the node could not be reached. 2: wrong use.
+    """
+    node.ask(lambda client: client.ask("ptx_releaseSetAside", str(transaction_id)))
+    tell(as_json, {"id": str(transaction_id), "released": True}, lambda: f"{transaction_id} goes on.")
+
+
+@command.command()
+@id_argument
+@asks_node
+@json_option
+def drop(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
+    """End a public transaction that was set aside.
+
+    Its receipt says that it was dropped and may have happened before. Nothing is taken back.
+
+    \b
+    Example:
+      rota tx drop 01234567-89ab-cdef-0123-456789abcdef
+
+    Exit 0: it ends. 1: it is not set aside, or the node could not be reached. 2: wrong use.
+    """
+    node.ask(lambda client: client.ask("ptx_dropSetAside", str(transaction_id)))
+    tell(as_json, {"id": str(transaction_id), "dropped": True}, lambda: f"{transaction_id} is dropped.")
+
+
 # Looking.
 
 

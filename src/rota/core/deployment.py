@@ -300,7 +300,8 @@ class Deployment(Machine):
         self.since_ms = self.context.now_ms
         self.context.timers.cancel_all(self)
         self.history.append((self.context.now_ms, self.state))
-        del self.history[: -self.context.config.history_max]
+        if len(self.history) > self.context.config.history_max:
+            del self.history[0]
 
 
 def is_as_agreed(

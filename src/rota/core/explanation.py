@@ -63,6 +63,7 @@ MEANINGS: Final[dict[Enum, str]] = {
     PublicState.SENT: "the chain has it, and no block yet",
     PublicState.MINED: "a block has it that could still be taken back",
     PublicState.ENDED: "it has ended",
+    PublicState.SET_ASIDE: "its database was wound back: an operator decides whether it goes on",
     Outcome.CONFIRMED: "it has ended: the base ledger has it for good",
     Outcome.REVERTED: "it has ended without effect",
 }

@@ -14,6 +14,8 @@ reorganisation only leads back to sending.
     Sent       a block has one of its versions → Mined; nothing of it is there any more → sent again
     Mined      its block is deep enough → Ended; its block is gone → Sent
     Ended      never
+    SetAside   an operator releases or drops it; one of its versions is mined for good → Ended
+               (the database was wound back, so that nobody knows whether it was sent: nothing is signed or sent for it)
 
 A nonce that was given must be used, or all that follow wait for ever. Who gives up a transaction that has one sends
 an empty transaction of the account to itself in its place (a *withdrawal*), and ends when one of the two is mined.
@@ -44,6 +46,7 @@ VERSIONS_MAX: Final = 64
 
 NONCE_TAKEN: Final = "another transaction of its account was mined with its nonce"
 CANCELLED: Final = "cancelled by its user"
+DROPPED: Final = "dropped by an operator, after its database was wound back: it may have happened before that"
 
 
 class State(Enum):
@@ -54,6 +57,7 @@ class State(Enum):
     SENT = "Sent"
     MINED = "Mined"
     ENDED = "Ended"
+    SET_ASIDE = "SetAside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class PublicTransaction:
-    """All that is durable of it. `number` orders those of a node; without `to` it makes a contract."""
+    """All that is durable of it. `number` orders those of a node; without `to` it makes a contract.
+
+    `set_aside` says why an operator has to decide about it first.
+    """
 
     number: int
     id: IntentId
@@ -118,6 +125,7 @@ class PublicTransaction:
     versions: tuple[Version, ...] = ()
     given_up: str = ""
     ending: Ending | None = None
+    set_aside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -728,4 +728,5 @@ class SenderTransaction(Machine):
         self.sender.transaction_changed(self)
         self.since_ms = self.context.now_ms
         self.history.append((self.context.now_ms, self.state))
-        del self.history[: -self.context.config.history_max]
+        if len(self.history) > self.context.config.history_max:
+            del self.history[0]

@@ -379,7 +379,8 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.take_outcome(outcome)
             self.kept.take_outcome(outcome)
-            self.turns.take_outcome(outcome)
+            if self.turns.turns:
+                self.turns.take_outcome(outcome)
             is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
             self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
@@ -393,7 +394,8 @@ class Sequencer:
         for outcome in event.outcomes:
             self.sender.outcome_final(outcome)
             self.kept.outcome_final(outcome)
-            self.turns.outcome_final(outcome)
+            if self.turns.turns:
+                self.turns.outcome_final(outcome)
         self.sender.time_is_final(event.chain_time_s)
         self.coordinator.issuing.time_is_final(event.chain_time_s)
         self.kept.time_is_final(event.chain_time_s)

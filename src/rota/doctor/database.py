@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +13,7 @@ from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.keys.files import KeyFileError
 from rota.ports import Unavailable
 from rota.runtime.configuration import SqliteFile, password_of
+from rota.runtime.number_file import NumberFile
 from rota.store.inspecting import Inspected, damage_of_sqlite, inspect_postgres, inspect_sqlite
 
 DATABASE: Final = "database"
@@ -63,12 +65,24 @@ def _judged(case: Case, what: str, found: Inspected) -> Finding:
     if found.node and found.node != case.name:
         mend = "Correct store.url, or node.name: each node has a database of its own."
         return failed(DATABASE, f"{what}: it belongs to {found.node}, not to {case.name}", mend)
+    kept = _kept_number(case)
+    if found.written < kept:
+        older = f"{what}: it was wound back: its write number is {found.written}, and {kept} was acknowledged before"
+        mend = "Bring back the newest copy. Without one, open public transactions are set aside: see `rota tx aside`."
+        return warning(DATABASE, older, mend)
     if not found.version:
         return ok(DATABASE, f"{what}: empty, its tables are made when the node first starts")
     if found.version < found.versions_known:
         older = f"{what}: its schema has version {found.version} of {found.versions_known}"
         return warning(DATABASE, older, "The node's next start brings it up to date: take a backup before.")
     return ok(DATABASE, f"{what}, schema version {found.version}")
+
+
+def _kept_number(case: Case) -> int:
+    """What the node keeps beside its keys; what cannot be read is told by the look at the keys."""
+    with suppress(Unavailable):
+        return NumberFile(case.configuration.node.keys).read()
+    return 0
 
 
 def _wholeness(path: Path, damage: str | None) -> Finding:

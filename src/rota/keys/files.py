@@ -1,7 +1,7 @@
 """Files that only their owner reads: written whole or not at all, and not read when others could have.
 
 A file is written under another name, made durable, and then given its own. `write_new` gives it by a link, which
-fails when the name is taken: nothing is ever overwritten, whoever runs at the same time.
+fails when the name is taken: no key is ever overwritten, whoever runs at the same time.
 Reading looks at the open file and not at its name, so that nobody exchanges it between the look and the read.
 """
 
@@ -97,6 +97,11 @@ def write_new(path: Path, content: Secret) -> None:
     finally:
         written.unlink()
     _make_folder_durable(path.parent)
+
+
+def write_over(path: Path, content: Secret) -> None:
+    """Write a file in place of what was there; durable when this returns."""
+    move(_write_beside(path, content), path)
 
 
 def move(source: Path, target: Path) -> None:

@@ -59,6 +59,7 @@ from rota.ports.store import (
     StoreEffect,
 )
 from rota.ports.world import (
+    FOR_CALLER,
     Contracts,
     Deployments,
     KeyHolder,
@@ -70,12 +71,14 @@ from rota.ports.world import (
     Registry,
     Signer,
     Tell,
+    Unanswerable,
     Unavailable,
     UnknownKey,
 )
 
 __all__ = [
     "COMMITMENTS_A_PAGE",
+    "FOR_CALLER",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
     "AbiStore",
@@ -132,6 +135,7 @@ __all__ = [
     "Tell",
     "TraceStore",
     "TriggerBook",
+    "Unanswerable",
     "Unavailable",
     "UnknownKey",
     "undone_leaf",

@@ -208,6 +208,10 @@ class PublicStore(Protocol):
         """Those that have not ended, in their order."""
         ...
 
+    async def next_nonce(self, account: ContractAddress) -> int:
+        """The nonce that follows all that this node ever gave to transactions of this account."""
+        ...
+
     async def get(self, intent: IntentId) -> PublicTransaction | None:
         """The one with this id."""
         ...

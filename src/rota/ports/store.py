@@ -98,6 +98,11 @@ class Store(Protocol):
     durable when it was asked.
     """
 
+    @property
+    def wound_back(self) -> str:
+        """Says that an older copy of the database was found at the start; empty when none was."""
+        ...
+
     async def start(self) -> None:
         """Open it, and bring its schema up to date. `Unavailable` when it is away."""
         ...

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from rota.core.effects import FetchBlocks, SendMessage, SignDispatch, SubmitTransaction
 from rota.core.machine import Event
@@ -13,9 +14,16 @@ from rota.types import ContractAddress, IntentId, NodeName
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
 
+# A caller of an API waits for what is read: it has a session of its own and little time.
+FOR_CALLER: Final[ContextVar[bool]] = ContextVar("for_caller", default=False)
+
 
 class Unavailable(Exception):
     """The world did not do what it was asked to do; the same may go well later."""
+
+
+class Unanswerable(Unavailable):
+    """A value that the store cannot look for or hold: the error of whoever gave it. The store is well."""
 
 
 class UnknownKey(Unavailable):

@@ -44,7 +44,7 @@ from rota.automation.events import (
 from rota.automation.strategies import Member
 from rota.automation.triggers import Here, LedgerEvent, Reverted, Task, Trigger
 from rota.ledger.account import CallReverted, TransactionRejected, TransactionUndone
-from rota.ports import StoredAnnouncement, TriggerBook, Unavailable
+from rota.ports import StoredAnnouncement, TriggerBook, Unanswerable, Unavailable
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.trigger_desk import LedgerWatch, TriggerDesk, events_in
 from rota.runtime.trigger_loading import LoadedTrigger
@@ -375,7 +375,11 @@ class Automating:
     async def _write_on(self) -> None:
         while True:
             write, written = await self._writes.get()
-            await _until_done(write)
+            try:
+                await _until_done(write)
+            except Unanswerable as flaw:
+                # A name or a text that no column can hold: to try it again would hold up all that follows.
+                logger.error("automation does not keep what the store cannot hold", reason=str(flaw))
             if written is not None and not written.done():
                 written.set_result(None)
 
@@ -388,6 +392,8 @@ async def _until_done(ask: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
     while True:
         try:
             return await ask()
+        except Unanswerable:
+            raise
         except Unavailable as trouble:
             logger.warning("automation waits for the store", reason=str(trouble))
             await asyncio.sleep(RETRY_S)

@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Final
 
 from rota.core.effects import Effect
@@ -41,6 +42,8 @@ class Engine:
         self._died: Final = died
         self._inbox: Final[deque[Event]] = deque()
         self._loop: Final = asyncio.get_running_loop()
+        # What the core orders is the node's own work, whoever told it the event that led to it.
+        self._context: Final = copy_context()
         self._core: Node | None = None
         self._is_running = False
         self._turn: asyncio.Handle | None = None
@@ -91,7 +94,7 @@ class Engine:
 
     def _take_turn_soon(self) -> None:
         if self._turn is None and self._is_running:
-            self._turn = self._loop.call_soon(self._take_turn)
+            self._turn = self._loop.call_soon(self._take_turn, context=self._context)
 
     def _take_turn(self) -> None:
         self._turn = None

@@ -36,6 +36,7 @@ from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
+from rota.runtime.facades.aside import Aside
 from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.following import Following, transaction_view
@@ -146,6 +147,7 @@ class NodeFacade:
             self._submitting,
             running.adapters.services.countersigned,
         )
+        self.aside: Final = Aside(running.adapters.public)
         self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
         self._listeners: Final = NodeListeners(running, client, self.receipt, self.following.full_receipt)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
@@ -557,7 +559,7 @@ class NodeFacade:
 
     def warnings(self) -> tuple[str, ...]:
         """What does not keep this node from serving now, and will."""
-        return self.expiry.warnings
+        return self.expiry.warnings + self.aside.warnings(self._running.adapters.store.wound_back)
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -585,6 +587,7 @@ class NodeFacade:
             intent_ids_used_total=running.users.ids_used,
             finality_broken_total=running.users.finality_broken,
             receipts_undone=running.receipts.undone_open,
+            public_set_aside=len(self.aside.list()),
             rounds_dispatched_total=running.rounds_dispatched,
             rounds_unconfirmed=len(core.submitter.submissions),
             submissions_total=running.submissions,

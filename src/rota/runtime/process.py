@@ -73,6 +73,7 @@ from rota.runtime.facade import NodeFacade, Surroundings
 from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
+from rota.runtime.number_file import NumberFile
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.owner_secrets import OwnerSecrets
 from rota.runtime.proving import Proving
@@ -259,6 +260,11 @@ def _tell_of_proving_key(circuit: str, parts: int) -> None:
     logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
 
 
+def _end_loudly(running: RunningNode, error: BaseException) -> None:
+    logger.critical("the store has stopped, and the node with it", reason=str(error))
+    running.fail(error)
+
+
 def _tell_once(what: str, error: Exception, told: str) -> str:
     if str(error) != told:
         logger.error(what, reason=str(error))
@@ -298,7 +304,10 @@ async def opened(
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal commands
-        store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=contracts.nullifier_of)
+        number = NumberFile(configuration.node.keys)
+        nullifier_of = contracts.nullifier_of
+        store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=nullifier_of, mark=number)
+        store.failed = lambda error: _end_loudly(running, error)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         signatures = Signatures(name, keys.signer, contracts, contracts)

@@ -5,6 +5,10 @@ acted on. One task goes round while there is something to do: it looks at the ch
 nonces to what can be sent, writes that, sends it, and sends again what has got lost. A round that meets a store or a
 chain that is away is simply made again. After a restart the rounds go on with what was written.
 
+What was written may be less than what was done, when the database was wound back. Then the store has set aside what had
+not ended, or the chain knows nonces of an account that our book does not, and this module sets its transactions aside:
+nothing is signed or sent for them, and later ones of the account wait, until an operator has decided about each.
+
 Transactions of one account take their nonces in the order of their acceptance; several are under way at a time. One
 that would revert now waits while earlier ones of its account are not in a block: it may need what they do.
 """
@@ -24,6 +28,7 @@ from rota.abi import Entry
 from rota.core.events.chain import Objection
 from rota.core.public_transaction import (
     CANCELLED,
+    DROPPED,
     NONCE_TAKEN,
     TAKEN_MS_MIN,
     Ending,
@@ -103,6 +108,11 @@ class Held:
         """It is on its way."""
         return self.transaction.nonce is not None
 
+    @property
+    def is_aside(self) -> bool:
+        """An operator has to decide about it first."""
+        return bool(self.transaction.set_aside) and self.transaction.ending is None
+
 
 class PublicTransactions:
     """All of one node. `ended` is called with each that has ended, when that is durable."""
@@ -125,6 +135,8 @@ class PublicTransactions:
         self._limits: Final = limits or PublicLimits()
         self._ended: Final = ended
         self._held: Final[dict[IntentId, Held]] = {}
+        # What the life before left, by account, until it was compared with the chain.
+        self._uncompared: Final[dict[ContractAddress, set[IntentId]]] = {}
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
         self._changed_at_ms = 0
@@ -189,6 +201,28 @@ class PublicTransactions:
         self._hurry()
         return True
 
+    # Operators.
+
+    def set_aside(self) -> tuple[Held, ...]:
+        """Those that an operator has to decide about."""
+        return tuple(each for each in self._held.values() if each.is_aside)
+
+    async def release(self, intent: IntentId) -> bool:
+        """It has not happened, says an operator: it goes on. False when it is not set aside."""
+        return await self._decide(intent, "released by an operator", "")
+
+    async def drop(self, intent: IntentId) -> bool:
+        """It ends. If it has a nonce, that is used for nothing. False when it is not set aside."""
+        return await self._decide(intent, "dropped by an operator", DROPPED)
+
+    async def _decide(self, intent: IntentId, text: str, given_up: str) -> bool:
+        held = self._held.get(intent)
+        if held is None or not held.is_aside:
+            return False
+        self._turn(held, State.SIGNED if held.has_nonce else State.WAITING, text)
+        held.waits_for = ""
+        return await self._change(intent, lambda each: replace(each, set_aside="", given_up=each.given_up or given_up))
+
     # Its life.
 
     async def run(self) -> None:
@@ -211,8 +245,18 @@ class PublicTransactions:
             return False
         for transaction in stored:
             self._hold(transaction)
+            self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
+        self._tell_of_those_set_aside()
         self._begun.set()
         return True
+
+    def _tell_of_those_set_aside(self) -> None:
+        if aside := self.set_aside():
+            logger.error(
+                "public transactions are set aside: see `rota tx aside`, then release or drop each",
+                transactions=len(aside),
+                reason=aside[-1].transaction.set_aside,
+            )
 
     def _note_trouble(self, trouble: str) -> None:
         if trouble != self.trouble:
@@ -234,7 +278,7 @@ class PublicTransactions:
 
     def _hold(self, transaction: PublicTransaction) -> None:
         state = State.WAITING if transaction.nonce is None else State.SIGNED
-        held = Held(transaction, state, self._clock())
+        held = Held(transaction, State.SET_ASIDE if transaction.set_aside else state, self._clock())
         held.history.append(Activity(transaction.created_at_ms, "accepted"))
         for version in transaction.versions:
             held.history.append(Activity(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
@@ -251,6 +295,7 @@ class PublicTransactions:
         chain = await self._chain.stand(accounts)
         for account in accounts:
             own = [each for each in every if each.transaction.account == account]
+            await self._compare(account, own, chain)
             await self._judge(account, [each for each in own if each.has_nonce], chain)
             await self._begin(account, own, chain)
             for held in own:
@@ -262,6 +307,22 @@ class PublicTransactions:
         if due:
             # A chain that mines at once has them by now.
             self._wake.set()
+
+    async def _compare(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
+        """A chain that knows more nonces than our book: the life before may have sent what the book has as not sent."""
+        restored = self._uncompared.get(account)
+        if restored is None:
+            return
+        book, used = await self._store.next_nonce(account), chain.accounts[account].used_and_waiting
+        if used > book:
+            reason = f"the chain has {used} transactions of {account}, and the database of this node knows of {book}"
+            doubtful = [each for each in own if each.transaction.id in restored and not each.is_aside]
+            for held in doubtful:
+                held.transaction = replace(held.transaction, set_aside=reason)
+                self._turn(held, State.SET_ASIDE, f"set aside: {reason}")
+            await self._save(doubtful)
+            self._tell_of_those_set_aside()
+        del self._uncompared[account]
 
     async def _judge(self, account: ContractAddress, sent: Sequence[Held], chain: ChainLook) -> None:
         """What blocks have done."""
@@ -293,12 +354,15 @@ class PublicTransactions:
             held.waits_for = f"{self.confirmations} blocks on top of block {mined.height}"
         if verdict is Verdict.FINAL and mined is not None:
             await self._end_mined(held, mined)
-        elif is_taken_for_good(held.taken_looks, held.taken_since_ms, self._clock(), self._limits.taken_ms):
+        elif not held.is_aside and is_taken_for_good(
+            held.taken_looks, held.taken_since_ms, self._clock(), self._limits.taken_ms
+        ):
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
 
     def _unseen(self, held: Held) -> None:
         if held.mined is not None:
-            self._turn(held, State.SIGNED, "its block is gone; it is sent again")
+            state = State.SET_ASIDE if held.is_aside else State.SIGNED
+            self._turn(held, state, "its block is gone; it is sent again")
             held.mined = None
 
     async def _end_mined(self, held: Held, mined: Mined) -> None:
@@ -329,10 +393,15 @@ class PublicTransactions:
     # Those that have no nonce.
 
     async def _begin(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
-        waiting = [each for each in own if not each.has_nonce and each.transaction.ending is None]
+        is_open = [each for each in own if not each.has_nonce and each.transaction.ending is None]
+        waiting = [each for each in is_open if not each.is_aside]
         for held in waiting:
             if held.transaction.given_up:
                 self._end(held, Ending(False, self._clock(), held.transaction.given_up))
+        if aside := sum(each.is_aside for each in own):
+            for held in waiting:
+                held.waits_for = f"an operator to decide about {aside} earlier transactions that were set aside"
+            return
         ready = [each for each in waiting if each.transaction.ending is None and await self._has_dependencies(each)]
         room = IN_FLIGHT_PER_ACCOUNT_MAX - sum(each.has_nonce and each.transaction.ending is None for each in own)
         batch = ready[: max(room, 0)]
@@ -409,6 +478,8 @@ class PublicTransactions:
         transaction = held.transaction
         if transaction.nonce is None or transaction.ending is not None or held.mined is not None or not held.is_saved:
             return
+        if held.is_aside:
+            return
         latest = transaction.versions[-1]
         limit = self._limits.fee_max_wei
         if transaction.given_up and not any(each.is_withdrawal for each in transaction.versions):
@@ -426,6 +497,8 @@ class PublicTransactions:
 
     def _is_sending_due(self, held: Held) -> bool:
         if not held.has_nonce or held.transaction.ending is not None or held.mined is not None or not held.is_saved:
+            return False
+        if held.is_aside:
             return False
         return held.state is State.SIGNED or self._clock() - held.sent_at_ms >= self._limits.resend_ms
 

@@ -6,8 +6,12 @@ database that blocks a thread and one that is awaited. All its queries see one m
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from rota.ports import Unavailable
 
 # A column's value: both drivers give and take these.
 Value: TypeAlias = int | str | bytes | None
@@ -52,8 +56,20 @@ class Refused(Exception):
     """This database is not for this programme or not for this node: somebody has to do something about it."""
 
 
+class FenceBroken(Refused):
+    """The database is not as this process left it. The process ends: what it remembers is no longer true."""
+
+
 class NotWritten(Exception):
     """The database did not take a transaction, and nothing of it is there; another one may go well."""
+
+
+class ValueRefused(NotWritten):
+    """A value that no column can hold: the writer's error. The database is well."""
+
+
+class ReadingTooSlow(Unavailable):
+    """A caller's reading took longer than it may. The database is well."""
 
 
 class OutcomeUnknown(Exception):
@@ -70,12 +86,15 @@ class Database(Protocol):
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         """One transaction, durable on return, that also notes its number.
 
-        `Unavailable` when the database is away, `NotWritten`, or `OutcomeUnknown`.
+        `Unavailable` when the database is away, `NotWritten`, `OutcomeUnknown`, or `FenceBroken`.
         """
         ...
 
     async def read(self, reading: Reading[Answer]) -> Answer:
-        """The reading's answer. `Unavailable` when the database is away."""
+        """The reading's answer, as of a moment at which no commit is in doubt.
+
+        `Unavailable` when the database is away, `Unanswerable` when it refuses the question, or `FenceBroken`.
+        """
         ...
 
     async def close(self) -> None:
@@ -96,11 +115,64 @@ class Door(Protocol):
 
 
 WRITTEN = Statement("SELECT written FROM node")
+FENCE = Statement("SELECT written, life FROM node")
 
 
-def noting(written: int) -> Statement:
-    """By this a transaction whose commit was not answered is recognised."""
-    return Statement("UPDATE node SET written = ?", (written,))
+def claiming(life: int) -> Statement:
+    """From now on the process of this life has the database."""
+    return Statement("UPDATE node SET life = ?", (life,))
+
+
+def later_life(latest: int) -> int:
+    """A number for this process: greater than the latest, and another one than any that a failover took back."""
+    return max(latest + 1, time.time_ns() // 1_000)
+
+
+@dataclass(slots=True)
+class Fence:
+    """What this process left in the database: whose it is, and the number of its last transaction.
+
+    `in_doubt` is the number of a commit that was given and not answered.
+    """
+
+    life: int = 0
+    acknowledged: int = 0
+    in_doubt: int | None = None
+
+    def noting(self, written: int) -> Statement:
+        """The first statement of a transaction: it changes one row, or the database is not as we left it."""
+        sql = "UPDATE node SET written = ? WHERE written = ? AND life = ?"
+        return Statement(sql, (written, self.acknowledged, self.life))
+
+    def acknowledge(self, written: int) -> None:
+        """This number is in the database."""
+        self.acknowledged, self.in_doubt = written, None
+
+    def settle(self, written: int, life: int) -> None:
+        """What a new session finds while no other can write; a commit that was in doubt is decided by it."""
+        if life != self.life or written not in (self.acknowledged, self.in_doubt):
+            raise self.broken(written, life)
+        self.acknowledge(written)
+
+    def judge(self, written: int, life: int) -> None:
+        """What a session finds that only reads; the one that writes may have got further meanwhile."""
+        if life != self.life or written < self.acknowledged:
+            raise self.broken(written, life)
+
+    def broken(self, written: int, life: int) -> FenceBroken:
+        """What was found, and what to do."""
+        if life > self.life:
+            return FenceBroken(
+                "another process of this node has opened the database since: its life is "
+                f"{life}, ours is {self.life}. This process stops. Run one process for a node"
+            )
+        expected = f"{self.acknowledged}" + (f" or {self.in_doubt}" if self.in_doubt is not None else "")
+        return FenceBroken(
+            f"the database has been wound back or written by somebody else: its write number is {written} of life "
+            f"{life}, expected {expected} of life {self.life}. Commits that it acknowledged are lost. This process "
+            "stops. Bring back the newest copy of the database if there is one, then start the node: public "
+            "transactions that have not ended are then set aside for an operator (`rota tx aside`)"
+        )
 
 
 def in_runs(statements: Iterable[Statement]) -> list[tuple[str, list[tuple[Value, ...]]]]:

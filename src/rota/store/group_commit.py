@@ -9,7 +9,11 @@ by its own rule. A database that is away is away for all that waits: nobody wait
 
 A commit that is not answered may have happened. The database notes the number of each transaction in it, and
 looks for that number; only when it cannot look is a syncpoint told as failed that may be there all the same. The
-core knows that this can be (decision 27), and asks.
+core knows that this can be (decision 27), and asks. Nothing is read before the doubt is over.
+
+A database that is not as this process left it (`FenceBroken`) ends the process: `failed` is told. Beside the
+database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller number has an old
+copy before it: public transactions that have not ended there are set aside, in the first transaction of the new life.
 
 Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked.
 A question about intents is kept until it can be answered. The others are asked again by whoever asked them.
@@ -20,9 +24,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.config import Config
@@ -41,18 +45,31 @@ from rota.ports import (
     StoredTransaction,
     StoreEffect,
     Tell,
+    Unanswerable,
     Unavailable,
 )
 from rota.store.abis import Abis
 from rota.store.archive import Archive
 from rota.store.commitments import Commitments
-from rota.store.database import WRITTEN, Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.database import (
+    WRITTEN,
+    Answer,
+    Database,
+    FenceBroken,
+    NotWritten,
+    OutcomeUnknown,
+    Reading,
+    ReadingTooSlow,
+    Statement,
+    ValueRefused,
+)
 from rota.store.groups import Groups, group_of_contract
+from rota.store.kept_number import KeptNumber, Mark
 from rota.store.key_names import KeyNames
 from rota.store.listening import Listening
 from rota.store.mail import Mail
 from rota.store.proofs import ProofBook
-from rota.store.public_transactions import PublicTransactions
+from rota.store.public_transactions import PublicTransactions, saving
 from rota.store.reading import Asking
 from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_by_id
 from rota.store.submissions import Submissions
@@ -106,8 +123,10 @@ class DatabaseStore:
         tell: Tell,
         clock: Clock = wall_clock_ms,
         nullifier_of: NullifierOf = spent_by_id,
+        mark: Mark | None = None,
     ) -> None:
         self._database = database
+        self._kept: Final = KeptNumber(mark)
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
         self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of)
@@ -121,13 +140,17 @@ class DatabaseStore:
         self._adding = asyncio.Lock()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
+        self._broken: FenceBroken | None = None
+        # Told of an error that ends the store, and with it the process.
+        self.failed: Callable[[BaseException], None] = lambda _: None
+        self._wound_back = ""
         self._trouble = ""
         self._reading_trouble = ""
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         self.traces: Final = Traces(self)
-        self.public: Final = PublicTransactions(self, self._asking, clock)
+        self.public: Final = PublicTransactions(self, self._asking, clock, self._kept.keep)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
@@ -140,8 +163,19 @@ class DatabaseStore:
 
     async def start(self) -> None:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
+        kept = await self._kept.read()
         await self._database.open()
-        self._written = await self._database.read(_written())
+        found = await self._database.read(_written())
+        self._written = max(found, kept)
+        if found < kept:
+            self._wound_back = (
+                f"the database was wound back: its write number is {found}, and {kept} was acknowledged before"
+            )
+            open_ = await self._database.read(self.public.opened())
+            aside = [saving(replace(each, set_aside=each.set_aside or self._wound_back)) for each in open_]
+            await self._write_alone(*aside)
+        self._kept.acknowledged = self._written
+        await self._kept.keep()
         for known in await self.contracts():
             self._note(known.contract)
         self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
@@ -161,18 +195,25 @@ class DatabaseStore:
         if self._tasks:
             writer, reader = self._tasks
             reader.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, FenceBroken):
                 await reader
-            await writer
+            with suppress(FenceBroken):
+                await writer
         if forget_from is not None:
-            with suppress(Unavailable):
+            with suppress(Unavailable, FenceBroken):
                 await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
+        await self._kept.close()
         await self._database.close()
+
+    @property
+    def wound_back(self) -> str:
+        """Says that an older copy of the database was found at the start."""
+        return self._wound_back
 
     @property
     def trouble(self) -> str:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
-        return self._trouble or self._reading_trouble
+        return self._trouble or self._reading_trouble or self._kept.trouble
 
     # Confirmations.
 
@@ -195,9 +236,20 @@ class DatabaseStore:
 
     async def _write_alone(self, *statements: Statement) -> None:
         try:
-            await self._database.write(statements, self._next_number())
+            await self._write_now(statements)
+        except ValueRefused as problem:
+            raise Unanswerable(str(problem)) from problem
         except (NotWritten, OutcomeUnknown) as problem:
             raise Unavailable(str(problem)) from problem
+
+    async def _write_now(self, statements: Sequence[Statement]) -> None:
+        written = self._next_number()
+        try:
+            await self._database.write(statements, written)
+        except FenceBroken as problem:
+            self._end(problem)
+            raise
+        self._kept.acknowledged = max(self._kept.acknowledged, written)
 
     async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
@@ -309,13 +361,25 @@ class DatabaseStore:
         """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
+            if isinstance(problem, FenceBroken):
+                return
             self._trouble = f"the store has stopped: {problem!r}"
             context = {"message": self._trouble, "exception": problem, "task": task}
             asyncio.get_running_loop().call_exception_handler(context)
+            self.failed(problem)
+
+    def _end(self, problem: FenceBroken) -> None:
+        """The database is not ours any more: nothing is written or answered from now on, and the process ends."""
+        if self._broken is None:
+            self._broken = problem
+            self._trouble = f"the store has stopped: {problem}"
+            self.failed(problem)
 
     def _assert_at_work(self) -> None:
         """Whoever orders when a task has ended hears of it, and waits for nothing."""
         assert self._tasks, "a store is started before it is used"
+        if self._broken is not None:
+            raise self._broken
         for task in self._tasks:
             if task.done():
                 task.result()
@@ -378,20 +442,28 @@ class DatabaseStore:
     async def _write_together(self, group: list[_Write]) -> Exception | None:
         statements = [statement for write in group for statement in write.statements]
         try:
-            await self._database.write(statements, self._next_number())
+            await self._write_now(statements)
         except (NotWritten, OutcomeUnknown, Unavailable) as problem:
             return problem
+        except FenceBroken as problem:
+            # What was ordered may be there or not, and this process never learns which.
+            for write in (*group, *self._writes):
+                if write.waiting is not None and not write.waiting.done():
+                    write.waiting.set_exception(Unavailable(f"the store has stopped: {problem}"))
+            raise
         return None
 
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
-        self._trouble = str(problem) if problem is not None else ""
+        # A value that no column can hold is its writer's error, and says nothing of the database.
+        self._trouble = "" if problem is None or isinstance(problem, ValueRefused) else str(problem)
         for write in group:
             if write.waiting is None:
                 self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
             elif not write.waiting.done() and problem is None:
                 write.waiting.set_result(None)
             elif not write.waiting.done():
-                write.waiting.set_exception(Unavailable(str(problem)))
+                kind = Unanswerable if isinstance(problem, ValueRefused) else Unavailable
+                write.waiting.set_exception(kind(str(problem)))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""
@@ -450,6 +522,12 @@ class DatabaseStore:
         """A node that only asks must notice, too, that its store is away."""
         try:
             answer = await self._database.read(reading)
+        except (ReadingTooSlow, Unanswerable):
+            self._reading_trouble = ""
+            raise
+        except FenceBroken as problem:
+            self._end(problem)
+            raise
         except Unavailable as problem:
             self._reading_trouble = str(problem)
             if self._looking is None or self._looking.done():

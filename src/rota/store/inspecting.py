@@ -16,7 +16,8 @@ from typing import Final
 import asyncpg  # type: ignore[import-untyped]
 
 from rota.ports import Unavailable
-from rota.store.postgres import AWAY
+from rota.store.database import WRITTEN
+from rota.store.postgres_sessions import AWAY, tls_for
 from rota.store.schema import NAME, VERSION, migrations
 from rota.store.sqlite import BUSY_TIMEOUT_S
 
@@ -25,10 +26,11 @@ STEPS_BETWEEN_LOOKS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """Which version of the schema a database has, and whose it is. One that nobody has opened yet has neither."""
+    """Which version of the schema a database has, whose it is, and its write number; none if nobody opened it."""
 
     version: int = 0
     node: str = ""
+    written: int = 0
 
     @property
     def versions_known(self) -> int:
@@ -44,8 +46,10 @@ def inspect_sqlite(path: Path) -> Inspected:
             if "schema_version" not in tables:
                 return Inspected()
             (version,) = connection.execute(VERSION.sql).fetchone()
-            (node,) = connection.execute(NAME.sql).fetchone() if "node" in tables else ("",)
-            return Inspected(version or 0, node)
+            if "node" not in tables:
+                return Inspected(version or 0)
+            (node,), (written,) = connection.execute(NAME.sql).fetchone(), connection.execute(WRITTEN.sql).fetchone()
+            return Inspected(version or 0, node, written)
     except sqlite3.Error as problem:
         raise Unavailable(f"{path}: {problem}") from problem
 
@@ -69,15 +73,16 @@ def damage_of_sqlite(path: Path, limit_s: float) -> str | None:
 async def inspect_postgres(url: str, timeout_s: float) -> Inspected:
     """What is in a PostgreSQL database."""
     try:
-        connection = await asyncpg.connect(url, timeout=timeout_s, command_timeout=timeout_s)
+        connection = await asyncpg.connect(url, timeout=timeout_s, command_timeout=timeout_s, ssl=tls_for(url))
     except (*AWAY, ValueError, asyncpg.PostgresError) as problem:
         raise Unavailable(f"PostgreSQL: {str(problem) or type(problem).__name__}") from problem
     try:
         if await connection.fetchval("SELECT to_regclass('schema_version')") is None:
             return Inspected()
         version = await connection.fetchval(VERSION.sql)
-        has_node = await connection.fetchval("SELECT to_regclass('node')") is not None
-        return Inspected(version or 0, await connection.fetchval(NAME.sql) if has_node else "")
+        if await connection.fetchval("SELECT to_regclass('node')") is None:
+            return Inspected(version or 0)
+        return Inspected(version or 0, await connection.fetchval(NAME.sql), await connection.fetchval(WRITTEN.sql))
     except (*AWAY, asyncpg.PostgresError) as problem:
         raise Unavailable(f"PostgreSQL: {str(problem) or type(problem).__name__}") from problem
     finally:

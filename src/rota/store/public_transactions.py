@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -46,6 +46,7 @@ class _Written(msgspec.Struct, frozen=True):
     versions: tuple[Version, ...]
     given_up: str
     ending: Ending | None
+    set_aside: str = ""
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -54,7 +55,10 @@ _decode: Final = msgspec.msgpack.Decoder(_Written).decode
 class PublicTransactions:
     """`ports.PublicStore` in a database. One node writes to it, so that numbers do not collide."""
 
-    def __init__(self, door: Door, asking: Asking, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, door: Door, asking: Asking, clock: Callable[[], int], keep_number: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._keep_number: Final = keep_number
         self._door: Final = door
         self._asking: Final = asking
         self._clock: Final = clock
@@ -75,10 +79,21 @@ class PublicTransactions:
         """How they stand now; durable on return."""
         ended = [public_due(each.id) for each in transactions if each.ending is not None]
         await self._door.write([*(saving(each) for each in transactions), *ended])
+        if any(each.nonce is not None and each.ending is None for each in transactions):
+            # What is signed is about to be sent: a database that forgets it must be recognised.
+            await self._keep_number()
 
     async def open(self) -> tuple[PublicTransaction, ...]:
         """Those that have not ended, in their order."""
-        return await self._door.read(_found(Statement(f"{_SELECT} WHERE is_final = 0 ORDER BY number")))
+        return await self._door.read(self.opened())
+
+    def opened(self) -> Reading[tuple[PublicTransaction, ...]]:
+        """The same, as a reading."""
+        return _found(Statement(f"{_SELECT} WHERE is_final = 0 ORDER BY number"))
+
+    async def next_nonce(self, account: ContractAddress) -> int:
+        """The nonce that follows all that this node ever gave to transactions of this account."""
+        return await self._door.read(_next_nonce(account))
 
     async def get(self, intent: IntentId) -> PublicTransaction | None:
         """The one with this id."""
@@ -140,8 +155,16 @@ def _encode(transaction: PublicTransaction) -> bytes:
             transaction.versions,
             transaction.given_up,
             transaction.ending,
+            transaction.set_aside,
         )
     )
+
+
+def _next_nonce(account: ContractAddress) -> Reading[int]:
+    rows: Any = yield Statement(
+        "SELECT COALESCE(MAX(nonce), -1) + 1 FROM public_transactions WHERE account = ?", (account,)
+    )
+    return int(rows[0][0])
 
 
 def _found(query: Statement) -> Reading[tuple[PublicTransaction, ...]]:
@@ -175,6 +198,7 @@ def _transaction(
         written.versions,
         written.given_up,
         written.ending,
+        written.set_aside,
     )
 
 

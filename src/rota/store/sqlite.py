@@ -1,8 +1,10 @@
 """SQLite: one file beside the node, in the standard library; the default.
 
-Theory of operation. One thread writes and one reads, each with a connection of its own: in WAL mode neither waits
-for the other. `synchronous=FULL` makes a commit wait for the disk. A lock on a file beside the database keeps
-a second process out, and goes with the process however that ends.
+Theory of operation. One thread writes, one reads for the node and one for callers of its APIs, each with a connection
+of its own: in WAL mode none waits for another, and a caller's reading is stopped when it takes too long.
+`synchronous=FULL` makes a commit wait for the disk. A lock on a file beside the database keeps a second process out,
+and goes with the process however that ends. Every transaction is conditional on the file being as this process left it
+(`database.Fence`), in case somebody puts another one into its place.
 
 A COMMIT that fails is looked into with a new connection, because what the disk has of the log decides, and not
 what the old connection believes of it.
@@ -14,6 +16,7 @@ import asyncio
 import fcntl
 import os
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,17 +24,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from rota.ports import Unavailable
+from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.store.database import (
-    WRITTEN,
+    FENCE,
     Answer,
+    Fence,
+    FenceBroken,
     NotWritten,
     OutcomeUnknown,
     Reading,
+    ReadingTooSlow,
     Refused,
     Statement,
+    ValueRefused,
+    claiming,
     in_runs,
-    noting,
+    later_life,
 )
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
 from rota.types import NodeName
@@ -44,21 +52,24 @@ SETTINGS: Final = (
 )
 BUSY_TIMEOUT_S: Final = 5.0
 READINGS_TOGETHER_MAX: Final = 64
+CALLERS_READING_S: Final = 5.0
+STEPS_BETWEEN_LOOKS: Final = 10_000
+# What a value can be that no column holds; some of these are errors of SQLite, and not of the file.
+BAD_VALUES: Final = (ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
 
 class SqliteDatabase:
     """One SQLite file."""
 
-    def __init__(self, path: Path, node: NodeName) -> None:
+    def __init__(self, path: Path, node: NodeName, callers_reading_s: float = CALLERS_READING_S) -> None:
         self._path = path
         self._node = node
+        self._fence = Fence()
         self._lock: int | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="rota-store-writer")
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="rota-store-reader")
         self._writing: sqlite3.Connection | None = None
-        self._reading: sqlite3.Connection | None = None
-        self._readings: deque[tuple[Reading[Any], asyncio.Future[Any]]] = deque()
-        self._is_reading = False
+        self._own = _Reader(path, "reader")
+        self._callers = _Reader(path, "callers", callers_reading_s)
 
     async def open(self) -> None:
         """Open the file, or make it; only one process may have it."""
@@ -70,19 +81,18 @@ class SqliteDatabase:
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database."""
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Answer] = loop.create_future()
-        self._readings.append((reading, answered))
-        if not self._is_reading:
-            self._is_reading = True
-            self._reader.submit(self._read_all, loop)
-        return await answered
+        if self._fence.in_doubt is not None:
+            try:
+                await self._run(self._writer, self._settle)
+            except OutcomeUnknown as problem:
+                raise Unavailable(str(problem)) from problem
+        return await (self._callers if FOR_CALLER.get() else self._own).read(reading)
 
     async def close(self) -> None:
         """Give the file back."""
-        await self._run(self._reader, self._close_reading)
+        await self._own.close()
+        await self._callers.close()
         await self._run(self._writer, self._close_writing)
-        self._reader.shutdown()
         self._writer.shutdown()
 
     async def _run(self, thread: ThreadPoolExecutor, work: Callable[[], Answer]) -> Answer:
@@ -91,13 +101,15 @@ class SqliteDatabase:
     # In the writer's thread.
 
     def _open(self) -> None:
+        self._close_writing()
         self._take_lock()
         try:
             connection = self._connect_to_write()
             connection.execute("BEGIN IMMEDIATE")
             try:
-                self._migrate(connection)
+                fence = self._migrate(connection)
                 connection.execute("COMMIT")
+                self._fence = fence
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
@@ -108,7 +120,7 @@ class SqliteDatabase:
             self._close_writing()
             raise
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
+    def _migrate(self, connection: sqlite3.Connection) -> Fence:
         connection.execute(VERSION_TABLE.sql)
         (version,) = connection.execute(VERSION.sql).fetchone()
         for statement in missing(version or 0):
@@ -116,6 +128,10 @@ class SqliteDatabase:
         (name,) = connection.execute(NAME.sql).fetchone()
         for statement in claim(name, self._node):
             connection.execute(statement.sql, statement.parameters)
+        written, latest = connection.execute(FENCE.sql).fetchone()
+        life = later_life(latest)
+        connection.execute(*claiming(life)[:2])
+        return Fence(life, written)
 
     def _take_lock(self) -> None:
         path = self._path.with_name(self._path.name + ".lock")
@@ -134,16 +150,10 @@ class SqliteDatabase:
             self._lock = None
 
     def _connect_to_write(self) -> sqlite3.Connection:
-        self._writing = self._connect()
+        self._writing = _connect(self._path)
         for setting in SETTINGS:
             self._writing.execute(setting)
         return self._writing
-
-    def _connect(self) -> sqlite3.Connection:
-        """Transactions are ours to begin and end. The file is for nobody else to read: it has private states in it."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.close(descriptor)
-        return sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
     def _write(self, statements: Sequence[Statement], written: int) -> None:
         try:
@@ -152,17 +162,29 @@ class SqliteDatabase:
             raise Unavailable(f"{self._path}: {problem}") from problem
         try:
             connection.execute("BEGIN IMMEDIATE")
-            for sql, run in in_runs((*statements, noting(written))):
+            if connection.execute(*self._fence.noting(written)[:2]).rowcount != 1:
+                raise self._fence.broken(*connection.execute(FENCE.sql).fetchone())
+            for sql, run in in_runs(statements):
                 connection.executemany(sql, run)
-        except (sqlite3.Error, OverflowError, ValueError) as problem:
+        except BAD_VALUES as problem:
+            self._roll_back(connection)
+            raise ValueRefused(f"{self._path}: {problem}") from problem
+        except sqlite3.Error as problem:
             self._roll_back(connection)
             raise NotWritten(f"{self._path}: {problem}") from problem
+        except FenceBroken:
+            self._roll_back(connection)
+            raise
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as problem:
+            self._fence.in_doubt = written
             self._roll_back(connection)
-            if not self._has_happened(written):
+            self._settle()
+            if self._fence.acknowledged != written:
                 raise NotWritten(f"{self._path}: {problem}") from problem
+        else:
+            self._fence.acknowledge(written)
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """SQLite rolls back by itself when the disk is full; a connection that cannot is not used again."""
@@ -172,15 +194,17 @@ class SqliteDatabase:
         except sqlite3.Error:
             self._drop_connection()
 
-    def _has_happened(self, written: int) -> bool:
-        """Look with a new connection whether the commit with this number is in the database."""
+    def _settle(self) -> None:
+        """A new connection finds out whether the commit that is in doubt is in the database."""
+        if self._fence.in_doubt is None:
+            return
         self._drop_connection()
         try:
-            (latest,) = self._connect_to_write().execute(WRITTEN.sql).fetchone()
+            found = self._connect_to_write().execute(FENCE.sql).fetchone()
         except (sqlite3.Error, OSError) as problem:
             self._drop_connection()
             raise OutcomeUnknown(f"{self._path}: {problem}") from problem
-        return bool(latest == written)
+        self._fence.settle(*found)
 
     def _drop_connection(self) -> None:
         connection, self._writing = self._writing, None
@@ -192,7 +216,33 @@ class SqliteDatabase:
         self._drop_connection()
         self._drop_lock()
 
-    # In the reader's thread.
+
+class _Reader:
+    """A thread that reads, with a connection of its own; without `limit_s` it takes the time that a reading needs."""
+
+    def __init__(self, path: Path, name: str, limit_s: float | None = None) -> None:
+        self._path = path
+        self._limit_s = limit_s
+        self._deadline_s = 0.0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"rota-store-{name}")
+        self._connection: sqlite3.Connection | None = None
+        self._readings: deque[tuple[Reading[Any], asyncio.Future[Any]]] = deque()
+        self._is_reading = False
+
+    async def read(self, reading: Reading[Answer]) -> Answer:
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Answer] = loop.create_future()
+        self._readings.append((reading, answered))
+        if not self._is_reading:
+            self._is_reading = True
+            self._thread.submit(self._read_all, loop)
+        return await answered
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
+        self._thread.shutdown()
+
+    # In its thread.
 
     def _read_all(self, loop: asyncio.AbstractEventLoop) -> None:
         """All that wait, and all that come meanwhile: to change threads costs more than a short reading does."""
@@ -211,24 +261,44 @@ class SqliteDatabase:
         """In the loop's thread: something may have come after the last look."""
         self._is_reading = bool(self._readings)
         if self._is_reading:
-            self._reader.submit(self._read_all, loop)
+            self._thread.submit(self._read_all, loop)
 
     def _read(self, reading: Reading[Answer]) -> Answer:
         try:
-            if self._reading is None:
-                self._reading = self._connect()
-                _speak_like_postgres(self._reading)
-                self._reading.execute("PRAGMA query_only = 1")
-            return _answer(self._reading, reading)
+            if self._connection is None:
+                self._connection = self._connected()
+            self._deadline_s = time.monotonic() + (self._limit_s or 0.0)
+            return _answer(self._connection, reading)
         except (sqlite3.Error, OSError) as problem:
-            self._close_reading()
+            if self._is_late():
+                limit = f"the reading took longer than {self._limit_s:g} s; ask for less at a time"
+                raise ReadingTooSlow(f"{self._path}: {limit}") from problem
+            self._close()
             raise Unavailable(f"{self._path}: {problem}") from problem
 
-    def _close_reading(self) -> None:
-        connection, self._reading = self._reading, None
+    def _connected(self) -> sqlite3.Connection:
+        connection = _connect(self._path)
+        _speak_like_postgres(connection)
+        connection.execute("PRAGMA query_only = 1")
+        if self._limit_s is not None:
+            connection.set_progress_handler(self._is_late, STEPS_BETWEEN_LOOKS)
+        return connection
+
+    def _is_late(self) -> bool:
+        return self._limit_s is not None and time.monotonic() > self._deadline_s
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Transactions are ours to begin and end. The file is for nobody else to read: it has private states in it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.close(descriptor)
+    return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
 
 
 def _speak_like_postgres(connection: sqlite3.Connection) -> None:
@@ -253,10 +323,18 @@ def _answer(connection: sqlite3.Connection, reading: Reading[Answer]) -> Answer:
     try:
         query = next(reading)
         while True:
-            query = reading.send(connection.execute(query.sql, query.parameters).fetchall())
+            query = reading.send(_rows(connection, query))
     except StopIteration as end:
         answer: Answer = end.value
         return answer
     finally:
         reading.close()
-        connection.execute("COMMIT")
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
+def _rows(connection: sqlite3.Connection, query: Statement) -> list[tuple[object, ...]]:
+    try:
+        return connection.execute(query.sql, query.parameters).fetchall()
+    except BAD_VALUES as problem:
+        raise Unanswerable(str(problem)) from problem

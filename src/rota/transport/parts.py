@@ -132,7 +132,8 @@ def read_part(data: bytes) -> Part | None:
             hello = part.hello
             version = hello.version_major, hello.version_minor
             names = NodeName(hello.node), NodeName(hello.peer)
-            ranked = [name for name in hello.ranked_triggers if len(name) <= TRIGGER_CHARACTERS_MAX]
+            named = (name for name in hello.ranked_triggers if len(name) <= TRIGGER_CHARACTERS_MAX)
+            ranked = [name for name in named if name.isprintable()]
             announced = Announcement(hello.automation_account, tuple(ranked[:RANKED_TRIGGERS_MAX]))
             return Hello(*names, hello.life, hello.is_renewal, version, hello.shown_fingerprint, announced)
         case "frame":

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from rota.api.chain import HasChain
+from rota.api.facade.aside import Aside, AsideView, HasAside
 from rota.api.facade.automation import HasTriggers, SetAside, Spread, TriggerRun, Triggers, TriggerView
 from rota.api.facade.commands import Acknowledgement, CommandConfiguration, Commands, CommandSubmission, HasCommands
 from rota.api.facade.contracts import Contracts
@@ -96,6 +97,8 @@ __all__ = [
     "Acknowledgement",
     "ActivityView",
     "AnyReceipt",
+    "Aside",
+    "AsideView",
     "Batch",
     "ChainedDispatchView",
     "CommandConfiguration",
@@ -120,6 +123,7 @@ __all__ = [
     "FullReceipt",
     "FullTransaction",
     "GasOptions",
+    "HasAside",
     "HasCommands",
     "HasFollowing",
     "HasTriggers",
@@ -180,6 +184,7 @@ class Node(
     Contracts,
     HasTypes,
     HasFollowing,
+    HasAside,
     HasKeys,
     HasGroups,
     MessageListening,

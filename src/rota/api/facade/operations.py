@@ -42,6 +42,7 @@ class Measurements:
     intent_ids_used_total: int | None = None
     finality_broken_total: int | None = None
     receipts_undone: int | None = None
+    public_set_aside: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
     submissions_total: int | None = None

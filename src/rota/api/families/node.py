@@ -78,6 +78,7 @@ FIGURES: Final = {
     "intentIdsUsed": "intent_ids_used_total",
     "finalityBroken": "finality_broken_total",
     "receiptsUndone": "receipts_undone",
+    "publicSetAside": "public_set_aside",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
     "writesFailed": "writes_failed_total",

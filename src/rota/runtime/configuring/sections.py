@@ -133,7 +133,10 @@ class StoreSection:
     """What the node remembers across a restart."""
 
     url: SqliteFile | PostgresServer = key(
-        Database(), "sqlite:rota.db", "`sqlite:FILE`, or `postgresql://USER@HOST:PORT/DATABASE` without a password."
+        Database(),
+        "sqlite:rota.db",
+        "`sqlite:FILE`, or `postgresql://USER@HOST:PORT/DATABASE` without a password. A server on another machine must "
+        "prove its name by a certificate, unless `?sslmode=` names something less.",
     )
     password_file: Path | None = key(
         Place(), NOTHING, "A file of mode 600 whose first line is the password of the PostgreSQL user."

@@ -263,6 +263,8 @@ def _history_of(transaction: PublicTransaction, held: Held | None) -> tuple[Mome
 
 def _explained(held: Held, trouble: str) -> facade.Explanation:
     waits_for = held.waits_for or ("the chain" if held.state is not State.ENDED else "")
+    if held.is_aside:
+        waits_for = f"an operator: {held.transaction.set_aside}"
     return facade.Explanation(
         held.transaction.id,
         SequencerRole.SENDER,

@@ -1,0 +1,55 @@
+"""Public transactions that were set aside: shown to an operator, and decided about."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.api import errors
+from rota.api.facade import AsideView
+from rota.runtime.public_transactions import PublicTransactions
+from rota.types import IntentId, intent_text
+
+
+class Aside:
+    """`api.facade.Aside`."""
+
+    def __init__(self, transactions: PublicTransactions) -> None:
+        self._transactions: Final = transactions
+
+    def list(self) -> tuple[AsideView, ...]:
+        """All of them, in the order of their acceptance."""
+        every = sorted((held.transaction for held in self._transactions.set_aside()), key=lambda each: each.number)
+        return tuple(
+            AsideView(
+                each.id,
+                each.sender,
+                each.account,
+                each.to,
+                each.value_wei,
+                each.created_at_ms,
+                each.nonce,
+                each.set_aside,
+            )
+            for each in every
+        )
+
+    async def release(self, intent: IntentId) -> None:
+        """It has not happened: it goes on."""
+        if not await self._transactions.release(intent):
+            raise _not_aside(intent)
+
+    async def drop(self, intent: IntentId) -> None:
+        """It ends."""
+        if not await self._transactions.drop(intent):
+            raise _not_aside(intent)
+
+    def warnings(self, wound_back: str) -> tuple[str, ...]:
+        """What an operator is told beside readiness."""
+        told = [f"the store: {wound_back}"] if wound_back else []
+        if count := len(self._transactions.set_aside()):
+            told.append(f"{count} public transactions are set aside: `rota tx aside` shows them")
+        return tuple(told)
+
+
+def _not_aside(intent: IntentId) -> errors.Rejected:
+    return errors.invalid("transactionId", f"{intent_text(intent)} is not set aside")

@@ -1,0 +1,184 @@
+"""What callers ask for, and how: a slow, a refused or an abandoned reading is nobody else's trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from rota.core.effects import IntentAccepted
+from rota.ports import FOR_CALLER, StoredAnnouncement, Unanswerable
+from rota.store import PostgresDatabase, SqliteDatabase
+from rota.store.database import Answer, Reading, ReadingTooSlow, Statement
+from rota.types import ContractAddress, NodeName
+from tests.store.kit import FIRST, NODE, Make, Opened, an_intent, in_loop, new_postgres, opened_on
+from tests.store.servers import PostgresServer
+
+NUL = "na\0me"
+TOO_LARGE = 2**63
+LOOSE_S = 3.0
+
+
+@contextmanager
+def a_caller() -> Iterator[None]:
+    """What is read meanwhile is read for a caller of an API."""
+    token = FOR_CALLER.set(True)
+    try:
+        yield
+    finally:
+        FOR_CALLER.reset(token)
+
+
+def asking(sql: str, *parameters: int | str) -> Reading[list[tuple[object, ...]]]:
+    rows = yield Statement(sql, parameters)
+    return rows
+
+
+def slow_sql(opened: Opened) -> str:
+    """Takes a minute, if nobody stops it."""
+    if isinstance(opened.store._database, PostgresDatabase):
+        return "SELECT pg_sleep(60)"
+    return """
+    WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 100000000)
+    SELECT COUNT(*) FROM counted"""
+
+
+def hurried(opened: Opened) -> None:
+    """Callers have a moment only."""
+    database = opened.store._database
+    if isinstance(database, PostgresDatabase):
+        database._callers.session._settings["statement_timeout"] = "200"
+    else:
+        assert isinstance(database, SqliteDatabase)
+        database._callers._limit_s = 0.2
+
+
+async def read(opened: Opened, reading: Reading[Answer]) -> Answer:
+    with a_caller():
+        return await opened.store.read(reading)
+
+
+def test_a_slow_reading_of_a_caller_is_stopped_and_holds_nobody_up(make: Make) -> None:
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            hurried(opened)
+            slow = asyncio.create_task(read(opened, asking(slow_sql(opened))))
+            await asyncio.sleep(0.05)
+            began_s = time.monotonic()
+            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            assert await opened.store.contracts()
+            with pytest.raises(ReadingTooSlow):
+                await slow
+            assert time.monotonic() - began_s < LOOSE_S
+            assert opened.store.trouble == ""
+            assert await read(opened, asking("SELECT 1")) == [(1,)]
+
+    scenario()
+
+
+@pytest.mark.parametrize("value", [NUL, TOO_LARGE, "half a \ud800 pair"])
+def test_a_value_that_cannot_be_looked_for_is_the_callers_error(make: Make, value: int | str) -> None:
+    """A NUL in a name, or a number out of range, once dropped the one session and made the node not ready."""
+
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            column = "name" if isinstance(value, str) else "written"
+            reading = asking(f"SELECT written FROM node WHERE {column} = ?", value)
+            if isinstance(opened.store._database, SqliteDatabase) and value == NUL:
+                assert await read(opened, reading) == []
+            else:
+                with pytest.raises(Unanswerable):
+                    await read(opened, reading)
+            assert opened.store.trouble == ""
+
+    scenario()
+
+
+def test_a_value_that_cannot_be_held_is_its_writers_error_and_no_trouble_of_the_store(make: Make) -> None:
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            wrong = Statement("UPDATE node SET next_nonce = ?", (TOO_LARGE,))
+            good = asyncio.create_task(opened.store.write([Statement("DELETE FROM blocks WHERE height = ?", (1,))]))
+            with pytest.raises(Unanswerable):
+                await opened.store.write([wrong])
+            await good
+            assert opened.store.trouble == ""
+            with pytest.raises(Unanswerable):
+                await opened.store._write_alone(wrong)
+            assert opened.store.trouble == ""
+
+    scenario()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_nul_that_a_peer_announces_does_not_look_like_a_store_that_is_away(server: PostgresServer) -> None:
+    async with opened_on(await new_postgres(server)) as opened:
+        announced = StoredAnnouncement(NodeName("node2"), ContractAddress("0x" + "00" * 20), (NUL,))
+        with pytest.raises(Unanswerable):
+            await opened.store.triggers.keep_announcement(announced)
+
+
+async def sessions(opened: Opened) -> list[int]:
+    """The processes of the server that this store talks to."""
+    database = opened.store._database
+    assert isinstance(database, PostgresDatabase)
+    found = []
+    for session in (database._writer, database._own.session, database._callers.session):
+        connection = await session.connected()
+        found.append(connection.get_server_pid())
+    return found
+
+
+@pytest.mark.slow
+@in_loop
+async def test_neither_hanging_up_nor_a_refused_value_drops_a_session(server: PostgresServer) -> None:
+    """Reading over HTTP and hanging up once halved what a node accepted a second."""
+    async with opened_on(await new_postgres(server)) as opened:
+        before = await sessions(opened)
+        for _ in range(3):
+            reading = asyncio.create_task(read(opened, asking("SELECT pg_sleep(0.2)")))
+            await asyncio.sleep(0.05)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+        with pytest.raises(Unanswerable):
+            await read(opened, asking("SELECT written FROM node WHERE name = ?", NUL))
+        assert await read(opened, asking("SELECT 1")) == [(1,)]
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        assert await sessions(opened) == before
+
+
+@pytest.mark.slow
+@in_loop
+async def test_a_reading_of_an_abandoned_caller_is_not_begun(server: PostgresServer) -> None:
+    async with opened_on(await new_postgres(server)) as opened:
+        first = asyncio.create_task(read(opened, asking("SELECT pg_sleep(0.2)")))
+        await asyncio.sleep(0.05)
+        abandoned = [asyncio.create_task(read(opened, asking("SELECT pg_sleep(5)"))) for _ in range(20)]
+        await asyncio.sleep(0)
+        for each in abandoned:
+            each.cancel()
+        began_s = time.monotonic()
+        await first
+        assert await read(opened, asking("SELECT 1")) == [(1,)]
+        assert time.monotonic() - began_s < LOOSE_S
+
+
+@pytest.mark.slow
+@in_loop
+async def test_callers_cannot_write_in_their_session(server: PostgresServer) -> None:
+    database = await new_postgres(server)
+    assert database._node == NODE
+    async with opened_on(database):
+        connection = await database._callers.session.connected()
+        assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
+        assert await connection.fetchval("SHOW statement_timeout") == "5s"
+        writer = await database._writer.connected()
+        assert await writer.fetchval("SHOW statement_timeout") == "0"
