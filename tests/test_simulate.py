@@ -12,6 +12,8 @@ from rota.cli.simulate import command
 from rota.core.effects import RoundDispatch
 from rota.core.submitter import Submitter
 from rota.sim.canaries import CANARIES, broken
+from rota.sim.liars.throughput import Throughput
+from rota.types import Rotation
 
 NONCE_CANARY = next(canary for canary in CANARIES if canary.name == "reuses a nonce")
 
@@ -29,10 +31,41 @@ def test_clean_seeds_exit_0_and_say_so() -> None:
 
 def test_json_is_one_object_of_the_named_shape() -> None:
     summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--liars", "0", "--json").stdout)
-    assert list(summary) == ["seeds", "events", "simulated_seconds", "faults", "intents", "liars", "lies", "violations"]
+    counts = ["seeds", "events", "simulated_seconds", "faults", "intents", "liars", "lies"]
+    assert list(summary) == [*counts, "mutated_fields", "violations"]
     assert summary["seeds"] == 1
     assert summary["intents"] > 0
     assert summary["violations"] == []
+
+
+def test_liar_that_mutates_is_reported_with_how_many_fields_it_changed() -> None:
+    arguments = ("--seed", "0", "--minutes", "0.1", "--liars", "1", "--strategies", "mutates")
+    mutated = json.loads(simulate(*arguments, "--json").stdout)["mutated_fields"]
+    assert mutated["reached"] + len(mutated["missed"]) == mutated["all"] > mutated["reached"] > 0
+    assert (
+        f"{mutated['reached']} of {mutated['all']} fields that peers send were changed" in simulate(*arguments).stdout
+    )
+
+
+@pytest.mark.parametrize(("confirmed", "exit_code", "word"), [(53, 1, "TOO LOW 0.53"), (54, 0, "enough  0.54")])
+def test_throughput_that_is_too_low_exits_1(
+    monkeypatch: pytest.MonkeyPatch, confirmed: int, exit_code: int, word: str
+) -> None:
+    """Two of three members are honest: less a fifth, 0.533 is enough."""
+
+    def measured(strategy: str, rotation: Rotation) -> Throughput:
+        return Throughput(strategy, rotation, confirmed, 100, 41_000, 2 / 3)
+
+    monkeypatch.setattr("rota.cli.simulate.measure", measured)
+    arguments = ("--throughput", "--strategies", "never-assembles")
+    result = simulate(*arguments, "--rotation", "strict")
+    assert result.exit_code == exit_code
+    assert f"{word} of 100 (0.53 is enough), 41 s without any: never-assembles, strict" in result.stdout
+    told = json.loads(simulate(*arguments, "--json").stdout)["throughput"]
+    assert [(each["rotation"], each["is_enough"]) for each in told] == [
+        ("sticky", not exit_code),
+        ("strict", not exit_code),
+    ]
 
 
 def test_trace_tells_what_happened_and_the_diagram_draws_it(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ class MemoryListening:
     def listening(self) -> MemoryListening:
         return self
 
-    async def add_listener(self, listener: StoredListener) -> bool:
+    async def add_listener(self, listener: StoredListener) -> None:
         self._look()
-        return self.kept.setdefault((listener.kind, listener.name), listener) is listener
+        self.kept.setdefault((listener.kind, listener.name), listener)
 
     async def listener(self, kind: str, name: str) -> StoredListener | None:
         self._look()

@@ -48,6 +48,7 @@ from rota.domains.queries import Query
 from rota.domains.records import Record, Uint64
 from rota.keys.signers import WalletSigner
 from rota.ports import StoredKey, Unavailable
+from rota.runtime.accepting import Acceptances
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.runtime.listeners import DurableListeners
@@ -203,10 +204,11 @@ class MemoryNode:
     itself: Any = field(default_factory=Elsewhere)
     chain: Any = field(default_factory=Elsewhere)
     message_listeners: Any = field(default_factory=Elsewhere)
+    acceptances: Acceptances = field(default_factory=Acceptances)
 
     def __post_init__(self) -> None:
-        self.receipt_listeners = DurableListeners(self.ended, self.listening)  # type: ignore[arg-type]
-        self.event_listeners = DurableListeners(self.happened, self.listening)  # type: ignore[arg-type]
+        self.receipt_listeners = DurableListeners(self.ended, self.listening, self.acceptances)  # type: ignore[arg-type]
+        self.event_listeners = DurableListeners(self.happened, self.listening, self.acceptances)  # type: ignore[arg-type]
         self.following = MemoryFollowing(lambda: self.kept)
 
     # Transactions.

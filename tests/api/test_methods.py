@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from rota.api.facade import TransactionType
-from rota.api.formats import Uuid
+from rota.api.errors import OutcomeUnknown
+from rota.api.facade import Submission, TransactionType
+from rota.api.formats import Uuid, uuid_of
 from rota.api.table import TABLE, document
-from rota.types import ContractAddress
+from rota.types import ContractAddress, IntentId
 from tests.api.kit import TRANSFER, UNKNOWN_ID, asynchronous, served
 from tests.api.memory_node import CONTRACT, MemoryNode
 
@@ -126,6 +127,29 @@ async def test_several_transactions_are_refused_whole_while_the_world_is_away() 
         assert error["message"] == (
             "transactions[0]: the node cannot accept it now, try again: the store is away; 0 of 2 were accepted"
         )
+
+
+class UnsettledNode(MemoryNode):
+    """Does not know yet whether it has accepted what bob asks for."""
+
+    async def submit(self, submission: Submission) -> IntentId:
+        if submission.sender == "bob":
+            raise OutcomeUnknown({"transactionId": UNKNOWN_ID, "idempotencyKey": "key"})
+        return await super().submit(submission)
+
+
+@asynchronous
+async def test_what_is_not_settled_is_told_with_the_ids_to_ask_with() -> None:
+    async with served(UnsettledNode()) as to:
+        error = await to.call("ptx_sendTransaction", {**TRANSFER, "from": "bob"})
+        about = {"definite": False, "transactionId": UNKNOWN_ID, "idempotencyKey": "key"}
+        assert (error["code"], error["data"]) == (-32003, about)
+        assert UNKNOWN_ID in error["message"]
+        three = [TRANSFER, {**TRANSFER, "from": "bob"}, {**TRANSFER, "from": "eve@node2"}]
+        error = await to.call("ptx_sendTransactions", three)
+        (accepted,) = to.node.kept
+        ids = [str(uuid_of(accepted)), UNKNOWN_ID, None]
+        assert (error["code"], error["data"]) == (-32003, {"definite": False, "transactionIds": ids, "unsettled": [1]})
 
 
 @asynchronous

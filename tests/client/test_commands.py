@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
 from rota.client.errors import Refused, Unreachable
-from rota.client.journal import Journal, JournalEntry, JournalTaken
+from rota.client.journal import Journal, JournalDamaged, JournalEntry, JournalTaken
 from rota.client.jsonrpc import JsonRpc
 
 QUICK = Patience(timeout_ms=50, attempts_max=6, pause_ms=1, pause_max_ms=1)
@@ -138,7 +140,7 @@ async def test_a_change_that_goes_well_is_submitted_once(
     if bound_ms is None:
         assert (sent["deduplicationOffset"], "deduplicationDuration" in sent) == (7, False)
     else:
-        assert (sent["deduplicationDuration"], "deduplicationOffset" in sent) == ("60.000s", False)
+        assert (sent["deduplicationDuration"], "deduplicationOffset" in sent) == ("150.000s", False)
     # What has ended is remembered, and not done again.
     assert await paid(tmp_path, node, bound_ms, uses_stream=uses_stream) == verdict
     assert len(node.submitted) == 1
@@ -229,7 +231,7 @@ async def test_a_period_that_is_not_supported_ends_it_unless_a_weaker_one_is_acc
     node = ScriptedNode(refused, WELL)
     verdict = await paid(folder, node, 60_000, uses_stream=uses_stream, accept_weaker=True)
     assert verdict.outcome is Outcome.SUCCEEDED
-    assert [sent["deduplicationDuration"] for sent in node.submitted] == ["60.000s", "1.500s"]
+    assert [sent["deduplicationDuration"] for sent in node.submitted] == ["150.000s", "1.500s"]
 
 
 @streams
@@ -332,6 +334,94 @@ async def test_nothing_is_sent_when_the_bound_is_over(tmp_path: Path, uses_strea
     assert len(node.submitted) == 2
 
 
+@in_loop
+async def test_bound_is_measured_by_a_clock_that_is_not_set_back(tmp_path: Path) -> None:
+    calendar_ms, monotonic_ms = iter(range(100_000, 0, -400)), iter(range(0, 100_000, 400))
+    node = ScriptedNode(*[Unreachable("no answer")] * 9)
+    clocks: dict[str, Any] = {"now_ms": lambda: next(calendar_ms), "monotonic_ms": lambda: next(monotonic_ms)}
+    verdict = await paid(tmp_path, node, 1_000, **clocks)
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.UNKNOWN, "BOUND_IS_OVER")
+    assert len(node.submitted) == 2
+    # After a restart the calendar alone could tell, and it says less than nothing.
+    verdict = await paid(tmp_path, ScriptedNode(WELL), 1_000, now_ms=lambda: 1)
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.UNKNOWN, "BOUND_IS_OVER")
+
+
+# Answers that are not definite.
+
+
+@streams
+@pytest.mark.parametrize("code", ["UNAVAILABLE", "UNKNOWN", "INTERNAL", "DEADLINE_EXCEEDED"])
+@in_loop
+async def test_an_attempt_whose_answer_is_not_definite_stays_open(tmp_path: Path, uses_stream: bool, code: str) -> None:
+    node = ScriptedNode(*[refusal(code, "SOMETHING")] * QUICK.attempts_max)
+    assert (await paid(tmp_path, node, uses_stream=uses_stream)).outcome is Outcome.UNKNOWN
+    # What the node says to be definite is.
+    folder = tmp_path / "definite"
+    folder.mkdir()
+    node = ScriptedNode(*[refusal("UNAVAILABLE", "SOMETHING", definite_answer="true")] * QUICK.attempts_max)
+    assert (await paid(folder, node, uses_stream=uses_stream)).outcome is Outcome.FAILED
+    folder = tmp_path / "not definite"
+    folder.mkdir()
+    node = ScriptedNode(refusal("NOT_FOUND", "SOMETHING", definite_answer="false"))
+    assert (await paid(folder, node, uses_stream=uses_stream)).outcome is Outcome.UNKNOWN
+
+
+# Several runs of one change.
+
+
+class GatedNode(ScriptedNode):
+    """Answers to submissions wait until they are let go, each in its turn."""
+
+    def __init__(self, *answers: Any) -> None:  # noqa: ANN401
+        super().__init__(*answers)
+        self.gates = [asyncio.Event() for _ in answers]
+
+    async def ask(self, method: str, *parameters: Any, is_repeatable: bool = False) -> Any:  # noqa: ANN401
+        await asyncio.sleep(0)
+        if method == "cmd_submitAndWait":
+            place = len(self.submitted)
+            self.submitted.append(parameters[0])
+            await self.gates[place].wait()
+            answer = self.answers[place]
+            if isinstance(answer, Exception):
+                raise answer
+            return {"submissionId": parameters[0]["submissionId"], "completionOffset": 8}
+        return await super().ask(method, *parameters, is_repeatable=is_repeatable)
+
+
+@in_loop
+async def test_two_runs_of_a_change_do_not_overwrite_each_others_attempts(tmp_path: Path) -> None:
+    node = GatedNode(Unreachable("lost"), refusal("NOT_FOUND", "CONTRACT_NOT_ACTIVE"))
+    application = Application(tmp_path, node, patience=Patience(attempts_max=1))
+    first, second = asyncio.create_task(application.pay()), asyncio.create_task(application.pay())
+    while len(node.submitted) < 2:
+        await asyncio.sleep(0)
+    assert len({sent["commandId"] for sent in node.submitted}) == 1
+    assert len(application.entry().open_attempts) == 2
+    node.gates[1].set()
+    # The other attempt may still happen: nobody can say that the change failed.
+    assert (await second).outcome is Outcome.UNKNOWN
+    node.gates[0].set()
+    assert (await first).outcome is Outcome.UNKNOWN
+    assert len(application.entry().open_attempts) == 1
+    application.journal.close()
+
+
+@in_loop
+async def test_the_run_that_succeeds_first_speaks_for_the_other(tmp_path: Path) -> None:
+    node = GatedNode(refusal("NOT_FOUND", "CONTRACT_NOT_ACTIVE"), WELL)
+    application = Application(tmp_path, node, patience=Patience(attempts_max=1))
+    first, second = asyncio.create_task(application.pay()), asyncio.create_task(application.pay())
+    while len(node.submitted) < 2:
+        await asyncio.sleep(0)
+    node.gates[1].set()
+    assert (await second).outcome is Outcome.SUCCEEDED
+    node.gates[0].set()
+    assert (await first).outcome is Outcome.SUCCEEDED
+    application.journal.close()
+
+
 # Crashes of the application.
 
 
@@ -394,6 +484,68 @@ def test_a_torn_line_is_passed_over_and_the_rest_is_there(tmp_path: Path) -> Non
         }
     assert path.read_bytes().count(b"\n") == 3
     assert torn not in path.read_bytes()
+
+
+class FullDisk:
+    """`os.write` on a disk that has room for so many bytes, and perhaps cannot even cut a file off."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int, can_cut: bool = True) -> None:
+        self.room = room
+        self.can_cut = can_cut
+        self._write, self._cut = os.write, os.ftruncate
+        monkeypatch.setattr(os, "write", self.write)
+        monkeypatch.setattr(os, "ftruncate", self.cut)
+
+    def write(self, file: int, content: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = self._write(file, content[: self.room])
+        self.room -= written
+        return written
+
+    def cut(self, file: int, length: int) -> None:
+        if not self.can_cut:
+            raise OSError(errno.EIO, "Input/output error")
+        self._cut(file, length)
+
+
+@pytest.mark.parametrize("room", [0, 1, 11, 60])
+@pytest.mark.parametrize("can_cut", [True, False])
+def test_a_journal_on_a_full_disk_can_be_opened_again_and_used_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, can_cut: bool
+) -> None:
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        journal.remember(JournalEntry("first", "1", TRANSACTION, 0))
+        disk = FullDisk(monkeypatch, room, can_cut)
+        for _ in range(2):
+            with pytest.raises(OSError, match=r"No space|Input/output"):
+                journal.remember(JournalEntry("second", "2", TRANSACTION, 0))
+        assert journal.entry("second") is None
+    # Without room for a new file the old one is used on.
+    disk.can_cut = True
+    with Journal(path) as journal:
+        assert [entry.change for entry in journal.unended] == ["first"]
+        disk.room = 1_000_000
+        journal.remember(JournalEntry("third", "3", TRANSACTION, 0))
+    with Journal(path) as journal:
+        assert [entry.change for entry in journal.unended] == ["first", "third"]
+
+
+def test_a_line_behind_one_that_was_torn_in_the_middle_is_read(tmp_path: Path) -> None:
+    """As earlier versions left it: a write failed in the middle, and the next one began there."""
+    path = tmp_path / "journal"
+    with Journal(path) as journal:
+        for number in range(2):
+            journal.remember(JournalEntry(f"change {number}", f"id {number}", {"note": '{"change":'}, 0))
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(first[:40] + first + second[:13] + second[:70] + second)
+    with Journal(path) as journal:
+        assert [entry.command_id for entry in journal.unended] == ["id 0", "id 1"]
+    path.write_bytes(first + b"something else\n" + second)
+    with pytest.raises(JournalDamaged, match="line 2"):
+        Journal(path)
+    assert path.read_bytes() == first + b"something else\n" + second
 
 
 def test_a_journal_is_for_one_process_at_a_time(tmp_path: Path) -> None:

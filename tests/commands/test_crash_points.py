@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Period
+from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Failure, Period
+from rota.commands.desk import Desk, Entry
 from rota.sim.commands import (
     EPOCH_MS,
     GOES_WELL,
@@ -22,7 +23,14 @@ from rota.types import Party
 
 ALICE = Party("alice@node1")
 ROUGH = Faults(
-    write_fails=50, write_is_unknown=30, read_fails=50, is_not_taken=50, crash=15, clock_steps_back_ms_max=5_000
+    write_fails=50,
+    write_is_unknown=30,
+    read_fails=50,
+    is_not_taken=50,
+    crash=15,
+    write_is_slow=50,
+    client_hangs_up=200,
+    clock_steps_back_ms_max=5_000,
 )
 SEEDS = 300
 
@@ -91,7 +99,7 @@ def random_script(seed: int) -> list[Submitted | Pruning]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
 def test_changes_happen_once_in_random_worlds_under_faults(first: int) -> None:
-    crashes = completions = prunings = 0
+    crashes = completions = prunings = hung_up = 0
     for seed in range(first, first + 50):
         world = CommandWorld(random_script(seed), seed, ROUGH)
         world.run()
@@ -99,9 +107,28 @@ def test_changes_happen_once_in_random_worlds_under_faults(first: int) -> None:
         crashes += world.crashes
         completions += len(world.published)
         prunings += world.prunings
+        hung_up += world.hung_up
     assert crashes > 50
+    assert hung_up > 50
     assert completions > 200
     assert prunings > 5
+
+
+def test_the_checkers_find_a_desk_that_answers_before_a_withdrawal_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: its caller takes the answer for a failure, and after a crash the change happens."""
+    withdraw = Desk._withdraw
+
+    def withdraw_and_tell(self: Desk, entry: Entry, farewell: Failure) -> None:
+        self._answer_caller(entry, farewell)
+        withdraw(self, entry, farewell)
+
+    monkeypatch.setattr(Desk, "_withdraw", withdraw_and_tell)
+    flaws = []
+    for seed in range(SEEDS):
+        world = CommandWorld(random_script(seed), seed, ROUGH)
+        world.run()
+        flaws += flaws_of(world)
+    assert any("was told UNAVAILABLE and has a completion" in flaw for flaw in flaws)
 
 
 def test_the_checkers_find_a_desk_that_forgets_to_look_for_duplicates(monkeypatch: pytest.MonkeyPatch) -> None:

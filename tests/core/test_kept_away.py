@@ -126,7 +126,7 @@ def test_voiding_begins_anew() -> None:
     ids=["another state", "the intent itself", "valid for too long"],
 )
 def test_what_cannot_stand_in_the_way_is_a_refusal_like_any_other(false: KeptStates) -> None:
-    bench = active(config=Config(endorse_retry_max=1))
+    bench = active(of=endorsed_by_others(endorsers=(B,)), config=Config(endorse_retry_max=1))
     spending(bench, transition("B-1", INPUT))
     refuse(bench, B, "B-1", false)
     assert bench.state_of("B-1") is State.REVERTED
@@ -134,7 +134,7 @@ def test_what_cannot_stand_in_the_way_is_a_refusal_like_any_other(false: KeptSta
 
 
 def test_what_is_used_on_our_own_index_is_kept_no_longer() -> None:
-    bench = active(config=Config(endorse_retry_max=1))
+    bench = active(of=endorsed_by_others(endorsers=(B,)), config=Config(endorse_retry_max=1))
     bench.block(1, LedgerOutcome(KEPT.intent, KEPT.leaf, digest_of(KEPT.leaf), LedgerStatus.COMMITTED))
     spending(bench, transition("B-1", INPUT))
     refuse(bench, B, "B-1", KEPT)

@@ -14,10 +14,24 @@ import pytest
 from rota.core import private_states
 from rota.core import seen as seen_module
 from rota.core.distribution import FOUND_PARTS_FROM
-from rota.core.effects import DistributeStates, FindStates, LeavesSigned, Persist, SendMessage, StatesReceived
+from rota.core.effects import (
+    DistributeStates,
+    FindStates,
+    LeavesSigned,
+    Persist,
+    SendMessage,
+    StatesReceived,
+    StoreStates,
+)
 from rota.core.events import AssemblyFinished, LedgerOutcome, LedgerStatus, StatesFound, TransitionSigned
 from rota.core.states.sender_transaction import State
-from rota.messages import AssembleResponse, AssemblyOutcome, StateDistribution, StateRequest
+from rota.messages import (
+    AssembleResponse,
+    AssemblyOutcome,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+    StateRequest,
+)
 from rota.types import Digest, RequestId, Transition
 from rota.wire.sizes import transition_bytes
 from tests.core import test_prepared as p
@@ -162,6 +176,50 @@ def test_endorser_does_not_forget_what_was_skipped() -> None:
     endorse(bench, made, 1)
     bench.block(1, replace(committed(made), status=LedgerStatus.SKIPPED))
     assert remembered(bench, made) == (made,)
+
+
+def test_endorser_writes_what_it_signed_and_nobody_sent_it() -> None:
+    """Seed 2312: a member committed its own transition, sent false contents, and the endorser that knew it crashed."""
+    bench, made, other = endorser(), transition("B-1"), transition("B-2")
+    endorse(bench, made, 1)
+    endorse(bench, other, 2)
+    bench.block(1, committed(made))
+    bench.wait(1_000)
+    bench.block(2, committed(other))
+    assert bench.sequencer.is_busy, "it is not paged out before that"
+    bench.wait(900)
+    assert bench.take(StoreStates) == []
+    bench.wait(200)
+    assert bench.take(StoreStates) == [StoreStates(ADDRESS, made)]
+    bench.wait(1_000)
+    assert bench.take(StoreStates) == [StoreStates(ADDRESS, other)]
+
+
+def test_endorser_writes_nothing_that_arrives_in_time_or_that_it_has_not_seen() -> None:
+    bench, made = endorser(), transition("B-1")
+    endorse(bench, made, 1)
+    bench.block(1, committed(made), committed(transition("B-2")))
+    bench.sequencer.endorser.states_stored((transition("B-3"), made))
+    assert bench.sequencer.endorser.unsent == {}
+    bench.wait(3_000)
+    assert bench.take(StoreStates) == []
+
+
+def test_what_an_endorser_has_seen_is_written_once_and_acknowledged_to_nobody() -> None:
+    made = transition("B-1")
+    bench = NodeBench(contracts=(contract(A, B, C),), slow=(StatesReceived,))
+    bench.submit("A-1")
+    bench.sequencer().endorser.seen.note_signed(made, B)
+    bench.block((ADDRESS, committed(made)))
+    bench.wait(3_000)
+    assert [write.records for write in bench.writes] == [(StatesReceived(Digest(made.leaf), (made,)),)]
+    bench.node.states.store_seen(ADDRESS, made)
+    assert len(bench.writes) == 1
+    bench.finish_write()
+    assert len(bench.sequencer().endorser.seen) == 0
+    assert bench.said(StateDistributionAcknowledgement, A) == []
+    bench.node.states.store_seen(ADDRESS, made)
+    assert bench.writes == []
 
 
 def test_what_is_signed_goes_from_its_coordinators_account_to_its_senders() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.context import Context, Ids
+from rota.core.demotion import Experience
 from rota.core.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -20,6 +21,7 @@ from rota.core.events import (
     OutcomesFinal,
 )
 from rota.core.progress import GROWTH_MAX, Progress
+from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.messages import (
     Answer,
@@ -263,6 +265,24 @@ def test_permission_gives_the_chain_four_times_as_long_but_listing_gives_nothing
     assert delegate.state_of("A-1") is not TransactionState.SUBMITTED, "who was left holds nothing by listing it"
 
 
+def test_who_got_our_permission_in_its_turn_is_left_in_the_turn_of_another() -> None:
+    """Strict turns: whoever got a permission and submitted nothing kept the intent for as long as it was valid."""
+    strict = contract(threshold=2, rotation=Rotation.STRICT)
+    delegate = Delegate("A-1", of=strict)
+    delegate.ask_to_assemble("A-1")
+    delegate.ask_for_permission("A-1")
+    sender = delegate.bench.sequencer.sender
+    height = next(each for each in range(HEIGHT, 10_000, 100) if sender.context.ranking(each // 100)[0] == C)
+    delegate.bench.block(height)
+    delegate.live(1_000, with_submitter="A-1")
+    assert sender.delegate == C
+    delegate.live(4 * TIMEOUT_MS - 2_000, with_submitter="A-1")
+    assert not sender.observer.is_demoted(B)
+    delegate.live(4_000, with_submitter="A-1")
+    assert sender.observer.is_demoted(B)
+    assert commands(delegate.bench, C)
+
+
 def test_what_was_permitted_is_held_by_no_listing_when_its_validity_has_passed_in_final_time() -> None:
     delegate = Delegate("A-1", config=Config())
     delegate.ask_to_assemble("A-1")
@@ -389,7 +409,7 @@ def test_timeout_doubles_up_to_a_limit_and_halves_down_to_the_configured_one() -
         progress.walked()
     assert progress.timeout_ms == GROWTH_MAX * TIMEOUT_MS
     for _ in range(10):
-        progress.ended()
+        progress.ended(None)
     assert progress.timeout_ms == TIMEOUT_MS
 
 
@@ -414,6 +434,35 @@ def test_progress_at_another_node_is_none_of_the_delegate() -> None:
     progress.context.now_ms = 1_000
     progress.came_further(C)
     assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS - 1_000
+
+
+def test_end_that_another_brought_about_is_none_of_the_delegate() -> None:
+    """Strict turns of 20 s: whoever did nothing in its own was cleared by the ends of the next one, for ever."""
+    progress = progress_at()
+    progress.begin()
+    for turn in range(2):
+        progress.turn_to(B)
+        progress.context.now_ms += 1_000
+        progress.turn_to(C)
+        progress.context.now_ms += 500
+        progress.ended(C)
+        progress.turn_to(B)
+        assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS - 1_000 * (turn + 1)
+    progress.turn_to(C)
+    assert progress.left_ms(is_on_its_way=False) == TIMEOUT_MS
+
+
+def test_end_counts_for_who_had_our_permission_and_not_for_who_coordinates_then() -> None:
+    delegate = Delegate("A-1", "A-2")
+    sender = delegate.bench.sequencer.sender
+    delegate.live(TIMEOUT_MS // 2)
+    transaction, leaf = sender.transactions[intent_id("A-1")], transition("A-1").leaf
+    transaction.permission = Permission(transaction.number, C, leaf, GENESIS_S + 600)
+    sender.observer.demotions.own[B], sender.observer.demotions.own[C] = Experience(0, 3), Experience(0, 2)
+    outcome = LedgerOutcome(intent_id("A-1"), leaf, digest_of(leaf), LedgerStatus.COMMITTED)
+    delegate.bench.block(HEIGHT + 1, outcome)
+    assert sender.progress.left_ms(is_on_its_way=False) <= TIMEOUT_MS // 2
+    assert sender.observer.demotions.own == {B: Experience(0, 3)}
 
 
 def test_delegate_that_was_left_begins_anew() -> None:

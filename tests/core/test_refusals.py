@@ -482,6 +482,10 @@ def test_unsigned_refusals_are_no_evidence_beside_signed_ones() -> None:
     bench.bring(Held.ENDORSEMENT_GATHERING, transition("B-1"))
     bench.refuse(B, "B-1", signature=b"")
     bench.refuse(C, "B-1")
+    bench.wait(2_500)
+    assert bench.state_of("B-1") is Held.ENDORSEMENT_GATHERING, "the third may still refuse"
+    bench.wait(1_000)
+    assert bench.state_of("B-1") is Held.REVERTED
     [told] = bench.said(TransactionReverted, B)
     assert (told.refusals, told.reason) == ((), "C refuses B-1")
 
@@ -585,3 +589,30 @@ def test_refusals_that_are_being_verified_do_not_count_after_the_endorser_could_
     [order] = bench.take(VerifyEndorsers)
     bench.tell(EndorsersVerified(order.request_id, (True,)))
     assert bench.transaction("B-1").refused_count == 0
+
+
+def refused_without_a_signature() -> CoordinatorBench:
+    """Refused for the last time: by a liar that signs nothing, and by an honest endorser; the third is silent."""
+    bench = two_of_three(config=Config(endorse_retry_max=1))
+    bench.delegate("B-1")
+    bench.assemble(transition("B-1"))
+    bench.refuse(C, "B-1", signature=b"")
+    bench.refuse(B, "B-1")
+    return bench
+
+
+def test_refusal_without_a_signature_does_not_keep_the_evidence_from_the_sender() -> None:
+    """Seed 2434: it was given up without evidence, delegated again and refused so again, for ever."""
+    bench = refused_without_a_signature()
+    assert bench.state_of("B-1") is Held.ENDORSEMENT_GATHERING
+    bench.refuse(D, "B-1")
+    assert bench.state_of("B-1") is Held.REVERTED
+    [reverted] = bench.said(TransactionReverted, B)
+    assert [each.endorser for each in reverted.refusals] == [B, D]
+
+
+def test_coordinator_does_not_wait_for_evidence_that_cannot_come() -> None:
+    bench = refused_without_a_signature()
+    bench.sign(D)
+    bench.wait(1_000)
+    assert bench.state_of("B-1") is Held.REVERTED

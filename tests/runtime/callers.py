@@ -30,6 +30,7 @@ class CallFailed(Exception):
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
         self.code: int = error["code"]
+        self.data: dict[str, Any] = error.get("data") or {}
 
 
 @dataclass

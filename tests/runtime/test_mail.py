@@ -13,6 +13,7 @@ from rota.core.events import ConnectionMade, MessageReceived, Tick
 from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
+from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.mail import WINDOW, GroupMail
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
@@ -60,7 +61,7 @@ async def posted(home: Path) -> AsyncIterator[Post]:
     contracts.add(group_contract())
     said: list[SendMessage] = []
     # A clock that stands: what is said again is said for another reason than time.
-    mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: 0)
+    mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: 0, Acceptances())
     mail.start()
     try:
         yield Post(mail, opened, said)

@@ -12,6 +12,8 @@ from eth_abi.abi import encode
 from rota.abi import entries_of, hash_of
 from rota.api.errors import Rejected
 from rota.api.facade import GasOptions, Submission, TransactionType
+from rota.core.effects import IntentAccepted
+from rota.core.public_transaction import PublicTransaction
 from rota.domains.noto.domain import Noto
 from rota.ports import StoredSubmission
 from rota.runtime.facades.submitting import (
@@ -25,8 +27,7 @@ from rota.runtime.facades.submitting import (
     shown_function,
 )
 from rota.types import ContractAddress, NodeName, Party, SubmitMode
-from tests.runtime.kit import network
-from tests.store.kit import Opened, in_loop, intent_id, new_sqlite
+from tests.store.kit import FIRST, Opened, an_intent, in_loop, intent_id, new_sqlite
 
 NODE = NodeName("node1")
 CONTRACT = ContractAddress("0x" + "11" * 20)
@@ -113,7 +114,10 @@ async def test_abi_is_written_once_and_found_by_its_hash(tmp_path: Path) -> None
     reader, opened = await submitting(tmp_path)
     read = await reader.read(replace(PRIVATE, function="stop"))
     assert reader.unwritten(read) == read.entries
-    await opened.store.submissions.add(noted(read, intent_id(1), Party("alice@node1"), "", "stop()"), read.entries)
+    with opened.store.submissions.accompanying(
+        noted(read, intent_id(1), Party("alice@node1"), "", "stop()"), read.entries
+    ):
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
     reader.note_written(read)
     assert reader.unwritten(await reader.read(replace(PRIVATE, function="stop"))) == ()
     by_hash = await reader.read(replace(PRIVATE, abi=(), abi_reference=hash_of(read.entries), function="stop"))
@@ -126,22 +130,16 @@ async def test_abi_is_written_once_and_found_by_its_hash(tmp_path: Path) -> None
 
 
 @in_loop
-async def test_key_is_claimed_by_one_at_a_time(tmp_path: Path) -> None:
+async def test_key_of_a_public_transaction_is_known(tmp_path: Path) -> None:
     reader, opened = await submitting(tmp_path)
-    keyed = replace(PRIVATE, type=TransactionType.PUBLIC, idempotency_key="k")
-    await reader.claim(keyed)
-    with pytest.raises(Rejected, match="is being accepted; try again"):
-        await reader.claim(keyed)
-    reader.release(keyed)
-    await reader.claim(keyed)
+    await reader.require_unused("k")
     stored = StoredSubmission(
         intent_id(1), 0, True, SubmitMode.AUTO, Party("alice@node1"), idempotency_key="k", data=b"1"
     )
-    await opened.store.submissions.add(stored, ())
-    reader.release(keyed)
-    for again in (keyed, replace(keyed, type=TransactionType.PRIVATE)):
-        with pytest.raises(Rejected, match="PD012220"):
-            await reader.claim(again)
+    wanted = PublicTransaction(0, stored.id, stored.sender, CONTRACT, None, b"", 0, 0)
+    await opened.store.public.accept(stored, wanted, ())
+    with pytest.raises(Rejected, match="PD012220"):
+        await reader.require_unused("k")
     with pytest.raises(Rejected, match=r"dependsOn\[1\]: must be a private transaction"):
         await reader.require_private((intent_id(9), intent_id(1)))
     assert await reader.is_known(intent_id(1))
@@ -165,18 +163,3 @@ def test_price_that_no_chain_could_have_is_rejected(name: str) -> None:
     most[name] += 1
     with pytest.raises(Rejected, match="must be at most"):
         require_prices(GasOptions(**most))
-
-
-@pytest.mark.slow
-@in_loop
-async def test_a_node_that_begins_forgets_what_was_noted_and_not_accepted(tmp_path: Path) -> None:
-    async with network(tmp_path, NODE) as nodes:
-        await nodes.start(NODE)
-        facade, store = nodes.processes[NODE].facade, nodes.processes[NODE].running.adapters.store
-        orphan = StoredSubmission(intent_id(9), 0, False, SubmitMode.AUTO, Party("alice@node1"), to=CONTRACT)
-        await store.submissions.add(orphan, ())
-        assert await facade.transaction(orphan.id) is None
-        assert await facade.following.full(orphan.id) is None
-        await nodes.kill(NODE)
-        await nodes.start(NODE)
-        assert await nodes.processes[NODE].running.adapters.store.submissions.forget_unaccepted() == 0

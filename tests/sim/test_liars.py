@@ -3,30 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from rota.core.claims import Harmless
+from rota.core.effects import Effect, Persist, ReportReceipt, SignDispatch, SignTransition
+from rota.core.events import MessageReceived
+from rota.core.machine import Event
 from rota.messages import Message
-from rota.sim.canaries import try_canary
+from rota.sim.canaries import Canary, broken, try_canary
 from rota.sim.frames import acceptable
 from rota.sim.invariants import TRUST
 from rota.sim.liars.canaries import CANARIES_AMONG_LIARS, EVERY_CANARY
 from rota.sim.liars.drawing import is_bearable
-from rota.sim.liars.mutator import Mutator
+from rota.sim.liars.mutator import CHANGEABLE, CLAIM_OF, PAIRS, Mutator, Pair
 from rota.sim.liars.notebook import Notebook
 from rota.sim.liars.strategies import MUTATES, NAMES, STRATEGIES
 from rota.sim.plan import Settings, draw_plan
+from rota.sim.sim_node import SimNode
 from rota.sim.swarm import Swarm
+from rota.sim.world import World
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 
 ROOT = Path(__file__).parents[2]
 NODES = (NodeName("A"), NodeName("B"), NodeName("C"))
 # Those that show within a seed or two; `rota simulate --canaries` tries them all.
-QUICK = ("endorses any id", "is confirmed by any leaf", "stores contents that do not have their commitment")
+QUICK = (
+    "endorses any id",
+    "is confirmed by any leaf",
+    "stores contents that do not have their commitment",
+    "believes refusals that nobody signed",
+    "takes one refusal for all",
+)
 LYING_FOR_MS = 20_000
+HARMLESS_MS = 8_000
+HARMLESS_JUDGED = 0.3
 NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
 
 
@@ -90,6 +106,22 @@ def test_liars_play_the_same_run_for_the_same_seed() -> None:
     assert first.liars
 
 
+# Seeds that failed once, with the strategies that they had.
+FAILED = {
+    2312: ("plants-states",),
+    2434: ("distributes-falsely", "repeats-items", "misdirects"),
+    2531: ("revives",),
+    2846: ("spends-others", "beats-backwards"),
+    2986: ("spends-others", MUTATES),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", FAILED)
+def test_seed_that_failed_is_clean(seed: int) -> None:
+    assert not Swarm(seed, Settings(minutes=0.5, liars=1, strategies=FAILED[seed])).play().violations
+
+
 # The mutator.
 
 
@@ -114,9 +146,74 @@ def test_same_seed_mutates_alike(kind: type[Message]) -> None:
     assert [one.changed(envelope) for _ in range(20)] == [other.changed(envelope) for _ in range(20)]
 
 
+def test_every_field_of_the_table_of_claims_is_changed() -> None:
+    changes, changed = mutator(11), set[Pair]()
+    for kind in MESSAGE_TYPES:
+        envelope = full_envelope(kind)
+        for _ in range(200):
+            changes.changed(envelope)
+            changed |= changes.latest
+    assert CHANGEABLE - changed == set()
+
+
+@pytest.mark.slow
+def test_a_few_seeds_change_most_fields_in_messages_that_honest_nodes_receive() -> None:
+    settings = Settings(minutes=0.3, liars=1, strategies=(MUTATES,))
+    reports = [Swarm(seed, settings).play() for seed in (0, 5, 8, 10, 11)]
+    reached = frozenset(pair for report in reports for pair in report.mutated)
+    assert reached <= PAIRS
+    assert len(reached) > 0.8 * len(PAIRS)
+    assert not any(report.violations for report in reports)
+
+
+def test_message_that_is_lost_reaches_nobody() -> None:
+    changes, envelope = mutator(5), full_envelope(MESSAGE_TYPES[0])
+    made = changes.mutate(NODES[0], envelope)
+    assert made != envelope
+    changes.arrived(NODES[1], made)
+    assert not changes.reached
+    changes.arrived(NODES[0], made)
+    assert changes.reached == changes.latest
+
+
+# What the table calls harmless.
+
+
+def decided(effects: list[Effect]) -> list[Effect]:
+    """Of what a step does, what it writes, reports, and has signed."""
+    kinds = (Persist, ReportReceipt, SignTransition, SignDispatch)
+    return [effect for effect in effects if isinstance(effect, kinds)]
+
+
+def test_fields_that_are_said_to_be_harmless_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever they say, a step writes, reports and signs as without the message, or as with the true one."""
+    swarm = Swarm(5, Settings(minutes=0.2, liars=1, strategies=("names-others",)))
+    random, changes = Random(5), mutator(5)
+    changes.pairs = frozenset(pair for pair in PAIRS if isinstance(CLAIM_OF[pair], Harmless))
+    judged: set[Pair] = set()
+    tell = World.tell
+
+    def judge(world: World, node: SimNode, event: Event) -> None:
+        if isinstance(event, MessageReceived) and event.peer in world.liars and node.name not in world.liars:
+            made = changes.changed(event.envelope)
+            if node.core is not None and made is not event.envelope and random.random() < HARMLESS_JUDGED:
+                now_ms = node.clock.read(world.now_ms)
+                true, false = deepcopy(node.core), deepcopy(node.core)
+                as_true = decided(true.step(now_ms, event))
+                as_false = decided(false.step(now_ms, MessageReceived(event.peer, made)))
+                assert as_false in ([], as_true), f"{changes.latest}: {as_false}"
+                judged.update(changes.latest)
+        tell(world, node, event)
+
+    monkeypatch.setattr(World, "tell", judge)
+    swarm.open()
+    swarm.world.run_until(HARMLESS_MS)
+    assert len(judged) > 30
+
+
 def test_mutator_that_is_not_due_changes_nothing() -> None:
     envelope = full_envelope(MESSAGE_TYPES[0])
-    assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(envelope) is envelope
+    assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(NODES[0], envelope) is envelope
 
 
 def test_liar_that_mutates_is_one_by_name() -> None:
@@ -140,6 +237,13 @@ def test_every_invariant_of_trust_has_a_canary_and_there_are_at_least_twelve() -
     assert len({canary.name for canary in EVERY_CANARY}) == len(EVERY_CANARY)
     assert len(CANARIES_AMONG_LIARS) >= 12
     assert all(canary.settings.liars and canary.settings.strategies for canary in CANARIES_AMONG_LIARS)
+
+
+@pytest.mark.parametrize("canary", CANARIES_AMONG_LIARS, ids=lambda canary: canary.name)
+def test_canary_finds_what_it_breaks(canary: Canary) -> None:
+    """A defence that was renamed leaves a canary that breaks nothing, or cannot be tried."""
+    with broken(canary):
+        assert Swarm(0, replace(canary.settings, minutes=0.05)).plan.liars
 
 
 @pytest.mark.slow

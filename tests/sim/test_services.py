@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,25 +11,27 @@ from rota.core.effects import CheckRound, DispatchRound, RoundDispatch
 from rota.core.events import ForContract, RoundChecked
 from rota.digests import domain_separator
 from rota.sim.contents import Contents
+from rota.sim.domain import readable
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import bound_part
 from rota.sim.services import Services, sign_leaf
-from rota.types import Party, RequestId, StateId, Transition
+from rota.types import Party, RequestId, State, StateId, Transition
 from tests.core.kit import A, B, contract, digest_of, transition
 
 CONTRACT = contract()
 SENDER = Party("bob@B")
+NOTHING: Mapping[StateId, State] = {}
 
 
-def judged(made: Transition) -> RoundChecked:
+def judged(made: Transition, *makers: Transition, unspent: Mapping[StateId, State] = NOTHING) -> RoundChecked:
     """A's judgement of a round of one, which B coordinates."""
     services = Services({CONTRACT.address: CONTRACT}, {})
     assert services.separators == {CONTRACT.address: domain_separator(CONTRACT.chain_id, CONTRACT.address)}
     signed = replace(made, signature=sign_leaf(SENDER, made.leaf, made.valid_until_s))
     order = CheckRound(
-        CONTRACT.address, B, RequestId(1, 1), digest_of(made.leaf), (signed,), (SENDER,), made.valid_until_s, ()
+        CONTRACT.address, B, RequestId(1, 1), digest_of(made.leaf), (signed,), (SENDER,), made.valid_until_s, makers
     )
-    [told] = services.answer(A, order, {}, 1, Contents())
+    [told] = services.answer(A, order, unspent, 1, Contents())
     assert isinstance(told, ForContract)
     assert isinstance(told.event, RoundChecked)
     assert told.event.digest == order.digest
@@ -54,6 +57,38 @@ def test_sender_that_hides_what_it_makes_is_refused_without_a_signature(hidden: 
     told = judged(hidden)
     assert not told.signature
     assert [(each.reason, each.signature) for each in told.refusals] == [("a state is hidden from endorsers", b"")]
+
+
+@pytest.mark.parametrize("is_on_the_chain", [True, False])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"fund of A/1", "a state of another is spent"),
+        (b"coin of A/1", "a state of another is spent"),
+        (b"fund of B/1", ""),
+        (b"coin of B/1", ""),
+        (b"shared 1/1", ""),
+    ],
+)
+def test_endorser_refuses_who_spends_what_is_anothers(content: bytes, reason: str, is_on_the_chain: bool) -> None:
+    """Seeds 2846 and 2986: a liar spent the fund of an honest user, whose next payment found no funds."""
+    maker = transition("A-9")
+    spent = replace(maker.outputs[0], content=content)
+    made = transition("B-1", spent.id)
+    told = (
+        judged(made, unspent={spent.id: spent}) if is_on_the_chain else judged(made, replace(maker, outputs=(spent,)))
+    )
+    assert [each.reason for each in told.refusals] == [reason] * bool(reason)
+    assert all(each.signature for each in told.refusals)
+
+
+def test_among_liars_no_domain_builds_on_a_shared_state_that_it_cannot_read() -> None:
+    """Seed 2312: nobody had the contents of a liar's state, and honest nodes built on it for ever."""
+    made = transition("B-1").outputs[0]
+    shared, fund = replace(made, content=b"shared 1/1"), replace(transition("B-2").outputs[0], content=b"fund of A/1")
+    unspent = {each.id: each for each in (shared, fund)}
+    assert set(readable(unspent, ())) == {fund.id}
+    assert readable(unspent, (shared.id,)) == unspent
 
 
 def test_contract_knows_states_by_leaf_and_place_whatever_a_liar_calls_them() -> None:

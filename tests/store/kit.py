@@ -120,6 +120,7 @@ class FaultyDatabase:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.fate = Fate.WORKS
+        self.is_unreadable = False
         self.transaction_count = 0
 
     async def open(self) -> None:
@@ -134,6 +135,8 @@ class FaultyDatabase:
             raise OutcomeUnknown("the answer was lost")
 
     async def read(self, reading: Reading[Answer]) -> Answer:
+        if self.is_unreadable:
+            raise Unavailable("the disk is failing")
         return await self.database.read(reading)
 
     async def close(self) -> None:

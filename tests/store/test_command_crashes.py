@@ -9,22 +9,26 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rota.api.errors import invalid, key_used
+from rota.api.errors import OutcomeUnknown, Rejected, invalid, key_used
 from rota.api.facade import CommandSubmission, ReceiptView, Submission, TransactionType
-from rota.command_types import CommandRejected, Completion, StatusCode
+from rota.command_types import CommandRejected, Completion
 from rota.commands.desk import DeskLimits
 from rota.commands.effects import DeskEffect
 from rota.commands.events import DeskEvent
+from rota.runtime import accepting
 from rota.runtime.commands import CommandOffice
+from rota.sim.disk import Fate
 from rota.store import DatabaseCommands, PostgresDatabase
 from rota.store.database import Database
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
-from tests.store.kit import Opened, new_postgres, new_sqlite
+from tests.store.kit import FaultyDatabase, Opened, new_postgres, new_sqlite
 from tests.store.servers import PostgresServer
 
 NODE = NodeName("node1")
@@ -39,13 +43,26 @@ class Crash(Exception):
 
 
 class ModelSequencer:
-    """Accepts under keys, and ends what it has accepted after a few turns of the loop; across lives of the office."""
+    """Accepts under keys, and ends what it has accepted after a few turns of the loop; across lives of the office.
+
+    Of so many it says that it does not know whether they were accepted: every other one was.
+    """
 
     def __init__(self) -> None:
         self.accepted: dict[str, tuple[IntentId, str]] = {}
+        self.doubts = 0
 
     async def submit(self, submission: Submission) -> IntentId:
         await asyncio.sleep(0)
+        if self.doubts:
+            self.doubts -= 1
+            if self.doubts % 2:
+                with suppress(Rejected):
+                    await self._accept(submission)
+            raise OutcomeUnknown({})
+        return await self._accept(submission)
+
+    async def _accept(self, submission: Submission) -> IntentId:
         if submission.function == "is refused":
             raise invalid("function", "must be one of the contract's")
         existing = self.accepted.get(submission.idempotency_key)
@@ -86,6 +103,7 @@ class CrashingOffice(CommandOffice):
     moments = 0
     crash_at = 0
     is_gone = False
+    fault: Callable[[], None] | None = None
 
     def perform(self, effect: DeskEffect) -> None:
         self._moment()
@@ -99,7 +117,9 @@ class CrashingOffice(CommandOffice):
         if self.is_gone:
             raise Crash
         self.moments += 1
-        if self.moments == self.crash_at:
+        if self.moments == self.crash_at and self.fault is not None:
+            self.fault()
+        elif self.moments == self.crash_at:
             self.is_gone = True
             raise Crash
 
@@ -108,7 +128,10 @@ class Life:
     """One life of the office, on a database that outlives it."""
 
     def __init__(self, database: Database, sequencer: ModelSequencer, crash_at: int = 0) -> None:
-        self.opened = Opened(database)
+        self.database = FaultyDatabase(database)
+        self.sequencer = sequencer
+        self.callers: list[asyncio.Task[Any]] = []
+        self.opened = Opened(self.database)
         self.office = CrashingOffice(NODE, DatabaseCommands(self.opened.store), sequencer, 60_000, limits=LIMITS)
         self.office.crash_at = crash_at
         self.office.failed = self._failed
@@ -149,6 +172,7 @@ async def submit_all(life: Life, attempt: str) -> dict[str, Any]:
         office.submit_and_wait(command(3, f"{attempt} 3")),
     ]
     tasks = [asyncio.create_task(each) for each in calls]
+    life.callers = tasks
     while not office.is_gone and not all(task.done() for task in tasks):
         await asyncio.sleep(0.001)
     for task in tasks:
@@ -161,13 +185,17 @@ async def submit_all(life: Life, attempt: str) -> dict[str, Any]:
     }
 
 
-async def run(databases: tuple[Database, Database], crash_at: int) -> tuple[int, bool]:
-    """One life that crashes and one that does not; how many moments the first had, and whether it crashed.
+async def run(
+    databases: tuple[Database, Database], crash_at: int, fault: Callable[[Life], None] | None = None
+) -> tuple[int, bool]:
+    """One life that crashes, or meets a fault, and one that does not; how many moments the first had, and whether it
+    crashed.
 
     `databases` are one and the same, for each of the lives.
     """
     sequencer = ModelSequencer()
     first = Life(databases[0], sequencer, crash_at)
+    first.office.fault = partial(fault, first) if fault is not None else None
     await first.begin()
     answers = await submit_all(first, "first")
     await first.until_quiet()
@@ -202,7 +230,7 @@ async def _check(life: Life, sequencer: ModelSequencer, answers: dict[str, Any])
     assert max(told.values()) == 1
     for submission_id, answer in answers.items():
         if isinstance(answer, CommandRejected):
-            assert told[submission_id] == 0 or answer.failure.code is StatusCode.UNAVAILABLE
+            assert told[submission_id] == 0
         else:
             assert told[submission_id] == 1
         if isinstance(answer, Completion):
@@ -250,3 +278,42 @@ async def crashed_everywhere(again: Again) -> tuple[int, int]:
     for crash_at in range(1, moments + 1):
         crashes += (await run(await again(crash_at), crash_at))[1]
     return crashes, moments
+
+
+# What goes wrong while the process lives on.
+
+
+def hang_up(life: Life) -> None:
+    for caller in life.callers:
+        caller.cancel()
+
+
+def lose_answers(life: Life) -> None:
+    """For a moment commits happen and are not answered."""
+    life.database.fate = Fate.LIES
+    asyncio.get_running_loop().call_later(0.01, setattr, life.database, "fate", Fate.WORKS)
+
+
+def fail_reads(life: Life) -> None:
+    life.database.is_unreadable = True
+    asyncio.get_running_loop().call_later(0.01, setattr, life.database, "is_unreadable", False)
+
+
+def doubt(life: Life) -> None:
+    life.sequencer.doubts = 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fault", [hang_up, lose_answers, fail_reads, doubt], ids=lambda each: each.__name__)
+def test_a_fault_at_any_moment_changes_nothing_for_users(
+    again: Again, fault: Callable[[Life], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accepting, "RETRY_S", 0.001)
+
+    async def everywhere() -> None:
+        moments, _ = await run(await again(0), 0)
+        for at in range(1, moments + 1):
+            await run(await again(at), at, fault)
+
+    asyncio.run(everywhere())

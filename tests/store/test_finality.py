@@ -136,7 +136,8 @@ async def test_undone_receipt_is_found_as_failed(make: Make) -> None:
 async def test_public_transaction_of_a_lost_block_is_marked_for_the_operator(make: Make) -> None:
     async with opened_on(await make()) as opened:
         store = opened.store
-        public = await store.public.accept(PUBLIC, WAITING, ())
+        await store.public.accept(PUBLIC, WAITING, ())
+        (public,) = await store.public.open()
         mined = Mined(b"h" * 32, 1, b"b" * 32, 0, True)
         await store.public.save((replace(public, ending=Ending(True, 5, mined=mined)),))
         await number_all(opened)

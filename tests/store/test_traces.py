@@ -105,8 +105,8 @@ async def test_what_its_user_was_given_tells_what_it_did(make: Make) -> None:
         leaf = prepared.transition.leaf
         for number in (1, 2):
             asked = StoredSubmission(intent_id(number), 0, False, SubmitMode.EXTERNAL, Party("alice@node1"))
-            await submissions.add(asked, ())
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2)))
+            with submissions.accompanying(asked, ()):
+                assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
         assert await submissions.find(Query(), is_prepared=True) == ()
         assert await opened.write(FIRST, signed(prepared.transition), TransitionIssued(prepared, 900))
         assert [each.id for each in await submissions.find(Query(), is_prepared=True)] == [intent_id(1)]

@@ -153,7 +153,8 @@ def outcome_of(completion: Completion) -> Completion:
 def deadline_exceeded(timeout_ms: int) -> CommandRejected:
     """Nobody waits any more; the command goes on."""
     message = f"there was no outcome within {timeout_ms} ms; the command goes on"
-    return CommandRejected(Failure(StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", message))
+    about = (("definite_answer", "false"),)
+    return CommandRejected(Failure(StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", message, about))
 
 
 def invalid(field: str, message: str) -> CommandRejected:

@@ -23,6 +23,7 @@ class ErrorCode(IntEnum):
     NOT_AUTHORISED = -32000
     KEY_USED = -32001
     COMMAND_REJECTED = -32002
+    OUTCOME_UNKNOWN = -32003
 
 
 class Rejected(Exception):
@@ -44,6 +45,15 @@ class Rejected(Exception):
         if not self.field:
             return self
         return Rejected(self.code, f"{place}.{self.field}", self.message, self.details)
+
+
+class OutcomeUnknown(Exception):
+    """The node does not know yet whether it accepted this. It will: `ask_with` has the id and the key to ask with."""
+
+    def __init__(self, ask_with: Mapping[str, object]) -> None:
+        names = ", ".join(f"{name} {value}" for name, value in ask_with.items() if isinstance(value, str))
+        super().__init__(f"not settled yet whether this was accepted; ask with {names or 'what data names'}")
+        self.details: dict[str, object] = {"definite": False, **ask_with}
 
 
 def invalid(field: str, message: str) -> Rejected:

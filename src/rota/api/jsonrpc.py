@@ -24,7 +24,7 @@ import msgspec
 import structlog
 
 from rota.api.credentials import CALLER, Caller
-from rota.api.errors import ErrorCode, Rejected, invalid
+from rota.api.errors import ErrorCode, OutcomeUnknown, Rejected, invalid
 from rota.api.facade import Node
 from rota.api.formats import encode
 from rota.api.methods import Method
@@ -131,6 +131,9 @@ class Dispatcher:
             answer, outcome = None if method.is_silent else _encode_result(request.id, result), "ok"
         except Rejected as error:
             answer, outcome = _rejection(request.id, error), error.code.name.lower()
+        except OutcomeUnknown as error:
+            answer = _failure(request.id, ErrorCode.OUTCOME_UNKNOWN, str(error), error.details)
+            outcome = ErrorCode.OUTCOME_UNKNOWN.name.lower()
         except Unanswerable as error:
             refused = invalid("", str(error))
             answer, outcome = _rejection(request.id, refused), refused.code.name.lower()

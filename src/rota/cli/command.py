@@ -13,7 +13,7 @@ from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, tell
 from rota.cli.parameters import Json, json_lines_option, json_option
 from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict
 from rota.client.commands import CommandFailed, RawCommands
-from rota.client.journal import JournalTaken
+from rota.client.journal import JournalDamaged, JournalTaken
 
 MILLISECONDS_PER_S: Final = 1_000
 
@@ -203,7 +203,7 @@ def _done(node: NodeAt, question: Callable[[Client], Awaitable[Any]]) -> Any:  #
     except CommandFailed as failed:
         about = "".join(f"\n  {key}: {value}" for key, value in failed.error.metadata.items())
         raise click.ClickException(f"{failed}{about}") from failed
-    except (JournalTaken, OSError) as error:
+    except (JournalDamaged, JournalTaken, OSError) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -20,7 +20,9 @@ from rota.sim.canaries import SEEDS_MAX, Outcome, try_canary, unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
 from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
+from rota.sim.liars.mutator import PAIRS
 from rota.sim.liars.strategies import NAMES
+from rota.sim.liars.throughput import Throughput, measure
 from rota.sim.plan import ASKED_FOR, FAULTS, Settings
 from rota.sim.shrinking import shrink
 from rota.sim.swarm import Report, Swarm
@@ -138,6 +140,7 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option("--diagram", type=click.File("w"), help="With --seed: write a Mermaid sequence diagram.")
 @click.option("--coverage", is_flag=True, help="List the rows of the tables that no seed has taken.")
 @click.option("--canaries", is_flag=True, help="Break the core on purpose, and see that each defect is caught.")
+@click.option("--throughput", is_flag=True, help="Measure what honest members get done beside each strategy.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def command(
     one: int | None,
@@ -160,6 +163,7 @@ def command(
     diagram: TextIO | None,
     coverage: bool,
     canaries: bool,
+    throughput: bool,
     as_json: bool,
 ) -> None:
     """Run whole networks of the real core under faults, then without, and judge them.
@@ -174,8 +178,10 @@ def command(
       rota simulate --seeds 0..200 --jobs 2
       rota simulate --seed 7 --trace | less
       rota simulate --canaries --jobs 2
+      rota simulate --throughput --strategies never-assembles --rotation strict
 
-    Exit 0: clean. 1: an invariant is violated, with the command that replays it. 2: wrong use.
+    Exit 0: clean. 1: an invariant is violated, with the command that replays it; or a canary is not caught, or
+    throughput is too low. 2: wrong use.
     """
     if one is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
@@ -183,12 +189,17 @@ def command(
         raise click.UsageError("--trace and --diagram go with --seed")
     if coverage and as_json:
         raise click.UsageError("--coverage and --json exclude each other")
-    if canaries and (one is not None or seeds is not None or coverage):
-        raise click.UsageError("--canaries has seeds of its own: it goes without --seed, --seeds and --coverage")
+    if (canaries or throughput) and (one is not None or seeds is not None or coverage):
+        flag = "--canaries" if canaries else "--throughput"
+        raise click.UsageError(f"{flag} has seeds of its own: it goes without --seed, --seeds and --coverage")
+    if canaries and throughput:
+        raise click.UsageError("--canaries and --throughput exclude each other")
     if committee is not None and committee > (nodes or NODES_DRAWN_MIN):
         raise click.UsageError(f"--committee: {committee} members need --nodes of at least {committee}")
     if canaries:
         sys.exit(_try_canaries(jobs, as_json))
+    if throughput:
+        sys.exit(_measure_all(strategies or NAMES, Rotation(rotation) if rotation else None, jobs, as_json))
     settings = Settings(
         nodes=nodes,
         contracts=contracts,
@@ -286,6 +297,7 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         "intents": sum(report.intents for report in reports),
         "liars": sum(len(report.liars) for report in reports),
         "lies": sum(report.lies for report in reports),
+        "mutated_fields": _mutated(reports),
         "violations": [
             {
                 "seed": report.seed,
@@ -306,6 +318,9 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     )
     if summary["liars"]:
         click.echo(f"{summary['liars']} nodes lied {summary['lies']} times")
+    if any(report.mutated for report in reports):
+        mutated = _mutated(reports)
+        click.echo(f"{mutated['reached']} of {mutated['all']} fields that peers send were changed and received")
     node_seconds = sum(report.nodes * report.simulated_ms for report in reports) / 1000
     messages, changes = sum(r.messages for r in reports), sum(r.coordinator_changes for r in reports)
     click.echo(
@@ -320,6 +335,13 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         click.echo(f"  replay: {replays[report.seed]}")
     if not failing:
         click.echo("no invariant was violated, and every intent ended")
+
+
+def _mutated(reports: list[Report]) -> dict[str, int | list[str]]:
+    """Which fields of the table of claims liars changed in messages that honest nodes received."""
+    reached = frozenset(pair for report in reports for pair in report.mutated)
+    missed = [f"{pair.record}.{pair.field}" for pair in sorted(PAIRS - reached)]
+    return {"reached": len(reached), "all": len(PAIRS), "missed": missed if reached else []}
 
 
 def _smaller(report: Report, settings: Settings, shrinks: bool, quiet: bool) -> Settings:
@@ -388,6 +410,43 @@ def _try_canaries(jobs: int, as_json: bool) -> int:
 
 def _try_one(number: int) -> Outcome:
     return try_canary(CANARIES[number], SEEDS_MAX)
+
+
+# Throughput.
+
+
+def _measure_all(strategies: tuple[str, ...], rotation: Rotation | None, jobs: int, as_json: bool) -> int:
+    """Each strategy must leave honest members their share of what they get done without lies, less the allowance."""
+    rotations = (rotation,) if rotation is not None else tuple(Rotation)
+    items = [(name, each) for each in rotations for name in strategies]
+    measured: list[Throughput] = []
+    for found in _side_by_side(_measure_one, items, jobs, "strategies", quiet=as_json):
+        measured.append(found)
+        if not as_json:
+            word = "enough " if found.is_enough else "TOO LOW"
+            click.echo(
+                f"{word} {found.ratio:.2f} of {found.confirmed_without} ({found.least:.2f} is enough), "
+                f"{found.longest_gap_ms / 1000:.0f} s without any: {found.strategy}, {found.rotation.value}"
+            )
+    if as_json:
+        told = [
+            {
+                "strategy": found.strategy,
+                "rotation": found.rotation.value,
+                "confirmed": found.confirmed,
+                "confirmed_without": found.confirmed_without,
+                "longest_gap_ms": found.longest_gap_ms,
+                "is_enough": found.is_enough,
+            }
+            for found in measured
+        ]
+        click.echo(json.dumps({"throughput": told}))
+    return 0 if all(found.is_enough for found in measured) else 1
+
+
+def _measure_one(item: tuple[str, Rotation]) -> Throughput:
+    strategy, rotation = item
+    return measure(strategy, rotation=rotation)
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from rota.client.answers import (
 )
 from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
-from rota.client.errors import ClientError, Closed, Failed, Pending, Refused, Unreachable
+from rota.client.errors import ClientError, Closed, Failed, Pending, Refused, Unreachable, Unsettled
 from rota.client.feeds import Feed
 from rota.client.groups import Group, GroupContract, Groups
 from rota.client.journal import Journal
@@ -68,6 +68,7 @@ __all__ = [
     "TriggerStatus",
     "Triggers",
     "Unreachable",
+    "Unsettled",
     "Verdict",
     "bearer",
 ]

@@ -11,13 +11,13 @@ which the change is submitted, the offset since which it must not have happened,
 submission of a change has the same command id, so that the node accepts one of them and tells the others apart.
 
     exactly_once          by offset: no clock is involved, and it may take as long as it takes
-    exactly_once_within   by duration: everything, all attempts together, is done within `bound_ms`; after that
-                          nothing is sent any more, because the node may have forgotten
+    exactly_once_within   by duration: nothing is sent any more when `bound_ms` is over. The node is asked to remember
+                          for longer: also for the time that an attempt may be under way, and for slack
 
 Each ends in one of three ways. *Succeeded*: it happened, once; a duplicate says so too. *Failed*: it did not happen and
-will not, because it is known of every submission how it ended. *Unknown*: some submission was never answered, and
-nobody wants to try any longer; it may have happened or may happen yet. That no submission was reported in flight
-proves nothing.
+will not, because every submission got a definite answer. *Unknown*: some submission got none, or one that is not
+definite (`CommandError.is_definite`), and nobody wants to try any longer; it may have happened or may happen yet. That
+no submission was reported in flight proves nothing.
 
 What is to be done about an error is a table (docs/commands.md); where that asks for knowledge of the business,
 `worth_retrying` is asked. A period that is weaker than the one asked for is taken only with `accept_weaker`, because
@@ -40,6 +40,10 @@ from rota.client.jsonrpc import JsonRpc
 
 COMMAND_REJECTED: Final = -32_002
 TIMEOUT_MS_MAX: Final = 25_000
+# So much later than it was given up may a submission arrive at the node, and so much may clocks differ.
+SLACK_MS: Final = 60_000
+# What these codes say of a submission is not for good, unless the node says that it is.
+NOT_DEFINITE: Final = ("UNAVAILABLE", "UNKNOWN", "INTERNAL", "DEADLINE_EXCEEDED")
 PAGE_MAX: Final = 500
 OTHERS_PAGES_MAX: Final = 20
 
@@ -59,6 +63,12 @@ class CommandError:
     message: str
     metadata: Mapping[str, str]
     is_lost: bool = False
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether nothing came of the submission, for good."""
+        told = self.metadata.get("definite_answer", "")
+        return not self.is_lost and (told == "true" or (told != "false" and self.code not in NOT_DEFINITE))
 
 
 class Outcome(Enum):
@@ -122,6 +132,7 @@ class Commands:
         worth_retrying: WorthRetrying = unavailable_is_worth_retrying,
         accept_weaker: bool = False,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
     ) -> None:
         self._raw: Final = RawCommands(node, application_id, act_as)
         self._journal: Final = journal
@@ -130,28 +141,27 @@ class Commands:
         self._worth_retrying: Final = worth_retrying
         self._accept_weaker: Final = accept_weaker
         self._now_ms: Final = now_ms
+        self._monotonic_ms: Final = monotonic_ms
+        # When each change that has a bound began, by a clock that does not jump.
+        self._began_ms: Final[dict[str, int]] = {}
 
     async def exactly_once(
         self, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
     ) -> Verdict:
         """Have a change happen once, however long it takes."""
-        entry = self._journal.entry(change)
-        if entry is None:
-            entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms())
-            self._journal.remember(entry)
-        return await self._run(entry)
+        entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms())
+        return await self._run(self._journal.begin(entry))
 
     async def exactly_once_within(
         self, bound_ms: int, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
     ) -> Verdict:
-        """Have a change happen once, when all of it, with all attempts, is done within this time."""
+        """Have a change happen once, when nothing needs to be sent after this time."""
         if bound_ms < 1:
             raise ValueError(f"bound_ms: must be at least 1, not {bound_ms}")
-        entry = self._journal.entry(change)
-        if entry is None:
-            entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms(), bound_ms)
-            self._journal.remember(entry)
-        return await self._run(entry)
+        entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms(), bound_ms)
+        if self._journal.begin(entry) is entry:
+            self._began_ms[change] = self._monotonic_ms()
+        return await self._run(self._journal.begin(entry))
 
     async def resume(self) -> list[Verdict]:
         """Bring what was begun before a crash to its end, in the order in which it began."""
@@ -162,37 +172,59 @@ class Commands:
     async def _run(self, entry: JournalEntry) -> Verdict:
         if entry.outcome:
             return _remembered(entry)
-        verdict = await _Attempts(self, entry).run()
-        entry = self._journal.entry(entry.change) or entry
+        verdict = await _Attempts(self, entry.change).run()
         # What is unknown stays open, and so does what never reached the node: the next resumption may do better.
-        is_for_good = verdict.error is None or not verdict.error.is_lost
+        is_for_good = verdict.error is None or verdict.error.is_definite
         if verdict.outcome is not Outcome.UNKNOWN and is_for_good:
-            self._journal.remember(replace(entry, outcome=_kept(verdict)))
+            # Another run of the same change may have come to its end first.
+            entry = self._journal.update(
+                entry.change, lambda now: now if now.outcome else replace(now, outcome=_kept(verdict))
+            )
+            return _remembered(entry)
         return verdict
+
+    def _elapsed_ms(self, entry: JournalEntry) -> int:
+        """How long ago a change with a bound began, by the clock that says more.
+
+        Of one from before a restart the calendar alone knows; where that was set back, the bound counts as over.
+        """
+        by_calendar_ms, now_ms = self._now_ms() - entry.began_at_ms, self._monotonic_ms()
+        if entry.change not in self._began_ms:
+            known_ms = by_calendar_ms if by_calendar_ms >= 0 else entry.bound_ms or 0
+            self._began_ms[entry.change] = now_ms - known_ms
+        return max(by_calendar_ms, now_ms - self._began_ms[entry.change])
 
 
 class _Attempts:
     """The attempts at one change in one life of the application."""
 
-    def __init__(self, commands: Commands, entry: JournalEntry) -> None:
+    def __init__(self, commands: Commands, change: str) -> None:
+        self._change: Final = change
         self._raw: Final = commands._raw
         self._journal: Final = commands._journal
         self._patience: Final = commands._patience
         self._uses_stream: Final = commands._uses_stream
         self._accept_weaker: Final = commands._accept_weaker
         self._worth_retrying: Final = commands._worth_retrying
-        self._now_ms: Final = commands._now_ms
-        self._entry = entry
-        self._duration_ms = entry.bound_ms
+        self._elapsed_ms: Final = commands._elapsed_ms
+        self._weaker_ms: int | None = None
         self._after = 0
         self._timeout_ms = self._patience.timeout_ms
         self._pause_ms = self._patience.pause_ms
+
+    @property
+    def _entry(self) -> JournalEntry:
+        entry = self._journal.entry(self._change)
+        assert entry is not None, "a change is remembered before it is attempted"
+        return entry
 
     async def run(self) -> Verdict:
         error: CommandError | None = None
         for attempt in range(self._patience.attempts_max):
             if attempt:
                 await self._pause()
+            if self._entry.outcome:
+                return _remembered(self._entry)
             if self._is_over():
                 message = f"the bound of {self._entry.bound_ms} ms is over; another submission could happen twice"
                 return self._unended(CommandError("DEADLINE_EXCEEDED", "BOUND_IS_OVER", message, {}))
@@ -211,7 +243,7 @@ class _Attempts:
     async def _submit(self) -> tuple[Verdict | None, CommandError | None]:
         """Steps 3 and 4: one submission, and its outcome."""
         submission_id = str(uuid4())
-        self._entry = self._journal.remember(with_attempt(self._entry, submission_id))
+        self._journal.update(self._change, lambda entry: with_attempt(entry, submission_id))
         verdict: Verdict | None = None
         error: CommandError | None = None
         try:
@@ -223,8 +255,8 @@ class _Attempts:
                 verdict = self._succeeded(int(outcome["completionOffset"]), submission_id)
         except CommandFailed as failed:
             error = failed.error
-        if error is None or (not error.is_lost and error.code != "DEADLINE_EXCEEDED"):
-            self._entry = self._journal.remember(without_attempt(self._entry, submission_id))
+        if error is None or error.is_definite:
+            self._journal.update(self._change, lambda entry: without_attempt(entry, submission_id))
         if error is not None and error.error_id == DUPLICATE_COMMAND:
             return self._duplicate(error), None
         if error is not None and error.error_id == SUBMISSION_ALREADY_IN_FLIGHT and self._uses_stream:
@@ -259,7 +291,11 @@ class _Attempts:
         except CommandFailed as failed:
             return failed.error
         if is_first:
-            self._entry = self._journal.remember(replace(self._entry, offset=self._after))
+            # Another run of the same change may have been first.
+            after = self._after
+            self._journal.update(
+                self._change, lambda now: now if now.offset is not None else replace(now, offset=after)
+            )
         return None
 
     def _command(self, submission_id: str) -> dict[str, object]:
@@ -267,8 +303,9 @@ class _Attempts:
         if self._entry.bound_ms is None:
             period = {"deduplicationOffset": self._entry.offset}
         else:
-            assert self._duration_ms is not None, "a bound is a duration"
-            period = {"deduplicationDuration": f"{self._duration_ms / 1_000:.3f}s"}
+            # The last attempt leaves before the bound is over, and may be under way until it is given up.
+            duration_ms = self._weaker_ms or self._entry.bound_ms + self._raw.timeout_ms + SLACK_MS
+            period = {"deduplicationDuration": f"{duration_ms / 1_000:.3f}s"}
         return {
             "commandId": self._entry.command_id,
             "submissionId": submission_id,
@@ -280,10 +317,10 @@ class _Attempts:
         """What the node offers instead; the change may now happen twice within the period that was asked for."""
         longest, earliest = error.metadata.get("longest_duration"), error.metadata.get("earliest_offset")
         if self._entry.bound_ms is not None and longest is not None:
-            self._duration_ms = int(float(longest.removesuffix("s")) * 1_000)
+            self._weaker_ms = int(float(longest.removesuffix("s")) * 1_000)
             return True
         if self._entry.bound_ms is None and earliest is not None:
-            self._entry = self._journal.remember(replace(self._entry, offset=int(earliest)))
+            self._journal.update(self._change, lambda entry: replace(entry, offset=int(earliest)))
             return True
         return False
 
@@ -295,12 +332,12 @@ class _Attempts:
         except CommandFailed:
             return True
         first = page["completions"][0]["offset"] if page["completions"] else page["checkpoint"]
-        self._entry = self._journal.remember(replace(self._entry, offset=int(first)))
+        self._journal.update(self._change, lambda entry: replace(entry, offset=int(first)))
         return True
 
     def _is_over(self) -> bool:
         bound_ms = self._entry.bound_ms
-        return bound_ms is not None and self._now_ms() - self._entry.began_at_ms >= bound_ms
+        return bound_ms is not None and self._elapsed_ms(self._entry) >= bound_ms
 
     # Outcomes.
 
@@ -379,6 +416,7 @@ class RawCommands:
         self._node: Final = node
         self._application_id: Final = application_id
         self._act_as: Final = tuple(act_as)
+        self.timeout_ms: Final = node.limits.timeout_ms
 
     async def submit(self, command: Mapping[str, object]) -> dict[str, Any]:
         """Acknowledged: there will be one completion."""

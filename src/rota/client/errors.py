@@ -2,6 +2,7 @@
 
 Refused        the caller's: the same request gets the same answer; `field` names what is to be mended
 Unreachable    the node's, or the world's: the same may go well later, and was tried again where that is safe
+Unsettled      the same, and the node says with which id and key it can be asked whether it was accepted
 Failed         the transaction's: it was accepted, and ended without success; its receipt says why
 Pending        nobody's yet: it has not ended in the time that its application wanted to wait, and goes on
 """
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 KEY_USED: Final = -32_001
 INVALID: Final = -32_602
 INTERNAL: Final = -32_603
+OUTCOME_UNKNOWN: Final = -32_003
 NOT_AUTHORISED: Final = -32_000
 
 
@@ -40,6 +42,14 @@ class Refused(ClientError):
 
 class Unreachable(ClientError):
     """No answer, or none for now; the same may go well later. What was asked for may have been done all the same."""
+
+
+class Unsettled(Unreachable):
+    """The node does not know yet whether it accepted this. `details` has the id and the key to ask with."""
+
+    def __init__(self, message: str, details: Mapping[str, object]) -> None:
+        super().__init__(message)
+        self.details: Final = dict(details)
 
 
 class Closed(Unreachable):

@@ -18,7 +18,17 @@ from typing import Final, Self
 import aiohttp
 import msgspec
 
-from rota.client.errors import INTERNAL, INVALID, NOT_AUTHORISED, ClientError, Closed, Refused, Unreachable
+from rota.client.errors import (
+    INTERNAL,
+    INVALID,
+    NOT_AUTHORISED,
+    OUTCOME_UNKNOWN,
+    ClientError,
+    Closed,
+    Refused,
+    Unreachable,
+    Unsettled,
+)
 
 LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
@@ -200,7 +210,10 @@ def result_of(answer: object) -> object:
     # An internal error is the node's, or that of the world around it, and may be over the next time.
     if error["code"] == INTERNAL:
         raise Unreachable(message)
-    raise Refused(error["code"], message, details if isinstance(details, dict) else {})
+    about = details if isinstance(details, dict) else {}
+    if error["code"] == OUTCOME_UNKNOWN:
+        raise Unsettled(message, about)
+    raise Refused(error["code"], message, about)
 
 
 def _trouble(url: str, error: Exception) -> ClientError:

@@ -151,6 +151,8 @@ class Desk:
         self._ended: Final[list[tuple[ChangeId, Failure | None]]] = []
         self._writing: tuple[Closing, ...] = ()
         self._pruning: Pruning | None = None
+        # Writes that failed, to be ordered again.
+        self._repeated: Final[list[WriteCompletions | WritePruning]] = []
         self._effects: list[DeskEffect] = []
 
     def begin(self) -> list[DeskEffect]:
@@ -170,7 +172,7 @@ class Desk:
             case CompletionsWritten():
                 self._completed()
             case CompletionsNotWritten():
-                self._effects.append(Pause(self.limits.retry_ms))
+                self._repeat(WriteCompletions(self._writing))
             case RetryDue(None):
                 self._retry_writes()
             case _:
@@ -209,10 +211,8 @@ class Desk:
             case InFlightWritten(change):
                 self._ask(change, Stage.CHECKED)
             case InFlightNotWritten(change, reason):
-                # It may be there all the same. The caller is told that it is not known, and it is taken back.
-                entry = self.entries[change]
-                self._answer_caller(entry, errors.unavailable(reason))
-                self._withdraw(entry, None)
+                # It may be there all the same, so that it is taken back like one that is.
+                self._withdraw(self.entries[change], errors.unavailable(reason))
             case AcceptanceLookedUp(change, acceptance):
                 entry = self.entries[change]
                 period, submitted_at_ms = entry.submission.period, entry.submission.submitted_at_ms
@@ -288,7 +288,7 @@ class Desk:
         else:
             self._effects.append(Pause(self.limits.retry_ms, entry.submission.change))
 
-    def _withdraw(self, entry: Entry, farewell: Failure | None) -> None:
+    def _withdraw(self, entry: Entry, farewell: Failure) -> None:
         entry.farewell = farewell
         self._ask(entry.submission.change, Stage.WITHDRAWN)
 
@@ -336,11 +336,14 @@ class Desk:
             self._answer_caller(entry, closing.completion)
         self._effects.append(PublishStream(self.stream))
 
+    def _repeat(self, write: WriteCompletions | WritePruning) -> None:
+        """After a pause; the other kind of write may still be under way, and is not ordered twice."""
+        self._repeated.append(write)
+        self._effects.append(Pause(self.limits.retry_ms))
+
     def _retry_writes(self) -> None:
-        if self._writing:
-            self._effects.append(WriteCompletions(self._writing))
-        if self._pruning is not None and self._pruning.published_at_ms is not None:
-            self._effects.append(WritePruning(self._pruning.offset, self._pruning.published_at_ms))
+        self._effects += self._repeated
+        self._repeated.clear()
 
     # Pruning.
 
@@ -367,7 +370,9 @@ class Desk:
                 assert pruning is not None, "it was asked for"
                 self._end_pruning(pruning, Pruned(pruning.offset))
             case _:
-                self._effects.append(Pause(self.limits.retry_ms))
+                assert pruning is not None, "it was asked for"
+                assert pruning.published_at_ms is not None, "it was looked up"
+                self._repeat(WritePruning(pruning.offset, pruning.published_at_ms))
 
     def _begin_pruning(self, clock_ms: int, event: PruningRequested) -> None:
         if self._pruning is not None:

@@ -22,11 +22,15 @@ TRANSACTION_CANCELLED: Final = "TRANSACTION_CANCELLED"
 TRANSACTION_REFUSED: Final = "TRANSACTION_REFUSED"
 PARTICIPANT_BACKPRESSURE: Final = "PARTICIPANT_BACKPRESSURE"
 PARTICIPANT_UNAVAILABLE: Final = "PARTICIPANT_UNAVAILABLE"
+OUTCOME_UNKNOWN: Final = "OUTCOME_UNKNOWN"
 OFFSET_AFTER_LEDGER_END: Final = "OFFSET_AFTER_LEDGER_END"
 UNSAFE_TO_PRUNE: Final = "UNSAFE_TO_PRUNE"
 MISSING_FIELD: Final = "MISSING_FIELD"
 INVALID_FIELD: Final = "INVALID_FIELD"
 PERMISSION_DENIED: Final = "PERMISSION_DENIED"
+
+# What a failure says of its submission is for good, although its code is one that often is not.
+DEFINITE: Final = ("definite_answer", "true")
 
 _MILLISECONDS_PER_S: Final = 1_000
 
@@ -122,8 +126,15 @@ def busy(reason: str) -> Failure:
 
 
 def unavailable(reason: str) -> Failure:
-    """The world did not do its part; whether the command was taken is not known to its submitter."""
-    return Failure(StatusCode.UNAVAILABLE, PARTICIPANT_UNAVAILABLE, f"{reason}; try again")
+    """The world did not do its part: nothing came of the submission, and nothing will."""
+    return Failure(StatusCode.UNAVAILABLE, PARTICIPANT_UNAVAILABLE, f"{reason}; try again", (DEFINITE,))
+
+
+def outcome_unknown(submission_id: str, waited_s: float) -> Failure:
+    """The submission may still be accepted: only a later submission of the same change tells."""
+    message = f"not settled within {waited_s:g} s whether this was accepted; submit the same change again to find out"
+    about = (("submission_id", submission_id), ("definite_answer", "false"))
+    return Failure(StatusCode.UNKNOWN, OUTCOME_UNKNOWN, message, about)
 
 
 def refused(field: str, message: str) -> Failure:

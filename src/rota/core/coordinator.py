@@ -398,23 +398,23 @@ class Coordinator(Machine):
 
     def transaction_changed(self, transaction: CoordinatorTransaction, previous: TransactionState) -> None:
         """Keep the queues true to the states, and tell who waits for this one."""
+        state = transaction.state
         if previous is TransactionState.ASSEMBLING:
             self.slots.leave(transaction)
-        awaits = transaction.state in AWAITING_ASSEMBLY
-        if awaits and not transaction.awaits_assembly:
-            self.slots.await_assembly(transaction, transaction.order)
-        if transaction.awaits_assembly and not awaits:
-            self.slots.stop_awaiting_assembly(transaction, transaction.order)
-        transaction.awaits_assembly = awaits
-        if transaction.state is TransactionState.PREASSEMBLY_BLOCKED:
+        awaits = state in AWAITING_ASSEMBLY
+        if awaits != transaction.awaits_assembly:
+            move = self.slots.await_assembly if awaits else self.slots.stop_awaiting_assembly
+            move(transaction, transaction.order)
+            transaction.awaits_assembly = awaits
+        if state is TransactionState.PREASSEMBLY_BLOCKED:
             self.wait(transaction)
-        if transaction.state is TransactionState.CONFIRMING_DISPATCH:
+        elif state is TransactionState.CONFIRMING_DISPATCH:
             self.permissions.await_answer(transaction)
-        if transaction.state is TransactionState.READY_FOR_DISPATCH:
+        elif state is TransactionState.READY_FOR_DISPATCH:
             self.context.post(self, TransactionDispatchConfirmed())
-        if transaction.state is TransactionState.DISPATCHED and transaction.is_apart:
+        elif state is TransactionState.DISPATCHED and transaction.is_apart:
             self.quotas.show(transaction)
-        if transaction.state in READY:
+        if state in READY:
             self._tell_users_of(transaction.leaf)
         if transaction.is_gone:
             self.release_waiters(transaction, DependencyReverted(transaction.intent.id))

@@ -98,14 +98,16 @@ class Demotions:
 
     def is_demoted(self, node: NodeName) -> bool:
         """By our own experience, by f + 1 accusers, or by one that is believed about it."""
-        return self.is_own(node) or (bool(self.accusers) and self._is_accused(node, self._standing()))
+        if not (self.own or self.accusers):
+            return False
+        return self.is_own(node) or self._is_accused(node, self._standing())
 
     def is_first_hand(self, node: NodeName) -> bool:
         """Demoted by our own experience or by what senders told us; only this we pass on: hearsay must not go round."""
-        if self.is_own(node):
-            return True
-        first_hand = [accuser for accuser in self._standing() if accuser.is_first_hand] if self.accusers else []
-        return self._is_accused(node, first_hand) if first_hand else False
+        if not (self.own or self.accusers):
+            return False
+        first_hand = [accuser for accuser in self._standing() if accuser.is_first_hand]
+        return self.is_own(node) or self._is_accused(node, first_hand)
 
     def is_believed_unreached(self, author: NodeName, node: NodeName) -> bool:
         """f + 1 members list it, or this one has not been believed alone for long."""

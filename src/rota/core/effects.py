@@ -221,6 +221,14 @@ class DistributeStates(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class StoreStates(Effect):
+    """Write what this endorser has seen: it is on the chain, and nobody has sent it."""
+
+    contract: ContractAddress
+    transition: Consistent
+
+
+@dataclass(frozen=True, slots=True)
 class LookUpVerifier(Effect):
     """Which verifier has this party of our own node? The answer goes to `peer`."""
 

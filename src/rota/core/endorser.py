@@ -22,9 +22,9 @@ from typing import NamedTuple
 from rota.core.consistency import Consistent, consistent_for, flaw_of
 from rota.core.context import Context
 from rota.core.distribution import holders_of
-from rota.core.effects import CheckRound, PreparedEndorsed
-from rota.core.events import LedgerOutcome, RoundChecked
-from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten
+from rota.core.effects import CheckRound, PreparedEndorsed, StoreStates
+from rota.core.events import LedgerOutcome, LedgerStatus, RoundChecked
+from rota.core.events.endorser import EndorsementDurable, EndorsementNotWritten, StatesOverdue
 from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
@@ -58,6 +58,8 @@ from rota.types import (
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
+# States of what is on the chain arrive within so many time-outs, or nobody sends them.
+UNSENT_TIMEOUTS = 2
 # As many rounds as one coordinator may have on their way, and more.
 CHECKS_OF_PEER_MAX = 256
 
@@ -95,6 +97,8 @@ class Endorser:
         self.kept = kept or Kept()
         self.turns = turns or Turns(context)
         self.seen = Seen()
+        # What is on the chain and nobody has sent us yet, and when we write what we have seen of it ourselves.
+        self.unsent: dict[Leaf, int] = {}
         self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
@@ -158,17 +162,41 @@ class Endorser:
             self._answer(peer, request, signature, ())
 
     def take_outcome(self, outcome: LedgerOutcome, is_ours: bool) -> None:
-        """What we sent or dispatched is in our store. What was skipped may still be committed until its bound."""
+        """What we sent or dispatched is in our store. What was skipped may still be committed until its bound.
+
+        Who committed anything else may distribute it to nobody: it is given a while.
+        """
         if is_ours:
             self.seen.forget(outcome.leaf)
+        elif outcome.status is LedgerStatus.COMMITTED and self.seen.find((outcome.leaf,)):
+            self.unsent[outcome.leaf] = self.context.after(UNSENT_TIMEOUTS * self.context.config.request_timeout_ms)
+            self._watch_unsent()
 
     def states_stored(self, transitions: tuple[Transition, ...]) -> None:
         """What was distributed to us is durable."""
         for transition in transitions:
             self.seen.stored(transition)
+            if self.unsent and not self.seen.find((transition.leaf,)):
+                self.unsent.pop(transition.leaf, None)
+
+    def _watch_unsent(self) -> None:
+        if self.unsent and not self.context.timers.is_set(self, "unsent"):
+            self.context.timers.set(self, "unsent", next(iter(self.unsent.values())), StatesOverdue())
+
+    def _store_unsent(self) -> None:
+        """Perhaps nobody else has it who would give it: durable here, and whoever may see it gets it from us."""
+        due = [leaf for leaf, due_ms in self.unsent.items() if due_ms <= self.context.now_ms]
+        for leaf in due:
+            del self.unsent[leaf]
+        for transition in self.seen.find(due):
+            self.context.effects.append(StoreStates(self.context.contract.address, transition))
+        self._watch_unsent()
 
     def handle(self, event: Event) -> None:
         """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
+        if isinstance(event, StatesOverdue):
+            self._store_unsent()
+            return
         assert isinstance(event, EndorsementDurable | EndorsementNotWritten), "the endorser knows its events"
         request, signature, kept = self.signing.pop((event.peer, event.request_id))
         follows_another = self.observer.has_observation and self.observer.accepted != event.peer

@@ -40,6 +40,7 @@ from rota.core.effects import (
     SendMessage,
     StatesAcknowledged,
     StatesReceived,
+    StoreStates,
     StoreTried,
     SubmitTransaction,
     TakeInContract,
@@ -738,6 +739,8 @@ class Node:
                     self.persist(contract, inner, records)
                 case DistributeStates(_, leaf):
                     self.states.distribute_own(contract, leaf)
+                case StoreStates(_, transition):
+                    self.states.store_seen(contract, transition)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.consistency import consistent, consistent_for
+from rota.core.consistency import Consistent, consistent, consistent_for
 from rota.core.distribution import FOUND_PARTS_FROM, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
@@ -69,6 +69,13 @@ class PrivateStates:
             self.receiving[key] = peer
             self.node.persist(contract, 0, (StatesReceived(body.digest, known, body.part),))
 
+    def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
+        """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
+        key = (contract, Digest(transition.leaf), 0)
+        if key not in self.receiving and not self.distribution.is_received(contract, (transition,)):
+            self.receiving[key] = self.node.name
+            self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,)),))
+
     def take_written(
         self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool
     ) -> None:
@@ -77,7 +84,8 @@ class PrivateStates:
             peer = self.receiving.pop((contract, record.digest, record.part))
             if succeeded:
                 self._note_received(contract, record.transitions)
-                self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
+                if peer != self.node.name:
+                    self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
         elif succeeded:
             self.distribution.acknowledged(record.peer, record.digest, record.part)
 

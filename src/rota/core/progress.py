@@ -3,11 +3,12 @@
 Theory of operation. Only what the sender sees itself counts: that it is asked to assemble an intent, that it is asked
 for permission, that an intent ends. An intent renews the clock once at each of these with one delegate; nothing else
 that a coordinator says does. Time is counted by delegate and summed up over its turns, so that nobody escapes by
-sending us elsewhere and back. A delegate is overdue when no intent of ours came further for the time-out (four times
-that while one has our permission, because then it is the chain's turn), or when none ended for four times that. The
-time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks are
-looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
-is nobody's fault.
+sending us elsewhere and back, or because its turn is short: an end counts for who had our permission, and the time of
+who has it goes on after its turn. A delegate is overdue when no intent of ours came further for the time-out (four
+times that while one has our permission, because then it is the chain's turn), or when none ended for four times that.
+The time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks
+are looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was
+suspended, is nobody's fault.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class Progress:
         self.context = context
         self.timeout_ms = context.config.progress_timeout_ms
         self.delegate: NodeName | None = None
+        # Others than the delegate that have a permission of ours.
+        self.holders: frozenset[NodeName] = frozenset()
         self.is_running = False
         self.since_ms = context.now_ms
         self.waited: dict[NodeName, Waited] = {}
@@ -44,12 +47,26 @@ class Progress:
     def begin(self) -> None:
         """The delegate has something to do for us."""
         if not self.is_running:
-            self.is_running, self.since_ms = True, self.context.now_ms
+            self._count()
+            self.is_running = True
 
     def stop(self) -> None:
-        """Nothing is waited for, or nobody is to blame."""
-        self.waited.clear()
+        """Nothing is waited for at the delegate, or nobody is to blame."""
+        self._count()
+        self.waited = {node: waited for node, waited in self.waited.items() if node in self.holders}
         self.is_running = False
+
+    def wait_for(self, holders: frozenset[NodeName]) -> None:
+        """These have our permission, and another is the delegate now: their time goes on."""
+        self._count()
+        self.holders = holders
+
+    def late_holder(self) -> NodeName | None:
+        """One of these that brought nothing to its end for as long as a delegate has that has our permission."""
+        self._count()
+        longest_ms = ENDING_FACTOR * self.timeout_ms
+        late = (node for node, waited in self.waited.items() if waited.ended_ms >= longest_ms)
+        return next((node for node in late if node in self.holders), None)
 
     def turn_to(self, delegate: NodeName) -> None:
         """Another delegate; what we waited for the last one is remembered."""
@@ -62,10 +79,11 @@ class Progress:
         if node in self.waited:
             self.waited[node].further_ms = 0
 
-    def ended(self) -> None:
-        """An intent of ours has ended."""
-        self.waited.clear()
-        self.since_ms = self.context.now_ms
+    def ended(self, node: NodeName | None) -> None:
+        """An intent of ours has ended that this node brought there: what we waited for others they still owe us."""
+        self._count()
+        if node is not None:
+            self.waited.pop(node, None)
         self.timeout_ms = max(self.timeout_ms // 2, self.context.config.progress_timeout_ms)
 
     def walked(self) -> None:
@@ -96,6 +114,11 @@ class Progress:
         passed_ms = min(self.context.now_ms - self.since_ms, 2 * self.step_ms)
         self.since_ms = self.context.now_ms
         if self.is_running and self.delegate is not None:
-            waited = self.waited.setdefault(self.delegate, Waited())
-            waited.further_ms += passed_ms
-            waited.ended_ms += passed_ms
+            self._charge(self.delegate, passed_ms)
+        for node in sorted(self.holders - {self.delegate}):
+            self._charge(node, passed_ms)
+
+    def _charge(self, node: NodeName, passed_ms: int) -> None:
+        waited = self.waited.setdefault(node, Waited())
+        waited.further_ms += passed_ms
+        waited.ended_ms += passed_ms

@@ -67,7 +67,11 @@ class Round:
 
     def missing(self) -> tuple[NodeName, ...]:
         """The endorsers that have neither signed nor refused."""
-        return tuple(node for node in self.requests if node not in self.signatures and node not in self.refusals)
+        return tuple([node for node in self.requests if self.lacks(node)])
+
+    def lacks(self, node: NodeName) -> bool:
+        """This endorser was asked and has neither signed nor refused."""
+        return node in self.requests and node not in self.signatures and node not in self.refusals
 
 
 class Kind(NamedTuple):

@@ -27,6 +27,7 @@ from rota.core.handover import handed_round
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
 from rota.core.round import Doubted, Lack, Phase, Round, kind_of
+from rota.core.rules.coordinator_transaction import refused_too_often
 from rota.core.states.coordinator_transaction import ASSEMBLED
 from rota.digests import refusal_digest, round_digest
 from rota.messages import (
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
 
+# So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
+EVIDENCE_ASKS_MAX: Final = 3
 # An endorser that says so many times in a row, a request apart, that it lacks a state, does not find it either.
 LACKS_MAX: Final = 2
 
@@ -65,7 +68,10 @@ class Rounds:
     def handle(self, event: Event) -> None:
         """Some endorsers have not answered."""
         assert isinstance(event, RoundRepeatDue), "the rounds know their timers"
-        self._ask_missing(self.rounds[event.digest])
+        opened = self.rounds[event.digest]
+        self._weigh_refusals(opened)
+        if self.rounds.get(event.digest) is opened:
+            self._ask_missing(opened)
         self.coordinator.something_changed()
 
     def expire(self) -> None:
@@ -160,7 +166,7 @@ class Rounds:
                 return
 
     def _take_doubted(self, opened: Round, peer: NodeName, doubted: Doubted, are_valid: tuple[bool, ...]) -> None:
-        if opened.phase is not Phase.ENDORSING or peer not in opened.missing():
+        if opened.phase is not Phase.ENDORSING or not opened.lacks(peer):
             return
         valid = iter(are_valid)
         found = {
@@ -178,7 +184,7 @@ class Rounds:
     def take_verified(self, event: EndorsementVerified) -> None:
         """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
         opened = self.rounds.get(event.digest)
-        if opened is None or opened.phase is not Phase.ENDORSING or event.peer not in opened.missing():
+        if opened is None or opened.phase is not Phase.ENDORSING or not opened.lacks(event.peer):
             return
         if event.is_valid:
             self._take_signature(opened, event.peer, event.signature)
@@ -445,7 +451,7 @@ class Rounds:
         opened = self.round_by_request.get(request_id)
         if opened is None or opened.phase is not Phase.ENDORSING or opened.requests.get(peer) != request_id:
             return None
-        return opened if peer in opened.missing() else None
+        return opened if opened.lacks(peer) else None
 
     def _endorse(self, opened: Round) -> None:
         opened.phase = Phase.ENDORSED
@@ -458,8 +464,7 @@ class Rounds:
 
     def _weigh_refusals(self, opened: Round) -> None:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
-        contract = self.context.contract
-        spare = len(contract.endorsers) - contract.threshold
+        spare = self.context.contract.spare
         by_intent: dict[IntentId, dict[NodeName, Refusal]] = {}
         for endorser, refusals in opened.refusals.items():
             for intent, refusal in refusals.items():
@@ -473,20 +478,32 @@ class Rounds:
                 opened.members[intent].goes_alone = True
             self._ask_anew(opened)
         for transaction, found in rejected:
-            self._reject(transaction, found, spare)
+            self._reject(opened, transaction, found)
 
-    def _reject(self, transaction: CoordinatorTransaction, refusals: dict[NodeName, Refusal], spare: int) -> None:
+    def _reject(self, opened: Round, transaction: CoordinatorTransaction, refusals: dict[NodeName, Refusal]) -> None:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
+        spare = self.context.contract.spare
         kept = self._believed(transaction, refusals.values())
         is_counted = sum(not _names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
-        transaction.handle(EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ()))
+        rejected = EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ())
+        if is_counted and refused_too_often(transaction, rejected) and self._may_be_proved(opened, len(evidence)):
+            return
+        transaction.handle(rejected)
         for each in kept if not is_counted else ():
             self.coordinator.respect(each)
+
+    def _may_be_proved(self, opened: Round, signed_count: int) -> bool:
+        """Some refusals bear no signature, and endorsers that have not answered may still sign enough of them.
+
+        Its sender ends it by signed refusals alone: without them it would come back, and be refused so for ever.
+        """
+        spare = self.context.contract.spare
+        return signed_count <= spare < signed_count + len(opened.missing()) and opened.ask_count < EVIDENCE_ASKS_MAX
 
     def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> tuple[KeptStates, ...]:
         """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.

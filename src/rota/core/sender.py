@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
@@ -146,6 +147,7 @@ TABLE = Table(
         Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
         Row(State.SENDING, RangeOverdue, do=rules.stop_waiting_for_range),
         Row(State.SENDING, ProgressDue, when=rules.delegate_does_nothing, do=rules.demote_delegate),
+        Row(State.SENDING, ProgressDue, when=rules.holder_does_nothing, do=rules.demote_holder),
         Row(State.SENDING, ProgressDue, do=rules.watch_progress),
         Row(State.SENDING, RetryDue, do=rules.try_again),
         Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
@@ -197,6 +199,12 @@ class Sender(Machine):
         self.permitted: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
         self.doubtful: dict[IntentId, SenderTransaction] = {}
+        self.queues: dict[Enum, dict[IntentId, SenderTransaction]] = {
+            TransactionState.PENDING: self.pending,
+            **dict.fromkeys(DELEGATED, self.delegated),
+            **dict.fromkeys(PERMITTED, self.permitted),
+            TransactionState.ID_USED: self.doubtful,
+        }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
         self.command: Command | None = None
@@ -447,11 +455,13 @@ class Sender(Machine):
             transaction.stage = stage
             self.progress.came_further(transaction.delegate)
 
-    def transaction_ended(self) -> None:
-        """One less to send."""
-        self.progress.ended()
-        if self.delegate is not None:
-            self.observer.demotions.redeem(self.delegate)
+    def transaction_ended(self, transaction: SenderTransaction) -> None:
+        """One less to send. Whoever has it has done something for us; not who coordinates now, if that is another."""
+        permission = transaction.permission
+        node = permission.delegate if permission is not None else transaction.delegate
+        self.progress.ended(node)
+        if node is not None:
+            self.observer.demotions.redeem(node)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())
@@ -468,19 +478,12 @@ class Sender(Machine):
     def transaction_changed(self, transaction: SenderTransaction) -> None:
         """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
         intent = transaction.intent.id
-        self.pending.pop(intent, None)
-        self.delegated.pop(intent, None)
-        self.permitted.pop(intent, None)
+        if transaction.queue is not None:
+            del transaction.queue[intent]
+        transaction.queue = self.queues.get(transaction.state)
+        if transaction.queue is not None:
+            transaction.queue[intent] = transaction
         self.ending.pop(intent, None)
-        self.doubtful.pop(intent, None)
-        if transaction.state is TransactionState.PENDING:
-            self.pending[intent] = transaction
-        elif transaction.state in DELEGATED:
-            self.delegated[intent] = transaction
-        elif transaction.state is TransactionState.ID_USED:
-            self.doubtful[intent] = transaction
-        elif transaction.state in PERMITTED:
-            self.permitted[intent] = transaction
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction

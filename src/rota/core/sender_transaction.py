@@ -625,6 +625,8 @@ class SenderTransaction(Machine):
         self.signer_and_nonce: tuple[str, int] | None = None
         self.since_ms = self.context.now_ms
         self.history: list[tuple[int, Enum]] = []
+        # The sender's queue that it is in, by its state.
+        self.queue: dict[IntentId, SenderTransaction] | None = None
         self.void_after_s = 0 if is_new else max(restored.void_after_s, self._latest_bound_s())
         self.unmet: dict[IntentId, None] = {}
         self.unresolved: dict[Party, None] = {}

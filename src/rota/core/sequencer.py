@@ -167,8 +167,9 @@ class Sequencer:
 
     @property
     def is_busy(self) -> bool:
-        """It cannot be paged out: something is under way, being written, or dispatched and without an outcome."""
-        return self.is_awake or self.context.is_writing or bool(self.coordinator.restored)
+        """It cannot be paged out: something is under way, to be written, or dispatched and without an outcome."""
+        is_to_write = self.context.is_writing or bool(self.endorser.unsent)
+        return self.is_awake or is_to_write or bool(self.coordinator.restored)
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""

@@ -74,6 +74,7 @@ from rota.ports.world import (
     Unanswerable,
     Unavailable,
     UnknownKey,
+    WriteInDoubt,
 )
 
 __all__ = [
@@ -138,5 +139,6 @@ __all__ = [
     "Unanswerable",
     "Unavailable",
     "UnknownKey",
+    "WriteInDoubt",
     "undone_leaf",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -82,28 +83,16 @@ class Dependencies:
 class SubmissionStore(Protocol):
     """What users of this node asked for. All: `Unavailable` when the store is away."""
 
-    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """Note what a private transaction asks for, whose intent is being accepted; and the ABI that came with it."""
+    def accompanying(self, submission: StoredSubmission, abi: Sequence[Entry]) -> AbstractContextManager[None]:
+        """Meanwhile the write that accepts this intent notes what its user asked for, and the ABI that came with it."""
         ...
 
     async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
         """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
         ...
 
-    async def forget(self, intent: IntentId) -> None:
-        """It was not accepted."""
-        ...
-
-    async def forget_unaccepted(self) -> int:
-        """What was noted and not accepted, since a process ended in between, goes; how many. For a node that begins."""
-        ...
-
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id, and accepted."""
-        ...
-
-    async def public_with_key(self, key: str) -> IntentId | None:
-        """The public transaction that has this idempotency key."""
+        """What was asked for under this id."""
         ...
 
     async def with_key(self, key: str) -> IntentId | None:
@@ -194,10 +183,8 @@ class TraceStore(Protocol):
 class PublicStore(Protocol):
     """Transactions of users on the base ledger itself. All: `Unavailable` when the store is away."""
 
-    async def accept(
-        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
-    ) -> PublicTransaction:
-        """Durable on return, with the number that it got."""
+    async def accept(self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]) -> None:
+        """Durable on return, with a number. It may be given again."""
         ...
 
     async def save(self, transactions: Sequence[PublicTransaction]) -> None:

@@ -107,8 +107,8 @@ class ListeningStore(Protocol):
         """An operator knows of them; they stay marked."""
         ...
 
-    async def add_listener(self, listener: StoredListener) -> bool:
-        """Have it from now on; whether there was none of its kind and name."""
+    async def add_listener(self, listener: StoredListener) -> None:
+        """Have it from now on. One of its kind and name that is there already stays as it is."""
         ...
 
     async def listener(self, kind: str, name: str) -> StoredListener | None:

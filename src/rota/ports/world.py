@@ -22,6 +22,10 @@ class Unavailable(Exception):
     """The world did not do what it was asked to do; the same may go well later."""
 
 
+class WriteInDoubt(Unavailable):
+    """A write was given to the store and not answered: it may have happened. The same write may be given again."""
+
+
 class Unanswerable(Unavailable):
     """A value that the store cannot look for or hold: the error of whoever gave it. The store is well."""
 

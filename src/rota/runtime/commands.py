@@ -87,6 +87,7 @@ from rota.commands.events import (
 from rota.commands.outcomes import failure_of
 from rota.commands.periods import flaw_of_subscription
 from rota.ports import CommandStore, Unavailable
+from rota.runtime.accepting import PATIENCE_S, settled
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.runtime.node import RunningNode
 from rota.types import IntentId, NodeName, Outcome, Receipt
@@ -143,6 +144,7 @@ class CommandOffice:
         self.store: Final = store
         self.transactions: Final = transactions
         self.counts: Final[Counter[str]] = Counter()
+        self.patience_s = PATIENCE_S
         self._clock_ms: Final = clock_ms
         self._limits: Final = limits
         self._desk: Desk | None = None
@@ -201,8 +203,13 @@ class CommandOffice:
     # Commands.
 
     async def submit(self, submission: facade.CommandSubmission) -> facade.Acknowledgement:
-        """Answered when the transaction was handed over."""
-        answer = await self._ask(self._submitted(submission, wants_outcome=False))
+        """Answered when the transaction was handed over; with `OUTCOME_UNKNOWN` when that takes too long."""
+        submitted = self._submitted(submission, wants_outcome=False)
+        try:
+            async with asyncio.timeout(self.patience_s):
+                answer = await self._ask(submitted)
+        except TimeoutError:
+            raise CommandRejected(errors.outcome_unknown(submitted.command.submission_id, self.patience_s)) from None
         match answer:
             case Acknowledged(submission_id, transaction):
                 return facade.Acknowledgement(submission_id, transaction)
@@ -479,7 +486,8 @@ class CommandOffice:
         change = submission.change
         try:
             wanted = self._at_hand.get(submission.key) or decode_submission(submission.transaction, submission.key)
-            transaction = await self.transactions.submit(wanted)
+            # Whether it was accepted is certain before anybody is told: otherwise the change could happen twice.
+            transaction = await settled(lambda: self.transactions.submit(wanted))
         except Rejected as flaw:
             existing = flaw.details.get("transactionId") if flaw.code is ErrorCode.KEY_USED else None
             if existing is None:
@@ -547,7 +555,7 @@ class NodeTransactions:
         """By the store's word."""
         store = self._running.adapters.store
         stored = await store.transaction_with_key(key)
-        return stored.intent.id if stored is not None else await store.submissions.public_with_key(key)
+        return stored.intent.id if stored is not None else await store.submissions.with_key(key)
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """By the store's word, or by what was told of late."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from rota import hosting
@@ -30,6 +30,7 @@ from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
 from rota.ports import KeyHolder, Registry, Unavailable
+from rota.runtime.accepting import Acceptance, settled
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
 from rota.runtime.commands import CommandOffice
@@ -115,7 +116,7 @@ class NodeFacade:
             running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
         self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
-            MessageSource(running.name, store.mail, running.mail), store
+            MessageSource(running.name, store.mail, running.mail), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
@@ -169,56 +170,40 @@ class NodeFacade:
 
     async def submit(self, submission: facade.Submission) -> IntentId:
         """Validated by its domain, then durable, then its id is given."""
+        accept = partial(self._submit, submission)
+        return await self._running.acceptances.accept(accept, submission.idempotency_key)
+
+    async def _submit(self, submission: facade.Submission, acceptance: Acceptance) -> IntentId:
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
-        await self._submitting.claim(submission)
-        try:
-            if missing := self.readiness():
-                raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-            if submission.type is facade.TransactionType.PUBLIC:
-                intent = await self.public.submit(read)
-            else:
-                intent = await self._submit_private(read)
-        finally:
-            self._submitting.release(submission)
+        await self._submitting.require_unused(submission.idempotency_key)
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        if submission.type is facade.TransactionType.PUBLIC:
+            intent = await self.public.submit(read, acceptance)
+        else:
+            intent = await self._accept(acceptance, read, self._intents.of(read))
         # What is accepted is accepted; a party that cannot be noted now is noted the next time.
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
 
-    async def _submit_private(self, read: Read) -> IntentId:
-        return await self._accept(read, self._intents.of(read))
-
-    async def _accept(self, read: Read, intent: Intent) -> IntentId:
-        """The core accepts it; what its user asked for is noted beside it, in the same commit if all goes well."""
+    async def _accept(self, acceptance: Acceptance, read: Read, intent: Intent) -> IntentId:
+        """The core accepts it, and what its user asked for is noted in the same write."""
         await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
             assert hosted is not None, "it took the request"
             function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
-        submissions = self._running.adapters.store.submissions
-        noting = asyncio.create_task(
-            submissions.add(noted(read, intent.id, intent.sender, domain, function), self._submitting.unwritten(read))
-        )
-        try:
+        asked = noted(read, intent.id, intent.sender, domain, function)
+        acceptance.begin(intent.id)
+        with self._running.adapters.store.submissions.accompanying(asked, self._submitting.unwritten(read)):
             reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
-            if reply != intent.id:
-                raise errors.key_used(read.submission.idempotency_key, reply)
-        except BaseException:
-            await self._forget(intent.id, noting)
-            raise
-        # What could not be noted is shown as the intent has it: it is accepted all the same.
-        with suppress(Unavailable):
-            await noting
-            self._submitting.note_written(read)
+        if reply != intent.id:
+            raise errors.key_used(read.submission.idempotency_key, reply)
+        self._submitting.note_written(read)
         return intent.id
-
-    async def _forget(self, intent: IntentId, noting: asyncio.Task[None]) -> None:
-        """What was not accepted need not be kept; what is kept of it without an intent is shown to nobody."""
-        with suppress(Unavailable):
-            await noting
-            await self._running.adapters.store.submissions.forget(intent)
 
     async def transaction(self, intent: IntentId) -> facade.TransactionView | None:
         """What was accepted under this id."""
@@ -401,6 +386,12 @@ class NodeFacade:
 
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
+        accept = partial(self._bind, draft, legs, idempotency_key)
+        return await self._running.acceptances.accept(accept, idempotency_key)
+
+    async def _bind(
+        self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str, acceptance: Acceptance
+    ) -> IntentId:
         drafted = self._settlements.take_out(draft)
         if drafted is None:
             # Who asks again because the answer was lost has used the key before.
@@ -411,13 +402,11 @@ class NodeFacade:
         submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
         try:
             intent = self._settlements.bound(drafted, legs, idempotency_key)
-            await self._submitting.claim(submission)
-            try:
-                return await self._accept(replace(drafted.read, submission=submission), intent)
-            finally:
-                self._submitting.release(submission)
-        except (errors.Rejected, Unavailable):
-            self._settlements.put_back(drafted)
+            await self._submitting.require_unused(idempotency_key)
+            return await self._accept(acceptance, replace(drafted.read, submission=submission), intent)
+        except BaseException as error:
+            if not acceptance.has_begun or isinstance(error, errors.Rejected | Unavailable):
+                self._settlements.put_back(drafted)
             raise
 
     async def leg(self, intent: IntentId) -> facade.LegView | None:
@@ -524,7 +513,13 @@ class NodeFacade:
         except ContractRefused as flaw:
             field, _, message = str(flaw).partition(": ")
             raise errors.invalid(field, message) from None
-        await self._running.take_in(replace(known, deployed_at=found.height))
+        taken = replace(known, deployed_at=found.height)
+
+        async def accept(acceptance: Acceptance) -> None:
+            acceptance.begin(deployment)
+            await settled(lambda: self._running.take_in(taken))
+
+        await self._running.acceptances.accept(accept)
         return known.contract.address
 
     # Operators.

@@ -28,6 +28,7 @@ from rota.domains.queries import Query
 from rota.domains.records import Record
 from rota.domains.records import Rejected as QueryRejected
 from rota.ports import ListenerPosition, ListeningStore, Store, StoredListener, Unavailable
+from rota.runtime.accepting import Acceptance, Acceptances, settled
 
 LISTENERS_MAX: Final = 1_000
 RECEIVERS_MAX: Final = 1_000
@@ -107,23 +108,29 @@ class Source(Protocol[D, T]):
 class DurableListeners(Generic[D, T]):
     """`api.facade.Listeners` on a store and a source."""
 
-    def __init__(self, source: Source[D, T], store: Store) -> None:
+    def __init__(self, source: Source[D, T], store: Store, acceptances: Acceptances) -> None:
         self._source: Final = source
         self._store: Final = store
+        self._acceptances: Final = acceptances
         self._deliveries: Final[dict[str, _Delivery[D, T]]] = {}
         self._changing: Final = asyncio.Lock()
 
     async def create(self, name: str, definition: D, is_started: bool) -> None:
         """Have it from now on."""
+        await self._acceptances.accept(partial(self._create, name, definition, is_started))
+
+    async def _create(self, name: str, definition: D, is_started: bool, acceptance: Acceptance) -> None:
         async with self._changing:
+            if await self._listening.listener(self._source.kind, name) is not None:
+                raise invalid("listener.name", f"must be new: there is a listener {name!r} already")
             if len(await self._listening.listeners(self._source.kind)) >= LISTENERS_MAX:
                 raise Rejected(ErrorCode.INVALID_REQUEST, "", f"a node has at most {LISTENERS_MAX} listeners of a kind")
             position = await self._source.first_position(definition)
             kept = self._source.encode(definition)
             now_ms = time.time_ns() // 1_000_000
             stored = StoredListener(self._source.kind, name, now_ms, is_started, kept, position)
-            if not await self._listening.add_listener(stored):
-                raise invalid("listener.name", f"must be new: there is a listener {name!r} already")
+            acceptance.begin(listenerName=name)
+            await settled(lambda: self._listening.add_listener(stored))
 
     async def listener(self, name: str) -> Listener[D] | None:
         """The one of this name."""
@@ -140,17 +147,21 @@ class DurableListeners(Generic[D, T]):
 
     async def start(self, name: str) -> None:
         """Its receivers are given batches from now on."""
-        await self._set_started(name, is_started=True)
+        await self._acceptances.accept(partial(self._set_started, name, True))
 
     async def stop(self, name: str) -> None:
         """No further batch is given."""
-        await self._set_started(name, is_started=False)
+        await self._acceptances.accept(partial(self._set_started, name, False))
 
     async def delete(self, name: str) -> None:
         """Forget it; its receivers are given nothing any more."""
+        await self._acceptances.accept(partial(self._delete, name))
+
+    async def _delete(self, name: str, acceptance: Acceptance) -> None:
         async with self._changing:
             await self._known(name)
-            await self._listening.remove_listener(self._source.kind, name)
+            acceptance.begin(listenerName=name)
+            await settled(lambda: self._listening.remove_listener(self._source.kind, name))
             delivery = self._deliveries.pop(name, None)
         if delivery is not None:
             await delivery.close()
@@ -189,10 +200,11 @@ class DurableListeners(Generic[D, T]):
             raise invalid("listenerName", f"there is no listener {name!r}")
         return stored
 
-    async def _set_started(self, name: str, is_started: bool) -> None:
+    async def _set_started(self, name: str, is_started: bool, acceptance: Acceptance) -> None:
         async with self._changing:
             await self._known(name)
-            await self._listening.start_listener(self._source.kind, name, is_started)
+            acceptance.begin(listenerName=name)
+            await settled(lambda: self._listening.start_listener(self._source.kind, name, is_started))
             delivery = self._deliveries.get(name)
             if delivery is not None:
                 delivery.set_started(is_started)

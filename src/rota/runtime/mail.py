@@ -2,9 +2,9 @@
 
 Theory of operation. A message is no part of sequencing: it changes no state, and nobody has to agree about it. So the
 core does not see it. It is durable here, and owed to each other node of the group, in one write, before its author is
-given its id. A peer that is owed something and can be reached is sent the oldest of it, a window at a time, and again
-after a pause that grows, until it has acknowledged; the rest waits in the store. Who gets a message makes it durable,
-then acknowledges, every copy. A copy changes nothing.
+given its id, and it is sent whether or not the author waits for that. A peer that is owed something and can be reached
+is sent the oldest of it, a window at a time, and again after a pause that grows, until it has acknowledged; the rest
+waits in the store. Who gets a message makes it durable, then acknowledges, every copy. A copy changes nothing.
 
 A message is taken only from a node of the group that it names. Whoever does not have the group yet does not answer, and
 is sent the message again.
@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import msgspec
 import structlog
@@ -32,6 +32,7 @@ from rota.domains.pente.groups import DOMAIN, group_in
 from rota.genesis import decode_genesis
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message, StateDistributionAcknowledgement
 from rota.ports import Store, StoredMail, StoredMessage, Unavailable
+from rota.runtime.accepting import Acceptance, Acceptances, settled
 from rota.runtime.contracts import KnownContracts
 from rota.store.mail import GROUP_MESSAGE, STATE
 from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
@@ -82,6 +83,7 @@ class GroupMail:
         send: Callable[[SendMessage], None],
         author: Callable[[], tuple[int, int]],
         now_ms: Callable[[], int],
+        acceptances: Acceptances,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -89,6 +91,7 @@ class GroupMail:
         self._send: Final = send
         self._author: Final = author
         self._now_ms: Final = now_ms
+        self._acceptances: Final = acceptances
         self._owing: Final[dict[NodeName, _Peer]] = {}
         self._changed: Final = asyncio.Event()
         self._arrivals: Final[set[asyncio.Task[None]]] = set()
@@ -128,18 +131,28 @@ class GroupMail:
             for peer in nodes
             if peer != self._node
         ]
-        await self._store.mail.add(message, owed)
-        for each in owed:
-            self._owe(each.peer)
-        self.on_message()
-        return message.id
+
+        async def accept(acceptance: Acceptance) -> bytes:
+            acceptance.begin(messageId=str(UUID(bytes=message.id)))
+            await settled(lambda: self._store.mail.add(message, owed))
+            for each in owed:
+                self._owe(each.peer)
+            self.on_message()
+            return message.id
+
+        return await self._acceptances.accept(accept)
 
     async def transfer(self, contract: ContractAddress, leaf: Leaf, peer: NodeName) -> bytes:
         """Say what a leaf made to a peer once more, until it has it."""
         mail = StoredMail(uuid4().bytes, peer, STATE, contract, leaf, _wall_ms())
-        await self._store.mail.owe(mail)
-        self._owe(peer)
-        return mail.id
+
+        async def accept(acceptance: Acceptance) -> bytes:
+            acceptance.begin(messageId=str(UUID(bytes=mail.id)))
+            await settled(lambda: self._store.mail.owe(mail))
+            self._owe(peer)
+            return mail.id
+
+        return await self._acceptances.accept(accept)
 
     def _owe(self, peer: NodeName) -> None:
         owing = self._owing.setdefault(peer, _Peer())

@@ -54,6 +54,7 @@ from rota.core.node import Node as Core
 from rota.ledger.public_chain import PublicChain
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, Tell, Unavailable
+from rota.runtime.accepting import Acceptances
 from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.asking_makers import Makers
@@ -146,6 +147,7 @@ class RunningNode:
         self.contracts: Final = contracts
         contracts.is_complete = False
         self.users: Final = Users()
+        self.acceptances: Final = Acceptances()
         self.is_stopping = False
         self.begins_again = False
         # What else runs as long as the store is open; one that ends by itself has failed.
@@ -164,7 +166,7 @@ class RunningNode:
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
         self.mail: Final = GroupMail(
-            name, contracts, self.adapters.store, self.adapters.peers.send, self._author, monotonic_ms
+            name, contracts, self.adapters.store, self.adapters.peers.send, self._author, monotonic_ms, self.acceptances
         )
         self._makers: Final = Makers(
             contracts, self.adapters.peers.send, self._author, lambda: self.engine.core.deployments.connected
@@ -211,6 +213,7 @@ class RunningNode:
             self.started.set()
             await self._until_stopped()
         finally:
+            await self.acceptances.close()
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
@@ -294,8 +297,6 @@ class RunningNode:
     async def _begin(self) -> None:
         """A new life of the core, from what the store has."""
         store = self.adapters.store
-        if forgotten := await store.submissions.forget_unaccepted():
-            logger.info("forgot what the life before noted and did not accept", submissions=forgotten)
         await self.adapters.services.begin()
         every = await store.contracts()
         stored = await store.restore(await store.contracts_with_work())

@@ -50,6 +50,7 @@ from rota.keys.names import party_key
 from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
 from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
+from rota.runtime.accepting import answered, settled
 from rota.types import ContractAddress, Fees, IntentId, intent_text
 
 OPEN_MAX: Final = 10_000
@@ -148,13 +149,15 @@ class PublicTransactions:
     async def accept(
         self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
     ) -> PublicTransaction:
-        """Durable on return. `Unavailable` when the store is away, or too many are under way."""
+        """Durable on return, and held. `Unavailable` when it was not accepted; only its own task may wait for this."""
         await self._until_begun()
         if len(self._held) + self._accepting >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
         self._accepting += 1
         try:
-            accepted = await self._store.accept(submission, transaction, abi)
+            await settled(lambda: self._store.accept(submission, transaction, abi))
+            accepted = await answered(lambda: self._store.get(transaction.id))
+            assert accepted is not None, "it was just written"
         finally:
             self._accepting -= 1
         self._hold(accepted)

@@ -7,7 +7,8 @@ them. A crash takes the desk, all that was not told, and of the writes that were
 on the disk stays, and so does what the sequencer has accepted: its own durability is another simulation's matter.
 
 So the crash points are those that the code has: run once and count, then crash at each number in turn. With a seed,
-writes fail too, some of them after they have happened, the clock steps back, and the sequencer is busy now and then.
+writes fail too, some of them after they have happened, commits are slow, the clock steps back, the sequencer is busy
+now and then, and clients hang up and submit the same change again. Whatever a client is told is definite.
 """
 
 from __future__ import annotations
@@ -20,15 +21,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from rota.command_types import (
-    ChangeId,
-    Command,
-    Completion,
-    DeduplicationDuration,
-    DeduplicationOffset,
-    Failure,
-    StatusCode,
-)
+from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration, DeduplicationOffset, Failure
 from rota.commands import errors
 from rota.commands.changes import change_of
 from rota.commands.desk import Desk, DeskLimits
@@ -83,6 +76,7 @@ EPOCH_MS: Final = 1_700_000_000_000
 DELAY_MS_MAX: Final = 20
 ENDS_AFTER_MS_MAX: Final = 200
 RESTART_MS: Final = 50
+SLOW_MS: Final = 500
 MOMENTS_MAX: Final = 1_000_000
 INTENT_BYTES: Final = 16
 
@@ -168,6 +162,8 @@ class Faults:
     read_fails: int = 0
     is_not_taken: int = 0
     crash: int = 0
+    write_is_slow: int = 0
+    client_hangs_up: int = 0
     clock_steps_back_ms_max: int = 0
 
 
@@ -193,6 +189,7 @@ class CommandWorld:
         self.moments = 0
         self.prunings = 0
         self.crashes = 0
+        self.hung_up = 0
         self.is_up = True
         self._skew_ms = 0
         self._life = 1
@@ -226,7 +223,18 @@ class CommandWorld:
         event = CommandSubmitted(
             self._order, submitted.command, key, submitted.transaction, wants_outcome=submitted.wants_outcome
         )
+        call = self._order
+        if self._happens(self.faults.client_hangs_up):
+            self._after(self._delay(), lambda: self._hang_up(call))
         self._step(event)
+
+    def _hang_up(self, call: int) -> None:
+        """A client that has not been answered stops waiting, and submits the same change again."""
+        submitted = self._calls.pop(call, None)
+        if submitted is not None:
+            self.hung_up += 1
+            command = replace(submitted.command, submission_id=f"{submitted.command.submission_id} again")
+            self._submit(replace(submitted, command=command))
 
     def _prune(self, pruning: Pruning) -> None:
         if self.is_up:
@@ -257,7 +265,8 @@ class CommandWorld:
                 self._after(pause_ms, lambda: self._tell(life, RetryDue(change)))
             case WriteInFlight() | RemoveInFlight() | WriteCompletions() | WritePruning():
                 self._writes.append((effect, life))
-                self._after(self._delay(), lambda: self._write(life))
+                slow_ms = SLOW_MS if self._happens(self.faults.write_is_slow) else 0
+                self._after(slow_ms + self._delay(), lambda: self._write(life))
             case _:
                 self._after(
                     self._delay(), lambda: self._in_life(life, lambda: self._carry_out(lambda: self._do(effect)))
@@ -466,7 +475,7 @@ def _flaws_of_answers(world: CommandWorld) -> list[str]:
                 flaws.append(f"{submitted} was acknowledged and has {len(own)} completions")
             case Completion() if own != [answer]:
                 flaws.append(f"{submitted} was answered with {answer}, and the stream has {own}")
-            case Failure(code) if own and code is not StatusCode.UNAVAILABLE:
+            case Failure(code) if own:
                 flaws.append(f"{submitted} was told {code.name} and has a completion")
             case Failure(_, errors.SUBMISSION_ALREADY_IN_FLIGHT) if (
                 len(completions.get(dict(answer.metadata)["existing_submission_id"], [])) != 1

@@ -5,16 +5,16 @@ every intent stands on the last one; `spend:2` another one of several, and `spen
 shared state and makes one of its own. `mint` makes a state for everybody and stands on nothing. `pay:B` spends a
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
 may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
-there is none. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and
-`refuse` is assembled but no endorser signs it. On `break` the endorsers' own domains fail. What is called
-`revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external intent that
-says `prepare` spends too, and only one committer may bring it to the ledger. A scenario may change its mind about an
-intent: then the world's word counts, not the payload.
+there is none. Endorsers refuse who spends another's coin or fund. `revert` and `park` end or park the intent at its
+assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. On `break` the
+endorsers' own domains fail. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and
+fails on the ledger. An external intent that says `prepare` spends too, and only one committer may bring it to the
+ledger. A scenario may change its mind about an intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -99,6 +99,15 @@ def assemble(
     return results
 
 
+def readable(unspent: Mapping[StateId, State], held: Collection[StateId]) -> dict[StateId, State]:
+    """Without the shared states that somebody made and gave to nobody: no domain builds on what it cannot read."""
+    return {
+        reference: state
+        for reference, state in unspent.items()
+        if reference in held or state.content is None or not state.content.startswith(SHARED)
+    }
+
+
 def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None) -> tuple[Refusal, ...]:
     """An endorser's judgement: `refuse` is refused by everybody, `refuse:B+C` by B and C alone.
 
@@ -109,6 +118,23 @@ def check(order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName 
         for transition in order.transitions
         if _refuses(payloads.get(transition.intent, b"").decode(), node, transition.is_empty)
     )
+
+
+def stolen(order: CheckRound, unspent: Mapping[StateId, State]) -> tuple[Refusal, ...]:
+    """An endorser's judgement: coins and funds are spent by the users of the node that they name, and nobody else."""
+    made = {state.id: state for each in (*order.makers, *order.transitions) for state in each.outputs}
+    return tuple(
+        Refusal(transition.intent, "a state of another is spent", leaf=transition.leaf)
+        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        if any(_is_of_another(made.get(each) or unspent.get(each), node_of(sender)) for each in transition.inputs)
+    )
+
+
+def _is_of_another(state: State | None, node: NodeName) -> bool:
+    if state is None or state.content is None:
+        return False
+    kind, is_owned, owner = _purse_of(state).partition(b" of ")
+    return bool(is_owned) and kind in (b"coin", b"fund") and owner != node.encode()
 
 
 def hidden(order: CheckRound, contract: Contract) -> tuple[Refusal, ...]:

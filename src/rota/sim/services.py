@@ -42,8 +42,11 @@ SIGNATURES_KEPT_MAX = 4_096
 class Services:
     """The services of every node; what they answer depends on the question and on the node's own disk alone."""
 
-    def __init__(self, contracts: Mapping[ContractAddress, Contract], payloads: Mapping[IntentId, bytes]) -> None:
+    def __init__(
+        self, contracts: Mapping[ContractAddress, Contract], payloads: Mapping[IntentId, bytes], has_liars: bool = False
+    ) -> None:
         self.contracts = contracts
+        self.has_liars = has_liars
         self.payloads = payloads
         self.separators = {c.address: domain_separator(c.chain_id, c.address) for c in contracts.values()}
 
@@ -57,13 +60,14 @@ class Services:
             case AssembleIntents():
                 separator = self.separators[effect.contract]
                 chosen = self.contracts[effect.contract]
-                results = domain.assemble(chosen, separator, effect, unspent, life, self.payloads, node)
+                known = domain.readable(unspent, contents.held) if self.has_liars else unspent
+                results = domain.assemble(chosen, separator, effect, known, life, self.payloads, node)
                 return [ForContract(effect.contract, result) for result in results]
             case SignTransition():
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
                 return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
             case CheckRound():
-                found = unsigned(effect) or domain.check(effect, self.payloads, node)
+                found = unsigned(effect) or domain.stolen(effect, unspent) or domain.check(effect, self.payloads, node)
                 judged = frozenset(refusal.leaf for refusal in found)
                 hidden = domain.hidden(effect, self.contracts[effect.contract])
                 refusals = (*signed(self.separators[effect.contract], node, effect, found, judged), *hidden)

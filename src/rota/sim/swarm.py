@@ -23,6 +23,7 @@ from rota.sim.faults import BadWeather
 from rota.sim.invariants import AFTER_LOST_BLOCKS, Judge, Violation
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
 from rota.sim.liars.conspiracy import Conspiracy
+from rota.sim.liars.mutator import Pair
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
 from rota.sim.world import Recorder, World
 from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation, SubmitMode, node_of
@@ -64,6 +65,7 @@ class Report:
     violations: list[Violation] = field(default_factory=list)
     liars: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
     lies: int = 0
+    mutated: frozenset[Pair] = frozenset()
 
 
 class Swarm:
@@ -123,6 +125,7 @@ class Swarm:
         if world.conspiracy is not None:
             report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
             report.lies = self.lie_count
+            report.mutated = world.conspiracy.mutated
         report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
         return report
 

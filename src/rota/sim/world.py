@@ -163,7 +163,7 @@ class World:
         self.ledger = Ledger(contracts, self.payloads)
         self.nodes = {name: SimNode(name, config) for name in names}
         self.by_address = {contract.address: contract for contract in contracts}
-        self.services = Services(self.by_address, self.payloads)
+        self.services = Services(self.by_address, self.payloads, bool(liars))
         self.names: dict[IntentId, str] = {}
         self.liars = liars
         self.conspiracy: Conspiracy | None = None

@@ -48,7 +48,7 @@ class Write(Protocol):
     """How a part of a store writes what no syncpoint has to wait for."""
 
     async def __call__(self, *statements: Statement) -> None:
-        """One transaction, durable on return. `Unavailable` when it was not taken, or may not have been."""
+        """One transaction, durable on return. `Unavailable` when it was not taken, `WriteInDoubt` when it may be."""
         ...
 
 
@@ -106,7 +106,7 @@ class Door(Protocol):
     """How the module of a few tables gets at the database: what it writes shares a commit with all that waits."""
 
     async def write(self, statements: Sequence[Statement]) -> None:
-        """Durable on return. `Unavailable` when it is not, or may not be."""
+        """Durable on return. `Unavailable` when it is not, `WriteInDoubt` when it may be."""
         ...
 
     async def read(self, reading: Reading[Answer]) -> Answer:

@@ -47,6 +47,7 @@ from rota.ports import (
     Tell,
     Unanswerable,
     Unavailable,
+    WriteInDoubt,
 )
 from rota.store.abis import Abis
 from rota.store.archive import Archive
@@ -129,8 +130,10 @@ class DatabaseStore:
         self._kept: Final = KeptNumber(mark)
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
-        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of)
         self._asking = Asking(node, config.confirmations)
+        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
+        accompanied = self.submissions.accompanied
+        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of, accompanied)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
@@ -148,7 +151,6 @@ class DatabaseStore:
         self._reading_trouble = ""
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
-        self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         self.traces: Final = Traces(self)
         self.public: Final = PublicTransactions(self, self._asking, clock, self._kept.keep)
         self.key_names = KeyNames(self._read, self._write_alone)
@@ -237,10 +239,8 @@ class DatabaseStore:
     async def _write_alone(self, *statements: Statement) -> None:
         try:
             await self._write_now(statements)
-        except ValueRefused as problem:
-            raise Unanswerable(str(problem)) from problem
         except (NotWritten, OutcomeUnknown) as problem:
-            raise Unavailable(str(problem)) from problem
+            raise _told(problem) from problem
 
     async def _write_now(self, statements: Sequence[Statement]) -> None:
         written = self._next_number()
@@ -326,7 +326,7 @@ class DatabaseStore:
     async def write(self, statements: Sequence[Statement]) -> None:
         """Durable on return, in one transaction with whatever else is being written.
 
-        `Unavailable` when it was not written, or when nobody can tell: each of these statements may be given again.
+        `Unavailable` when it was not written, `WriteInDoubt` when that is not known.
         """
         self._assert_at_work()
         if self._is_closing:
@@ -431,13 +431,13 @@ class DatabaseStore:
                 problem = await self._write_together([write])
                 self._tell_written([write], problem)
                 if _is_away(problem):
-                    self._tell_written(alone, problem)
+                    self._tell_written(alone, Unavailable(str(problem)))
                     break
         else:
             self._tell_written(group, problem)
         if _is_away(problem):
             waiting, self._writes = self._writes, deque()
-            self._tell_written(waiting, problem)
+            self._tell_written(waiting, Unavailable(str(problem)))
 
     async def _write_together(self, group: list[_Write]) -> Exception | None:
         statements = [statement for write in group for statement in write.statements]
@@ -447,9 +447,10 @@ class DatabaseStore:
             return problem
         except FenceBroken as problem:
             # What was ordered may be there or not, and this process never learns which.
+            text = f"the store has stopped: {problem}"
             for write in (*group, *self._writes):
                 if write.waiting is not None and not write.waiting.done():
-                    write.waiting.set_exception(Unavailable(f"the store has stopped: {problem}"))
+                    write.waiting.set_exception(WriteInDoubt(text) if write in group else Unavailable(text))
             raise
         return None
 
@@ -462,8 +463,7 @@ class DatabaseStore:
             elif not write.waiting.done() and problem is None:
                 write.waiting.set_result(None)
             elif not write.waiting.done():
-                kind = Unanswerable if isinstance(problem, ValueRefused) else Unavailable
-                write.waiting.set_exception(kind(str(problem)))
+                write.waiting.set_exception(_told(problem))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""
@@ -549,6 +549,17 @@ class DatabaseStore:
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
+
+
+def _told(problem: Exception | None) -> Unavailable:
+    """What whoever waits for a write is told that did not go well."""
+    match problem:
+        case OutcomeUnknown():
+            return WriteInDoubt(str(problem))
+        case ValueRefused():
+            return Unanswerable(str(problem))
+        case _:
+            return Unavailable(str(problem))
 
 
 def _is_away(problem: Exception | None) -> bool:

@@ -158,12 +158,9 @@ class Listening:
 
     # Listeners.
 
-    async def add_listener(self, listener: StoredListener) -> bool:
-        """Have it from now on; whether there was none of its name."""
-        known = await self.listener(listener.kind, listener.name)
-        if known is None:
-            await self._access.write([_added(listener)])
-        return known is None
+    async def add_listener(self, listener: StoredListener) -> None:
+        """Have it from now on. One of its name that is there already stays as it is."""
+        await self._access.write([_added(listener)])
 
     async def listener(self, kind: str, name: str) -> StoredListener | None:
         """The one of this name."""
@@ -329,7 +326,7 @@ FROM listeners WHERE kind = ?"""
 
 _ADD_LISTENER: Final = """
 INSERT INTO listeners (kind, name, created_at_ms, is_started, definition, acknowledged, acknowledged_place)
-VALUES (?, ?, ?, ?, ?, ?, ?)"""
+VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO NOTHING"""
 
 _START_LISTENER: Final = "UPDATE listeners SET is_started = ? WHERE kind = ? AND name = ?"
 _ACKNOWLEDGED: Final = "UPDATE listeners SET acknowledged = ?, acknowledged_place = ? WHERE kind = ? AND name = ?"

@@ -63,17 +63,12 @@ class PublicTransactions:
         self._asking: Final = asking
         self._clock: Final = clock
 
-    async def accept(
-        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
-    ) -> PublicTransaction:
-        """Durable on return, with the number that it got."""
+    async def accept(self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]) -> None:
+        """Durable on return, with a number. It may be given again."""
         now_ms = self._clock()
         accepted = replace(transaction, created_at_ms=now_ms)
         row = (accepted.id, accepted.account, accepted.to, now_ms, str(accepted.value_wei), _encode(accepted))
         await self._door.write([*noting_submission(submission, abi, now_ms), Statement(_ACCEPT, row)])
-        stored = await self.get(transaction.id)
-        assert stored is not None, "it was just written"
-        return stored
 
     async def save(self, transactions: Sequence[PublicTransaction]) -> None:
         """How they stand now; durable on return."""
@@ -207,7 +202,8 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM public_transactions"
 
 _ACCEPT: Final = """
 INSERT INTO public_transactions (number, id, account, recipient, created_at_ms, is_final, value_wei, record)
-VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM public_transactions AS others), ?, ?, ?, ?, 0, ?, ?)"""
+VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM public_transactions AS others), ?, ?, ?, ?, 0, ?, ?)
+ON CONFLICT (id) DO NOTHING"""
 
 _SAVE: Final = """
 UPDATE public_transactions SET

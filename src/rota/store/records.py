@@ -90,12 +90,15 @@ class Writing:
         index_window_max: int,
         clock: Clock,
         nullifier_of: NullifierOf = spent_by_id,
+        accompanied: Mapping[IntentId, Sequence[Statement]] | None = None,
     ) -> None:
         self.node = node
         self.separators = separators
         self.index_window_max = index_window_max
         self.clock = clock
         self.nullifier_of = nullifier_of
+        # What else is written with the acceptance of an intent.
+        self.accompanied = accompanied if accompanied is not None else {}
 
     def statements(self, contract: ContractAddress, record: Record, position: int) -> Iterator[Statement]:
         """One record of a syncpoint of this contract; its position is greater than that of any before."""
@@ -108,8 +111,9 @@ class Writing:
                 yield self._of_intent(contract, record, position)
                 if isinstance(record, IntentFinalised):
                     yield ending_due(contract, record.receipt)
-                if isinstance(record, IntentAccepted) and contract == NO_CONTRACT:
-                    yield from group_of_deployment(record.intent, self.clock())
+                if isinstance(record, IntentAccepted):
+                    yield from self.accompanied.get(record.intent.id, ())
+                    yield from group_of_deployment(record.intent, self.clock()) if contract == NO_CONTRACT else ()
             case LeavesSigned(transitions):
                 yield from self._signed(contract, transitions, position)
             case PermissionGranted(intent, number, delegate, leaf, valid_until_s):

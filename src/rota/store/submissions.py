@@ -1,11 +1,13 @@
 """What users asked for, as they asked for it (`ports.SubmissionStore`).
 
-A private one is noted beside its intent, which the core accepts; one without an intent was refused, and is not shown.
+A private one is noted in the write with which the core accepts its intent, a public one with its transaction. So there
+is none that was not accepted. A unique index holds each idempotency key to one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,12 +18,11 @@ from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission
 from rota.store.abis import adding
 from rota.store.database import Door, Reading, Statement, Value
+from rota.store.encoding import encode_text
 from rota.store.queries import Column, Kind, Table, selection, stored_text
 from rota.types import ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
-# What was being accepted when a process ended is among its latest; there is never room for so many at a time.
-LATEST_LOOKED_AT: Final = 10_000
 PUBLIC: Final = "public"
 PRIVATE: Final = "private"
 
@@ -110,10 +111,16 @@ class Submissions:
         self._door: Final = door
         self._final_height: Final = final_height
         self._clock: Final = clock
+        self.accompanied: Final[dict[IntentId, list[Statement]]] = {}
 
-    async def add(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """Note what a private transaction asks for; and the ABI that came with it."""
-        await self._door.write(noting_submission(submission, abi, self._clock()))
+    @contextmanager
+    def accompanying(self, submission: StoredSubmission, abi: Sequence[Entry]) -> Iterator[None]:
+        """Meanwhile the write that accepts this intent notes what its user asked for, and the ABI that came with it."""
+        self.accompanied[submission.id] = noting_submission(submission, abi, self._clock())
+        try:
+            yield
+        finally:
+            del self.accompanied[submission.id]
 
     async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
         """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
@@ -127,33 +134,15 @@ class Submissions:
         )
         await self._door.write([*(adding(abi, self._clock()) if abi else ()), Statement(_CHANGE, row)])
 
-    async def forget(self, intent: IntentId) -> None:
-        """It was not accepted."""
-        await self._door.write(_forgetting(intent))
-
-    async def forget_unaccepted(self) -> int:
-        """What was noted and not accepted, since a process ended in between, goes; how many. For a node that begins."""
-        found = await self._door.read(_unaccepted())
-        if found:
-            await self._door.write([statement for intent in found for statement in _forgetting(intent)])
-        return len(found)
-
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id, and accepted."""
-        sql = f"{_SELECT} WHERE submissions.id = ? AND ({_IS_ACCEPTED})"
+        """What was asked for under this id."""
+        sql = f"{_SELECT} WHERE submissions.id = ?"
         found = await self._door.read(_submissions(Statement(sql, (intent,))))
         return found[0] if found else None
 
-    async def public_with_key(self, key: str) -> IntentId | None:
-        """The public transaction that has this idempotency key."""
-        return await self._with_key(key, f"type = '{PUBLIC}'")
-
     async def with_key(self, key: str) -> IntentId | None:
         """The transaction that has this idempotency key."""
-        return await self._with_key(key, _IS_ACCEPTED)
-
-    async def _with_key(self, key: str, also: str) -> IntentId | None:
-        sql = f"{_SELECT} WHERE idempotency_key = ? AND ({also}) ORDER BY number DESC"
+        sql = f"{_SELECT} WHERE idempotency_key = ? ORDER BY number DESC"
         found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
         return next((each.id for each in found if each.idempotency_key == key), None)
 
@@ -165,7 +154,7 @@ class Submissions:
 
     def _find(self, query: Query, is_open: bool, is_prepared: bool) -> Reading[tuple[StoredSubmission, ...]]:
         if not is_open and not is_prepared:
-            return (yield from _submissions(selection(_TABLE, _COLUMNS, query, also=_IS_ACCEPTED)))
+            return (yield from _submissions(selection(_TABLE, _COLUMNS, query)))
         height = yield from self._final_height()
         among = (_PREPARED if is_prepared else _OPEN).format(height=int(height))
         # Few are open of the many that ever were: these few are gone through, not the many.
@@ -181,25 +170,13 @@ class Submissions:
         return await self._door.read(_dependencies(intent))
 
 
-def _forgetting(intent: IntentId) -> list[Statement]:
-    return [
-        Statement("DELETE FROM submissions WHERE id = ?", (intent,)),
-        Statement("DELETE FROM dependencies WHERE id = ?", (intent,)),
-    ]
-
-
-def _unaccepted() -> Reading[tuple[IntentId, ...]]:
-    rows: Any = yield Statement(_UNACCEPTED, (LATEST_LOOKED_AT,))
-    return tuple(IntentId(id_) for (id_,) in rows)
-
-
 def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
     rows: Any = yield selection(_ENDED, "receipts.intent", query)
     return tuple(IntentId(id_) for (id_,) in rows)
 
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
-    """What notes a submission; for whoever accepts it in the same write."""
+    """What notes a submission, for whoever accepts it in the same write. A second time it changes nothing."""
     row: tuple[Value, ...] = (
         submission.id,
         now_ms,
@@ -211,12 +188,14 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
         stored_text(submission.function),
         submission.abi or None,
         stored_text(submission.idempotency_key) or None,
+        encode_text(submission.idempotency_key) if submission.idempotency_key else None,
         msgspec.msgpack.encode(_written(submission)),
+        submission.id,
     )
     statements = adding(abi, now_ms) if abi else []
-    statements.append(Statement(_ADD, row))
+    statements.append(Statement(_ADD, row, submission.id))
     for other in dict.fromkeys(submission.depends_on):
-        statements.append(Statement(_DEPEND, (submission.id, other)))
+        statements.append(Statement(_DEPEND, (submission.id, other), submission.id))
     return statements
 
 
@@ -327,13 +306,6 @@ _COLUMNS: Final = (
 )
 _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 
-_IS_ACCEPTED: Final = f"""
-type = '{PUBLIC}' OR EXISTS (SELECT 1 FROM intents WHERE intents.id = submissions.id)"""
-
-_UNACCEPTED: Final = f"""
-SELECT id FROM submissions
-WHERE number > (SELECT COALESCE(MAX(latest.number), 0) FROM submissions AS latest) - ? AND NOT ({_IS_ACCEPTED})"""
-
 _OPEN: Final = """
 SELECT id FROM intents WHERE receipt IS NULL AND settled_at IS NULL
 UNION ALL SELECT id FROM intents WHERE receipt IS NULL AND settled_at > {height}
@@ -343,12 +315,13 @@ _PREPARED: Final = """
 SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND voided_at IS NULL AND settled_at IS NULL
 UNION ALL SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AND settled_at > {height}"""
 
+# Its own id may be there from a write that was in doubt; a key that another one has is an error.
 _ADD: Final = """
 INSERT INTO submissions (
     number, id, accepted_at_ms, type, submit_mode, sender, domain, recipient, function, abi, idempotency_key,
-    submission)
-VALUES ((SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO NOTHING"""
+    exact_key, submission)
+SELECT (SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+WHERE NOT EXISTS (SELECT 1 FROM submissions AS own WHERE own.id = ?)"""
 
 _CHANGE: Final = "UPDATE submissions SET recipient = ?, function = ?, abi = ?, submission = ? WHERE id = ?"
 _DEPEND: Final = "INSERT INTO dependencies (id, depends_on) VALUES (?, ?) ON CONFLICT (id, depends_on) DO NOTHING"

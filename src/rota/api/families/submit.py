@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.errors import ErrorCode, Rejected, invalid
+from rota.api.errors import ErrorCode, OutcomeUnknown, Rejected, invalid
 from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
 from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import method
@@ -59,8 +59,12 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
     if not failed:
         return list(accepted.values())
     for _, error in failed:
-        if not isinstance(error, Rejected | Unavailable):
+        if not isinstance(error, Rejected | Unavailable | OutcomeUnknown):
             raise error
+    unsettled = {place: end.details.get("transactionId") for place, end in failed if isinstance(end, OutcomeUnknown)}
+    if unsettled:
+        ids = [accepted.get(place) or unsettled.get(place) for place in range(len(submissions))]
+        raise OutcomeUnknown({"transactionIds": ids, "unsettled": list(unsettled)})
     place, first = failed[0]
     if not isinstance(first, Rejected):
         first = Rejected(ErrorCode.INTERNAL, "", f"the node cannot accept it now, try again: {first}")

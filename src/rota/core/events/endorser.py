@@ -1,4 +1,4 @@
-"""What an endorser is told by the store (protocol §5)."""
+"""What an endorser is told by the store, and by its timer (protocol §5)."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ class EndorsementNotWritten(Event):
 
     peer: NodeName
     request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class StatesOverdue(Event):
+    """What it has signed is on the chain, and nobody has sent it the states."""

@@ -128,6 +128,11 @@ def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
     return sender.progress.left_ms(_is_on_its_way(sender)) <= 0
 
 
+def holder_does_nothing(sender: Sender, event: ProgressDue) -> bool:
+    """one that has our permission from an earlier turn ended none of our intents for four times the time-out"""
+    return _could_see(sender) and sender.progress.late_holder() is not None
+
+
 def is_delegate(sender: Sender, event: PeerLost) -> bool:
     """the delegate"""
     return event.peer == sender.delegate
@@ -304,8 +309,18 @@ def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
 
 def demote_delegate(sender: Sender, event: ProgressDue) -> None:
     """It does nothing for us: another one, also for what has our permission there."""
-    node = sender.delegate
-    assert node is not None, "who does nothing was asked"
+    assert sender.delegate is not None, "who does nothing was asked"
+    _demote(sender, sender.delegate)
+
+
+def demote_holder(sender: Sender, event: ProgressDue) -> None:
+    """It has our permission and does nothing with it, whoever coordinates now."""
+    node = sender.progress.late_holder()
+    assert node is not None, "the guard has found it"
+    _demote(sender, node)
+
+
+def _demote(sender: Sender, node: NodeName) -> None:
     reason = f"{node} does nothing for us"
     sender.observer.demote(node)
     sender.progress.forget(node)
@@ -320,6 +335,7 @@ def demote_delegate(sender: Sender, event: ProgressDue) -> None:
 
 def watch_progress(sender: Sender, event: ProgressDue) -> None:
     """Look again in a while; while nothing waits for it, or nobody could do better, it is not to blame."""
+    sender.progress.wait_for(_holders(sender) if _could_see(sender) else frozenset())
     if _is_waiting(sender):
         sender.progress.begin()
     else:
@@ -508,13 +524,17 @@ def _stop_waiting(sender: Sender) -> None:
     sender.context.timers.cancel(sender, "range")
 
 
-def _is_waiting(sender: Sender) -> bool:
-    """The delegate has something to do for us, we could see it, and enough endorsers are there for anybody to do it."""
-    contract = sender.context.contract
-    delegate = sender.delegate
+def _could_see(sender: Sender) -> bool:
+    """We have a ledger, and enough endorsers are there for anybody to do something."""
+    contract, delegate = sender.context.contract, sender.delegate
     if delegate is None or not sender.context.has_ledger:
         return False
-    if sum(_is_there(sender, delegate, node) for node in contract.endorsers) < contract.threshold:
+    return sum(_is_there(sender, delegate, node) for node in contract.endorsers) >= contract.threshold
+
+
+def _is_waiting(sender: Sender) -> bool:
+    """The delegate has something to do for us, and we could see it."""
+    if not _could_see(sender):
         return False
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
     is_asked = any(not transaction.is_kept_away for transaction in chain(sender.delegated.values(), ready))
@@ -534,6 +554,12 @@ def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:
 def _is_on_its_way(sender: Sender) -> bool:
     """Something of ours has our permission there."""
     return sender.delegate is not None and bool(_permitted_to(sender, sender.delegate))
+
+
+def _holders(sender: Sender) -> frozenset[NodeName]:
+    """Who has a permission of ours and is not the delegate any more."""
+    holders = {transaction.delegate for transaction in sender.permitted.values()}
+    return frozenset(node for node in holders if node not in (None, sender.delegate))
 
 
 def _permitted_to(sender: Sender, node: NodeName) -> list[SenderTransaction]:

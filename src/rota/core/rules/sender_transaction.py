@@ -425,7 +425,7 @@ def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> N
     transaction.confirmed_leaf = event.leaf
     if _was_not_let_go(transaction, event.leaf):
         transaction.context.effects.append(DistributeStates(transaction.intent.contract, event.leaf))
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
@@ -554,14 +554,14 @@ def enter_prepared(transaction: SenderTransaction) -> None:
 
 def enter_parked(transaction: SenderTransaction) -> None:
     """Nothing is to be sent for it until its user resumes it."""
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
     """Durable first, then it is told. A backoff of before is no reason to write it twice."""
     transaction.context.timers.cancel(transaction, "retry")
     _finalise(transaction)
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def _answer_slot(

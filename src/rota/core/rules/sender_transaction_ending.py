@@ -260,7 +260,7 @@ def enter_ending(transaction: SenderTransaction) -> None:
     """Durable first, whatever the reason; once it is, what can be done about it is looked at."""
     rules.stop_hold(transaction)
     transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
     if transaction.is_ending_durable:
         transaction.context.post(transaction, EndingDurable())
     else:

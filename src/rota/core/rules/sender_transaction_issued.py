@@ -175,7 +175,7 @@ def note_expired(transaction: SenderTransaction, event: VersionsVoid) -> None:
 
 def enter_issued(transaction: SenderTransaction) -> None:
     """It is its user's now: nobody coordinates it."""
-    transaction.sender.transaction_ended()
+    transaction.sender.transaction_ended(transaction)
 
 
 def _assembled(transaction: SenderTransaction) -> Transition | None:

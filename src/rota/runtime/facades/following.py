@@ -7,7 +7,7 @@ belong to it are what this node holds of them. All is read from the store when i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -40,6 +40,7 @@ from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
 from rota.ports import Chained, Dispatched, Store, StoredSubmission, StoredTransaction
+from rota.runtime.accepting import Acceptance
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
@@ -285,12 +286,17 @@ class Following:
 
     async def update(self, intent: IntentId, submission: Submission) -> IntentId:
         """A public transaction that is under way asks for this from now on."""
+        return await self._running.acceptances.accept(partial(self._update, intent, submission))
+
+    async def _update(self, intent: IntentId, submission: Submission, acceptance: Acceptance) -> IntentId:
         known = await self._store.submissions.get(intent)
         if known is None:
             raise errors.invalid("transactionId", f"must be a transaction of {self._running.name}")
         if not known.is_public or submission.type is not TransactionType.PUBLIC:
             raise errors.invalid("transactionId", "must be a public transaction: a private one cannot be changed")
-        await self._public.update(await self._submitting.read(submission), known)
+        read = await self._submitting.read(submission)
+        acceptance.begin(intent)
+        await self._public.update(read, known)
         return intent
 
     async def public_transaction(self, local_id: int) -> PublicView | None:

@@ -20,11 +20,11 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.domains.pente.groups import DOMAIN, GENESIS_SCHEMA
 from rota.hosting import Hosted, UserCall
-from rota.ports import Store, StoredGroup, StoredMessage
+from rota.ports import Store, StoredGroup, StoredMessage, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import of_query, read_query
 from rota.runtime.mail import MESSAGE_BYTES_MAX, GroupMail
-from rota.types import ContractAddress, IntentId, NodeName, Party, node_of
+from rota.types import ContractAddress, IntentId, NodeName, Party, intent_text, node_of
 
 ID_BYTES: Final = 32
 
@@ -69,8 +69,13 @@ class Groups:
             },
             idempotency_key=wanted.idempotency_key,
         )
-        await self._submitted(submission, "members")
-        created = await self.with_id(wanted.domain, group)
+        deployment = await self._submitted(submission, "members")
+        try:
+            created = await self.with_id(wanted.domain, group)
+        except Unavailable:
+            # It is accepted, and cannot be shown.
+            about = {"transactionId": intent_text(deployment), "group": f"0x{group.hex()}"}
+            raise errors.OutcomeUnknown(about) from None
         assert created is not None, "a group is written with the intent that deploys it"
         return created
 

@@ -36,10 +36,10 @@ class NodeListeners:
         self._receipts: Final = ReceiptSource(running.receipts, store, view, full_view)
         self._events: Final = ChainEvents(client, running.final_height)
         self.receipt_listeners: Final[DurableListeners[ReceiptDefinition, AnyReceipt]] = DurableListeners(
-            self._receipts, store
+            self._receipts, store, running.acceptances
         )
         self.event_listeners: Final[DurableListeners[EventDefinition, EventView]] = DurableListeners(
-            self._events, store
+            self._events, store, running.acceptances
         )
         running.when_head_moves(self._events.bell.ring)
         running.before_closing(self.close)

@@ -18,6 +18,7 @@ from rota.keys.names import party_key
 from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
+from rota.runtime.accepting import Acceptance
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
 from rota.runtime.public_transactions import Held, PublicTransactions
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Rejected
@@ -57,13 +58,14 @@ class Public:
 
     # Submitting.
 
-    async def submit(self, read: Read) -> IntentId:
-        """Durable, then its id is given. The key of its idempotency is the caller's to claim."""
+    async def submit(self, read: Read, acceptance: Acceptance) -> IntentId:
+        """Durable, then its id is given."""
         sender = self._submitting.party(read.submission.sender)
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
         transaction = await self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
         unwritten = self._submitting.unwritten(read)
+        acceptance.begin(intent)
         await self._transactions.accept(self._noted(read, intent, sender), transaction, unwritten)
         self._submitting.note_written(read)
         return intent

@@ -46,8 +46,6 @@ class Submitting:
         self._node: Final = node
         self._abis: Final = abis
         self._submissions: Final = submissions
-        # Keys of what is being accepted: the store does not know them yet.
-        self._keys: Final[dict[str, None]] = {}
         # Applications send the same few ABIs with everything: each is read once, and written once.
         self._read: Final[OrderedDict[bytes, tuple[tuple[Entry, ...], bytes]]] = OrderedDict()
         self._kept: Final[OrderedDict[bytes, None]] = OrderedDict()
@@ -113,29 +111,11 @@ class Submitting:
                     f"dependsOn[{place}]", "must be a private transaction: wait for the receipt of a public one first"
                 )
 
-    # Idempotency keys that private and public transactions share.
-
-    async def claim(self, submission: Submission) -> None:
-        """From now on this key is being used. `errors.key_used` when a public transaction has it."""
-        key = submission.idempotency_key
-        if not key:
-            return
-        if key in self._keys:
-            raise errors.invalid("idempotencyKey", "a transaction with this key is being accepted; try again")
-        self._keys[key] = None
-        try:
-            is_public = submission.type is TransactionType.PUBLIC
-            used = await (self._submissions.with_key(key) if is_public else self._submissions.public_with_key(key))
-        except BaseException:
-            self.release(submission)
-            raise
+    async def require_unused(self, key: str) -> None:
+        """`errors.key_used` when a transaction has this key. Of private ones from before the core knows more."""
+        used = await self._submissions.with_key(key) if key else None
         if used is not None:
-            self.release(submission)
             raise errors.key_used(key, used)
-
-    def release(self, submission: Submission) -> None:
-        """It is accepted or refused."""
-        self._keys.pop(submission.idempotency_key, None)
 
 
 def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: str) -> StoredSubmission:

@@ -17,7 +17,7 @@ from rota.core.demotion import Demotions
 from rota.core.effects import LeavesSigned
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsersVerified
-from rota.core.events.sender_transaction import AssembleRevert, GivenUp
+from rota.core.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
 from rota.core.rules import coordinator as coordinator_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction as sender_transaction_rules
@@ -108,8 +108,14 @@ def _given_up(_peer: NodeName, reason: str, _was_refused: bool = False) -> Given
     return GivenUp(reason)
 
 
-def _believe_the_snapshot(_assembly: Assembly, _slot: Slot, transaction: SenderTransaction, reason: str) -> None:
-    transaction.handle(AssembleRevert(reason))
+def _believe_the_snapshot(
+    _assembly: Assembly,
+    _slot: Slot,
+    transaction: SenderTransaction,
+    told: AssembleRevert | AssemblePark,
+    _needs_none: bool,
+) -> None:
+    transaction.handle(told)
 
 
 # Whom a node waits for.
@@ -133,6 +139,7 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         replace(lying("squats-ids"), unjudged=("S5", "T3")),
     ),
     Canary("endorses any id", "R2", _endorses_any_id, lying("squats-as-coordinator")),
+    Canary("coordinates any id", "L1", _coordinates_any_id, lying("squats-ids", "never-assembles")),
     Canary(
         "is confirmed by any leaf",
         "T1",
@@ -179,10 +186,13 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "believes refusals that nobody signed",
         "T3",
         replacing(Sender, "_take_refusals", _believe_refusals),
-        lying("says-reverted"),
+        lying("forges-refusals"),
     ),
     Canary(
-        "takes one refusal for all", "T3", replacing(Contract, "spare", property(_spare_nobody)), lying("says-reverted")
+        "takes one refusal for all",
+        "T3",
+        replacing(Contract, "spare", property(_spare_nobody)),
+        lying("forges-refusals"),
     ),
     Canary(
         "ends what its coordinator gave up",
@@ -199,7 +209,7 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
     Canary(
         "ends what a snapshot does not allow",
         "T3",
-        replacing(Assembly, "_assemble_alone", _believe_the_snapshot),
+        replacing(Assembly, "_take_invalid", _believe_the_snapshot),
         lying("locks-coins"),
     ),
     Canary("demotes nobody", "L1", replacing(Demotions, "demote", _demote_nobody), lying("never-assembles")),

@@ -10,7 +10,7 @@ from rota.core.effects import RoundDispatch
 from rota.messages import Envelope
 from rota.sim.liars.drawing import LiarPlan
 from rota.sim.liars.liar import Liar
-from rota.sim.liars.mutator import Mutator
+from rota.sim.liars.mutator import PAIRS, Mutator, Pair
 from rota.sim.liars.notebook import Notebook
 from rota.sim.liars.strategies import MUTATES, STRATEGIES
 from rota.types import IntentId, NodeName
@@ -57,13 +57,21 @@ class Conspiracy:
 
     def hears(self, source: NodeName, name: NodeName, envelope: Envelope) -> bool:
         """Whether the core of a node hears a message; that of an honest one always does."""
-        liar = self.liars.get(name)
+        liar, author = self.liars.get(name), self.liars.get(source)
+        if liar is None and author is not None and author.mutator is not None:
+            author.mutator.arrived(name, envelope)
         return liar is None or liar.hears(source, envelope)
 
     def submits(self, name: NodeName, dispatch: RoundDispatch) -> bool:
         """Whether the transaction of a node's core goes to the chain; that of an honest one always does."""
         liar = self.liars.get(name)
         return liar is None or liar.submits(dispatch)
+
+    @property
+    def mutated(self) -> frozenset[Pair]:
+        """The fields that mutators have changed in messages that honest nodes received."""
+        mutators = [liar.mutator for liar in self.liars.values() if liar.mutator is not None]
+        return frozenset(pair for mutator in mutators for pair in mutator.reached) & PAIRS
 
     def drain(self) -> int:
         """Commit every round whose signatures liars hold; how many were sent."""

@@ -165,7 +165,7 @@ class Liar:
             if said is not None:
                 said = strategy.says(peer, said)
         if said is not None and self.mutator is not None:
-            said = self.mutator.mutate(said)
+            said = self.mutator.mutate(peer, said)
         if said is None:
             self.lie_count += 1
         elif said is envelope:

@@ -1,31 +1,45 @@
-"""Changes one field of a message to another value of its type.
+"""Changes one field of a message to another value of its type, as the table of claims says (`core/claims.py`).
 
-It is generic: it walks whatever records, named tuples, lists and enumerations a message is made of, by their type
-hints. A field may become a boundary value, an id or a name of another, random bytes, or, if it is a list, shorter,
-longer or in another order. What the codec would not write or read is drawn again.
+It walks whatever records, named tuples, lists and enumerations a message is made of, by their type hints. First a field
+of the table is drawn, those that were changed least before the others; then one of its places in the message; then a
+value. A *Verified* field becomes what was true elsewhere, an id or a name of another, or random bytes: something that
+only its check tells from the truth. A *Bounded* one becomes a boundary value, or a list that is much longer or empty. A
+*Harmless* one becomes anything. What the codec would not write or read is drawn again.
+
+Which fields were changed, and in messages that honest nodes received, is counted: a campaign is to reach them all.
 """
 
 from __future__ import annotations
 
 import types
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from random import Random
 from typing import Any, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from rota.messages import Envelope
+from rota.core.claims import CLAIMS, Bounded, Claim, Verified
+from rota.messages import Envelope, Message
 from rota.sim.frames import acceptable
 from rota.sim.liars.notebook import Notebook
-from rota.types import CONDITION_BYTES, ContractAddress, Digest, IntentId, Leaf, NodeName, Party
+from rota.types import CONDITION_BYTES, ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
 
 NUMBERS = (0, 1, 2, 255, 2**31, 2**62, 2**63 - 1)
 TEXTS = ("", "x", "a text", "y" * 4_000)
 REPEATED = 40
 ATTEMPTS = 6
 DEPTH_MAX = 8
+# Of so many fields the one is changed that was changed least.
+DRAWN = 4
+TRUE_KEPT_MAX = 8
+REPLAYED = 0.4
+ON_ITS_WAY_MAX = 10_000
+# Messages that are seldom sent are changed more often: the first so many of each kind.
+RARE = 20
+RARELY_SENT = 0.5
 # What other versions have said is opaque; the version is the transport's.
-LEFT_ALONE = frozenset({"unknown", "protocol_version"})
+OPAQUE = frozenset({"unknown", "protocol_version"})
 
 # Values and types of all kinds: what they are is found out here.
 Value: TypeAlias = Any
@@ -33,12 +47,20 @@ Hint: TypeAlias = Any
 Path: TypeAlias = tuple[int | str, ...]
 
 
+class Pair(NamedTuple):
+    """A field of the table of claims: the record that has it, and its name."""
+
+    record: str
+    field: str
+
+
 class Place(NamedTuple):
-    """A value inside a message: how to get to it, and of which type it is."""
+    """A value inside a message: how to get to it, of which type it is, and which field of the table holds it."""
 
     path: Path
     value: Value
     hint: Hint
+    pair: Pair | None
 
 
 class Mutator:
@@ -49,27 +71,68 @@ class Mutator:
         self.rate = rate
         self.names = names
         self.book = notebook
+        self.counts: Counter[Pair] = Counter()
+        self.kinds: Counter[type[Message]] = Counter()
+        self.reached: set[Pair] = set()
+        self._true: dict[tuple[Pair, Hint], deque[Value]] = {}
+        self._claim: Claim | None = None
+        self._invented: set[Pair] = set()
+        # What may be changed, and what the latest change was of: one field, and those of records that were made up.
+        self.pairs = CHANGEABLE
+        self.latest: frozenset[Pair] = frozenset()
+        self._on_its_way: dict[tuple[NodeName, RequestId], frozenset[Pair]] = {}
 
-    def mutate(self, envelope: Envelope) -> Envelope:
+    def mutate(self, peer: NodeName, envelope: Envelope) -> Envelope:
         """The message with one field changed, by chance; else the message itself."""
-        if self.random.random() >= self.rate:
+        kind = type(envelope.body)
+        is_rare = self.rate > 0 and self.kinds[kind] < RARE
+        if self.random.random() >= (max(self.rate, RARELY_SENT) if is_rare else self.rate):
             return envelope
-        return self.changed(envelope)
+        self.kinds[kind] += 1
+        made = self.changed(envelope)
+        if made is not envelope:
+            key = (peer, made.message_id)
+            self._on_its_way[key] = self.latest | self._on_its_way.get(key, frozenset())
+            if len(self._on_its_way) > ON_ITS_WAY_MAX:
+                del self._on_its_way[next(iter(self._on_its_way))]
+        return made
+
+    def arrived(self, peer: NodeName, envelope: Envelope) -> None:
+        """An honest node has received a message of this liar."""
+        self.reached |= self._on_its_way.pop((peer, envelope.message_id), frozenset())
 
     def changed(self, envelope: Envelope) -> Envelope:
         """The message with one field changed; the message itself if no change was found that a codec reads."""
-        places = [*_places((), envelope, Envelope), *_places(("body",), envelope.body, type(envelope.body))]
-        places = [place for place in places if place.path and place.path != ("body",)]
-        for _ in range(ATTEMPTS):
-            place = self.random.choice(places)
-            try:
-                made: Envelope = _with(envelope, place.path, self._another(place.value, place.hint))
-            except (AssertionError, ValueError, TypeError):
-                continue
-            accepted = acceptable(made)
-            if accepted is not None and accepted != envelope:
-                return accepted
+        by_pair: dict[Pair, list[Place]] = {}
+        for place in (*_places((), envelope, Envelope), *_places(("body",), envelope.body, type(envelope.body))):
+            if place.pair in self.pairs:
+                by_pair.setdefault(place.pair, []).append(place)
+        for _ in range(ATTEMPTS if by_pair else 0):
+            pair = min(self.random.sample(tuple(by_pair), min(len(by_pair), DRAWN)), key=lambda each: self.counts[each])
+            place = self.random.choice(by_pair[pair])
+            # One that no codec would write is not to be drawn for ever.
+            self.counts[pair] += 1
+            made = self._with_another(envelope, place, pair)
+            if made is not None:
+                return made
         return envelope
+
+    def _with_another(self, envelope: Envelope, place: Place, pair: Pair) -> Envelope | None:
+        self._claim, self._invented = CLAIM_OF[pair], {pair}
+        true = self._true.setdefault((pair, place.hint), deque(maxlen=TRUE_KEPT_MAX))
+        others = [each for each in true if each != place.value] if isinstance(self._claim, Verified) else []
+        true.append(place.value)
+        try:
+            is_replayed = bool(others) and self.random.random() < REPLAYED
+            value = self.random.choice(others) if is_replayed else self._another(place.value, place.hint)
+            made: Envelope = _with(envelope, place.path, value)
+        except (AssertionError, ValueError, TypeError):
+            return None
+        accepted = acceptable(made)
+        if accepted is None or accepted == envelope:
+            return None
+        self.latest = frozenset(self._invented)
+        return accepted
 
     # Values.
 
@@ -92,6 +155,8 @@ class Mutator:
             return not value
         if hint is int:
             number = value if isinstance(value, int) else 0
+            if isinstance(self._claim, Bounded):
+                return self.random.choice(NUMBERS)
             return self.random.choice((*NUMBERS, max(0, number - 1), number + 1))
         if hint is bytes:
             size = len(value) if isinstance(value, bytes) else CONDITION_BYTES
@@ -110,6 +175,8 @@ class Mutator:
         place = self.random.randrange(len(value)) if value else 0
         if choice == 0 or not value:
             return (*value, self._of(arguments[0], None))
+        if isinstance(self._claim, Bounded):
+            return value * REPEATED if choice < 4 else ()
         if choice == 1:
             return value[:place] + value[place + 1 :]
         if choice == 2:
@@ -122,7 +189,8 @@ class Mutator:
         """A record of this type with whatever in its fields."""
         assert depth < DEPTH_MAX, "records do not hold themselves"
         hints = _hints(hint)
-        return hint(**{name: self._another(None, kind) for name, kind in hints.items() if name not in LEFT_ALONE})
+        self._invented.update(Pair(hint.__name__, name) for name in hints)
+        return hint(**{name: self._another(None, kind) for name, kind in hints.items() if name not in OPAQUE})
 
     # Names and ids.
 
@@ -165,14 +233,28 @@ _NEW_TYPES: dict[Hint, Callable[[Mutator], Value]] = {
 }
 
 
+# Every field that a peer sends, and what the table says of it.
+CLAIM_OF: dict[Pair, Claim] = {
+    Pair(record.__name__, name): claim for record, claims in CLAIMS.items() for name, claim in claims.items()
+}
+# The codec takes an intent's contract from the envelope, and the body is changed field by field.
+_ELSEWHERE = (Pair("Envelope", "body"), Pair("Intent", "contract"))
+LEFT_ALONE = frozenset(pair for pair in CLAIM_OF if pair.field in OPAQUE or pair in _ELSEWHERE)
+# Contracts are there when a seed begins, and messages of groups pass the core by: nobody sends these in a seed.
+NOT_PLAYED = frozenset(
+    pair for pair in CLAIM_OF if pair.record.startswith(("Deployment", "Contract", "Genesis", "GroupMessage"))
+)
+CHANGEABLE = frozenset(CLAIM_OF) - LEFT_ALONE
+PAIRS = CHANGEABLE - NOT_PLAYED
+
 _HINTS: dict[type, dict[str, Hint]] = {}
 
 # Places.
 
 
-def _places(path: Path, value: Value, hint: Hint) -> Iterator[Place]:
-    """Every value inside a value."""
-    yield Place(path, value, hint)
+def _places(path: Path, value: Value, hint: Hint, pair: Pair | None = None) -> Iterator[Place]:
+    """Every value inside a value; the items of a list are of the field that holds it."""
+    yield Place(path, value, hint, pair)
     if value is None or len(path) > DEPTH_MAX:
         return
     if _origin(hint) in (Union, types.UnionType):
@@ -181,7 +263,7 @@ def _places(path: Path, value: Value, hint: Hint) -> Iterator[Place]:
         arguments = get_args(hint)
         is_list = len(arguments) == 2 and arguments[1] is Ellipsis
         for number, item in enumerate(value):
-            yield from _places((*path, number), item, arguments[0] if is_list else arguments[number])
+            yield from _places((*path, number), item, arguments[0] if is_list else arguments[number], pair)
     elif (
         (is_record(type(value)) and path != ("body",) and not isinstance(value, Envelope))
         or isinstance(value, Envelope)
@@ -192,8 +274,8 @@ def _places(path: Path, value: Value, hint: Hint) -> Iterator[Place]:
 
 def _fields_of(path: Path, value: Value) -> Iterator[Place]:
     for name, kind in _hints(type(value)).items():
-        if name not in LEFT_ALONE and not (isinstance(value, Envelope) and name == "body"):
-            yield from _places((*path, name), getattr(value, name), kind)
+        if not (isinstance(value, Envelope) and name == "body"):
+            yield from _places((*path, name), getattr(value, name), kind, Pair(type(value).__name__, name))
 
 
 def _origin(hint: Hint) -> Hint:

@@ -9,12 +9,15 @@ from rota.digests import refusal_digest, round_digest
 from rota.messages import (
     Answer,
     AssembleRequest,
+    AssembleResponse,
+    AssemblyResult,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationAccepted,
     DelegationCommand,
     DelegationRejected,
     DispatchConfirmationRequest,
+    DispatchItem,
     EndorsementRequest,
     EndorserSignature,
     Envelope,
@@ -32,14 +35,15 @@ from rota.messages import (
     TransactionDispatched,
     TransactionReverted,
 )
-from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.liars.liar import Liar, Strategy, with_body
 from rota.sim.liars.making import made_transition, with_false_contents
 from rota.sim.liars.notebook import Delegated
 from rota.sim.services import sign
-from rota.types import Digest, Fees, FlushPoint, HeartbeatNumber, Leaf, NodeName, State, StateId, Transition
+from rota.types import Digest, Fees, FlushPoint, HeartbeatNumber, IntentId, Leaf, NodeName, State, StateId, Transition
 
 FAR = 2**62
 HELD_BACK = 0.9
+PLANTED_TIMES = 3
 FALSE_CONTENT = b"shared/planted"
 
 
@@ -143,17 +147,52 @@ class SaysReverted(Strategy):
         for delegated in known:
             if self.strikes():
                 transition = made.get(delegated.intent.id, Transition(delegated.intent.id, Leaf(bytes(32))))
-                refusals = self._refusals(delegated, transition) if self.random.random() < 0.5 else ()
+                refusals = signed_refusals(self.liar, delegated, transition) if self.random.random() < 0.5 else ()
                 body = TransactionReverted(delegated.intent.id, delegated.number, transition.leaf, "gave up", refusals)
                 self.liar.send(delegated.peer, delegated.contract, body)
 
-    def _refusals(self, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
-        """Liars' own are true, the others are not."""
-        digest = refusal_digest(self.liar.separator(delegated.contract), delegated.intent.sender, transition)
-        return tuple(
-            EndorserSignature(name, sign(name if name in self.liar.book.liars else self.liar.name, digest))
-            for name in self.liar.world.by_address[delegated.contract].endorsers
-        )
+
+class ForgesRefusals(Strategy):
+    """Has intents assembled on their senders' own states, and gives them up with refusals that are forged or too few.
+
+    Refusals of what was assembled on another snapshot end nothing, whoever signed them.
+    """
+
+    name = "forges-refusals"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Snapshots are empty."""
+        body = envelope.body
+        if not isinstance(body, AssembleRequest):
+            return envelope
+        return with_body(envelope, replace(body, snapshot=Snapshot()))
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """What was assembled is given up at once; its core does not hear of it."""
+        body = envelope.body
+        if not isinstance(body, AssembleResponse) or not self.strikes():
+            return True
+        for result in body.results:
+            delegated = self.liar.book.delegated.get(result.intent)
+            if delegated is None or result.transition is None:
+                return True
+            forged = signed_refusals(self.liar, delegated, result.transition)
+            own = tuple(each for each in forged if each.endorser in self.liar.book.liars)
+            refusals = self.random.choice((forged, own))
+            reverted = TransactionReverted(
+                result.intent, result.number, result.transition.leaf, "against the rules", refusals
+            )
+            self.liar.send(peer, envelope.contract, reverted)
+        return False
+
+
+def signed_refusals(liar: Liar, delegated: Delegated, transition: Transition) -> tuple[EndorserSignature, ...]:
+    """Refusals of all endorsers: the liars' own are true, the others are not."""
+    digest = refusal_digest(liar.separator(delegated.contract), delegated.intent.sender, transition)
+    return tuple(
+        EndorserSignature(name, sign(name if name in liar.book.liars else liar.name, digest))
+        for name in liar.world.by_address[delegated.contract].endorsers
+    )
 
 
 class RejectsIntents(Strategy):
@@ -211,30 +250,56 @@ class InventsStates(Strategy):
 class PlantsStates(Strategy):
     """Shows senders and parties transitions with the right leaf and signature and with other contents.
 
-    A sender that has started again has lost what it assembled: permission is mostly asked for when it has.
+    A sender that has started again has lost what it assembled. So permission is mostly not asked for; when a sender
+    comes back and delegates again, it is asked to permit what it signed before, and that is committed.
     """
 
     name = "plants-states"
 
-    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
-        """Requests for permission, prepared transitions and distributions carry false contents."""
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.made: dict[IntentId, AssemblyResult] = {}
+        self.lost: dict[IntentId, int] = {}
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """Who delegates again what it signed in an earlier life has lost it."""
         body = envelope.body
+        if isinstance(body, AssembleResponse):
+            self.made.update({result.intent: result for result in body.results if result.transition is not None})
+        if isinstance(body, DelegationCommand):
+            for delegation in body.delegations:
+                made = self.made.get(delegation.intent.id)
+                if made is not None and made.number.incarnation < delegation.number.incarnation:
+                    self.lost.setdefault(delegation.intent.id, 0)
+        return True
+
+    def acts(self) -> None:
+        """What was lost is shown, with other contents, and committed."""
+        liar = self.liar
+        for intent in [each for each, count in self.lost.items() if count < PLANTED_TIMES]:
+            self.lost[intent] += 1
+            made, delegated = self.made[intent], liar.book.delegated[intent]
+            assert made.transition is not None, "only these are remembered"
+            planted = with_false_contents(made.transition, FALSE_CONTENT)
+            item = DispatchItem(
+                intent, made.number, planted.leaf, planted.signature, planted.valid_until_s, transition=planted
+            )
+            request = DispatchConfirmationRequest(liar.next_id(), Digest(self.random.randbytes(32)), (item,))
+            liar.send(delegated.peer, delegated.contract, request)
+        leaves = {made.transition.leaf for intent in self.lost if (made := self.made[intent]).transition is not None}
+        for known, signatures in liar.book.complete():
+            if not leaves.isdisjoint(known.leaves):
+                liar.account.commit(known, signatures)
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Nothing lost is assembled anew at first; prepared transitions and distributions carry false contents."""
+        body = envelope.body
+        if isinstance(body, AssembleRequest) and any(
+            self.lost.get(intent, PLANTED_TIMES) < PLANTED_TIMES for intent in body.intents
+        ):
+            return None
         if isinstance(body, DispatchConfirmationRequest):
-            known, delegated = self.liar.book.transitions, self.liar.book.delegated
-            is_old = any(
-                delegated[item.intent].number.incarnation > item.number.incarnation
-                for item in body.items
-                if item.intent in delegated
-            )
-            if not is_old and self.random.random() < HELD_BACK:
-                return None
-            items = tuple(
-                replace(item, transition=with_false_contents(known[item.leaf].transition, FALSE_CONTENT))
-                if item.leaf in known
-                else item
-                for item in body.items
-            )
-            return with_body(envelope, replace(body, items=items))
+            return None if self.random.random() < HELD_BACK else envelope
         if isinstance(body, PreparedTransaction) and self.strikes():
             planted = with_false_contents(body.transition, FALSE_CONTENT)
             return with_body(envelope, replace(body, transition=planted))
@@ -424,6 +489,7 @@ COORDINATORS: tuple[type[Strategy], ...] = (
     CommitsUnpermitted,
     AsksTwice,
     SaysReverted,
+    ForgesRefusals,
     RejectsIntents,
     LocksCoins,
     InventsStates,

@@ -25,6 +25,7 @@ from rota.types import Contract, DelegationNumber, Intent, IntentId, Leaf, NodeN
 
 HIGH = DelegationNumber(2**40, 2**40)
 SQUATTED_AT_ONCE = 3
+TAKEN_MAX = 20
 FLOOD = 40
 LONG_S = 100_000
 
@@ -208,23 +209,39 @@ class ShadowSender(Strategy):
 
 
 class SquatsIds(ShadowSender):
-    """Delegates under ids of others' intents, ahead of them, also with a large number and as voiding."""
+    """Delegates under ids of others' intents, ahead of them, also with a large number and as voiding.
+
+    Some it has endorsed; for the others it answers nothing, and delegates them again: they only take the place.
+    """
 
     name = "squats-ids"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)
+        self.silent: dict[IntentId, None] = {}
+
+    def hears(self, peer: NodeName, envelope: Envelope) -> bool:
+        """Requests for what only takes a place go unanswered."""
+        body = envelope.body
+        is_silent = isinstance(body, AssembleRequest) and any(intent in self.silent for intent in body.intents)
+        return not is_silent and super().hears(peer, envelope)
 
     def acts(self) -> None:
         """The next ids that nobody used yet, and some that are under way."""
         for contract in self.liar.contracts:
             if self.strikes():
-                chosen = self._chosen(contract)
-                if chosen:
-                    self.delegate(contract, tuple(self._squatting(contract, intent) for intent in chosen))
+                for intent in self._chosen(contract):
+                    # One by one: a command is rejected as a whole.
+                    self.delegate(contract, (self._squatting(contract, intent),))
 
     def _chosen(self, contract: Contract) -> tuple[IntentId, ...]:
         used = self.liar.world.ledger.states[contract.address].used
         ahead = [intent for intent in self.liar.foreknown if intent not in used and intent not in self.shadow]
         under_way = [intent for intent in self.liar.book.intents if intent not in used]
-        return (*ahead[:SQUATTED_AT_ONCE], *under_way[-SQUATTED_AT_ONCE:])
+        new = (*ahead[:SQUATTED_AT_ONCE], *under_way[-SQUATTED_AT_ONCE:])
+        taken = [intent for intent in self.silent if intent not in used]
+        self.silent.update(dict.fromkeys(each for each in new if self.random.random() < 0.5))
+        return (*new, *taken[-TAKEN_MAX:])
 
     def _squatting(self, contract: Contract, intent: IntentId) -> Delegation:
         known = self.liar.book.delegated.get(intent)

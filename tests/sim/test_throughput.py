@@ -1,0 +1,28 @@
+"""What honest members get done beside a member that lies, in simulated time: the promise, and that it can be broken."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.core.demotion import Demotions
+from rota.sim.liars.throughput import measure
+from rota.types import Rotation
+
+# Those that cost most, over fewer bounds than ten; `rota simulate --throughput` measures them all.
+BOUNDS = 3
+COSTLY = ("never-assembles", "never-submits", "floods")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rotation", Rotation, ids=lambda rotation: rotation.value)
+@pytest.mark.parametrize("strategy", COSTLY)
+def test_liar_leaves_honest_members_their_share(strategy: str, rotation: Rotation) -> None:
+    found = measure(strategy, rotation=rotation, bounds=BOUNDS)
+    assert found.confirmed_without > 500
+    assert found.is_enough, f"{found.ratio:.2f} of what they get done without lies"
+
+
+@pytest.mark.slow
+def test_core_that_demotes_nobody_gets_too_little_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Demotions, "demote", lambda *_: None)
+    assert not measure("never-assembles", rotation=Rotation.STICKY, bounds=BOUNDS).is_enough
