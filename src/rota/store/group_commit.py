@@ -93,6 +93,8 @@ LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
+# Behind what peers ask for users wait too: no more of it is taken.
+FINDINGS_WAITING_MAX: Final = 2_048
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
@@ -342,8 +344,11 @@ class DatabaseStore:
             case LookUpIntents():
                 assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
                 self._order_answer(effect)
-            case LoadContract() | FindStates():
+            case LoadContract():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
+                    self._order_answer(effect)
+            case FindStates():
+                if len(self._questions) < FINDINGS_WAITING_MAX:
                     self._order_answer(effect)
 
     def _tell_of_end(self, task: asyncio.Task[None]) -> None:
