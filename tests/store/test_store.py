@@ -96,7 +96,7 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
     assert len(kinds) > 15
     written = [record for _, record in one_of_each()]
     assert {type(record) for record in written} == set(kinds)
-    writing = Writing(NODE, {FIRST: b""}, 4, lambda: 0)
+    writing = Writing(NODE, {FIRST: b""}, Config(index_window_max=4), lambda: 0)
     for record in written:
         assert tuple(writing.statements(FIRST, record, 1)), f"{type(record).__name__} changes nothing"
 
@@ -322,7 +322,9 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
     statements = [
         statement
         for contract, record in one_of_each()
-        for statement in Writing(NODE, {FIRST: b""}, 4, lambda: 0).statements(contract, record, 1)
+        for statement in Writing(NODE, {FIRST: b""}, Config(index_window_max=4), lambda: 0).statements(
+            contract, record, 1
+        )
     ]
     async with opened_on(new_sqlite(tmp_path)) as opened:
         for contract, record in one_of_each():

@@ -135,7 +135,7 @@ class DatabaseStore:
         self._asking = Asking(node, config.confirmations)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         accompanied = self.submissions.accompanied
-        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of, accompanied)
+        self._writing = Writing(node, self._separators, config, clock, nullifier_of, accompanied)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
