@@ -6,21 +6,23 @@ import pytest
 
 from rota.core import endorser as endorser_module
 from rota.core import pacing as pacing_module
-from rota.core.effects import AssembleIntents, CheckRound, VerifyEndorsers
+from rota.core.effects import AssembleIntents, CheckRound, FindStates, VerifyEndorsers
 from rota.core.events import EndorsersVerified
-from rota.core.pacing import ASSEMBLED_TIMES_MAX, VERIFIED_TIMES_MAX, Pacing
+from rota.core.pacing import ASSEMBLED_TIMES_MAX, STATES_ASKED_TIMES_MAX, VERIFIED_TIMES_MAX, Pacing
 from rota.messages import (
     CoordinatorHeartbeat,
     EndorserSignature,
     Handover,
     HandoverRequest,
     ListingRequest,
+    StateRequest,
     TransactionReverted,
 )
 from rota.types import RequestId
 from tests.core import test_prepared as p
 from tests.core.coordinator_bench import active, elect, handed, round_of
 from tests.core.kit import A, B, Bench, C, D, transition
+from tests.core.node_bench import OURS, NodeBench
 from tests.core.test_endorser import endorser, request
 from tests.core.test_sender_transaction import HEIGHT, ID, accept, ask_assembly, assembled, machine, pending
 
@@ -112,6 +114,19 @@ def test_delegate_that_repeats_its_refusals_has_them_verified_a_few_times() -> N
     for _ in range(10):
         bench.hear(B, TransactionReverted(ID, machine(bench).number, made.transition.leaf, "no", refusals))
     assert len(bench.take(VerifyEndorsers)) == VERIFIED_TIMES_MAX
+
+
+def test_stranger_that_floods_a_node_with_requests_for_states_has_few_looked_for_and_keeps_nobody_away() -> None:
+    bench = NodeBench(contracts=(OURS,))
+    wanted = StateRequest((transition("B-1").leaf,))
+    for _ in range(STATES_ASKED_TIMES_MAX + 10):
+        bench.hear(D, wanted)
+    assert len(bench.all(FindStates)) == STATES_ASKED_TIMES_MAX
+    bench.hear(B, wanted)
+    assert len(bench.all(FindStates)) == STATES_ASKED_TIMES_MAX + 1
+    bench.wait(bench.node.config.request_timeout_ms)
+    bench.hear(D, wanted)
+    assert len(bench.all(FindStates)) == STATES_ASKED_TIMES_MAX + 2
 
 
 def test_memory_of_what_was_done_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

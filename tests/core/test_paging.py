@@ -38,7 +38,18 @@ from rota.messages import (
     StateDistribution,
     StateDistributionAcknowledgement,
 )
-from rota.types import Contract, ContractAddress, DelegationNumber, Mode, Outcome, RequestId, State, StateId, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    DelegationNumber,
+    Mode,
+    NodeName,
+    Outcome,
+    RequestId,
+    State,
+    StateId,
+    Transition,
+)
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, intent_id
 from tests.core.node_bench import A1, A2, B1, NOWHERE, OTHER, OURS, START, THEIRS, NodeBench, intent, order, outcome
 
@@ -310,11 +321,44 @@ def test_message_of_a_peer_is_dropped_when_too_many_events_wait_as_its_author_re
 
 def test_users_are_told_to_come_back_when_too_many_events_wait() -> None:
     bench = bench_of(OURS, silent=(LoadContract,))
-    for _ in range(SMALL.paging_queue_max):
-        bench.hear(B, BACK, X)
+    for number in range(SMALL.paging_queue_max):
+        assert bench.submit(f"A-{number + 2}", X) == []
     assert bench.submit("A-1", X) == [ReplyToUser("A-1", A1, FULL)]
     bench.tell(ForContract(X, CancelRequested("canceller", A1)))
     assert bench.all(ReplyToUser)[-1] == ReplyToUser("canceller", A1, FULL)
+
+
+def made_up(number: int) -> ContractAddress:
+    return ContractAddress(f"0x{number + 2**100:040x}")
+
+
+def test_peers_that_name_contracts_without_end_keep_no_user_and_no_other_peer_away() -> None:
+    bench = bench_of(OURS, config=Config(paging_queue_max=64), silent=(LoadContract,))
+    for number in range(64):
+        bench.hear(C, BACK, made_up(number))
+    assert len(bench.all(LoadContract)) == 4
+    bench.hear(B, BACK, X)
+    assert bench.all(LoadContract)[-1] == LoadContract(X)
+    for peer in range(64):
+        bench.hear(NodeName(f"liar{peer}"), BACK, made_up(100 + peer))
+    assert len(bench.all(LoadContract)) == 32
+    assert bench.submit("A-1", Y) == []
+    assert bench.all(LoadContract)[-1] == LoadContract(Y)
+
+
+def test_contracts_whose_loading_was_lost_take_no_room_for_ever() -> None:
+    """The store was away, or had too many questions; nobody names a contract that was made up once more."""
+    bench = bench_of(OURS, silent=(LoadContract,))
+    bench.hear(B, BACK, made_up(1))
+    bench.submit("A-1", X)
+    bench.hear(B, BACK, Y)
+    assert LoadContract(Y) not in bench.all(LoadContract)
+    bench.wait(11 * SMALL.request_timeout_ms)
+    bench.silent = ()
+    bench.hear(B, BACK, Y)
+    assert bench.said(StartupAcknowledgement, B) == [StartupAcknowledgement(BACK.startup_id)]
+    bench.tell(bench.loaded(X))
+    assert [reply.error for reply in bench.all(ReplyToUser)] == [""], "what a user wants is not forgotten"
 
 
 def test_memory_is_back_within_its_bound_when_those_sleep_that_woke_while_others_were_loaded() -> None:

@@ -557,6 +557,32 @@ def test_state_is_locked_when_so_many_keep_it_that_one_of_them_is_honest() -> No
     assert bench.transaction("B-1").refused_count == 0
 
 
+def test_endorser_that_names_a_kept_state_twice_does_not_stop_the_coordinator() -> None:
+    """What it says is chosen for all, and is taken back when its time has passed."""
+    bench = two_of_three()
+    own = StateId(transition("X-1").leaf, 0)
+    made, keeper = transition("B-1", own), kept("C-1", own)
+    bench.bring(Held.ENDORSEMENT_GATHERING, made)
+    answer(bench, B, Refusal(made.intent, "kept", (keeper._replace(inputs=(own, own)),), made.leaf))
+    answer(bench, C, Refusal(made.intent, "kept", (keeper,), made.leaf))
+    [found] = bench.coordinator.kept.standing.values()
+    assert found.inputs == (own,)
+    bench.tell(OutcomesFinal(keeper.valid_until_s + 1, ()))
+    assert bench.coordinator.kept.standing == {}
+
+
+def test_endorser_that_names_a_false_leaf_for_what_is_kept_does_not_unlock_it() -> None:
+    """We have signed that leaf ourselves, and what others say of such a leaf changes nothing."""
+    bench = two_of_three()
+    own, other = (StateId(transition(f"X-{number}").leaf, 0) for number in (1, 2))
+    made, keeper, signed = transition("B-1", own), kept("C-1", own), kept("C-2", other)
+    bench.coordinator.kept.sign(signed)
+    bench.bring(Held.ENDORSEMENT_GATHERING, made)
+    answer(bench, B, Refusal(made.intent, "kept", (keeper._replace(leaf=signed.leaf),), made.leaf))
+    answer(bench, C, Refusal(made.intent, "kept", (keeper,), made.leaf))
+    assert own in bench.coordinator.kept.locks(())
+
+
 @pytest.mark.parametrize("counts", [(1, 2), (2, 1)])
 def test_endorser_that_answers_twice_with_other_refusals_neither_stops_the_coordinator_nor_swaps_them(
     counts: tuple[int, int],

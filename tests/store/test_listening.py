@@ -214,10 +214,22 @@ async def test_what_was_sent_and_not_committed_in_time_is_forgotten(make: Make) 
     async with opened_on(await make()) as opened:
         lost, kept = a_transition(1), replace(a_transition(2), valid_until_s=9_000)
         assert await opened.write(FIRST, StatesReceived(digest(1), (lost, kept)))
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=1_001), block(2, time_s=1_002))))
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=2_001), block(2, time_s=2_002))))
         await opened.store.listening.forget_expired()
         rows = await opened.store._database.read(_rows("SELECT intent FROM receipts_due"))
         assert [row[0] for row in rows] == [kept.intent]
+
+
+@in_loop
+async def test_peer_that_understates_a_bound_takes_no_receipt_from_a_listener(make: Make) -> None:
+    """No leaf binds it. What is received once is not written again, when an honest node sends it."""
+    async with opened_on(await make()) as opened:
+        theirs = a_transition(9)
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2))))
+        assert await opened.write(FIRST, StatesReceived(digest(1), (replace(theirs, valid_until_s=1),)))
+        await opened.store.listening.forget_expired()
+        await commit(opened, 3, theirs)
+        assert await number_all(opened) == [(1, theirs.intent)]
 
 
 @in_loop

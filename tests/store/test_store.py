@@ -17,9 +17,11 @@ from rota.config import Config
 from rota.core import effects
 from rota.core.effects import (
     BlocksIndexed,
+    FindStates,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
+    LoadContract,
     LookUpIntents,
     NodeStarted,
     Persist,
@@ -28,6 +30,7 @@ from rota.core.effects import (
 )
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
+from rota.core.events.store import ContractLoaded
 from rota.core.node import OWN
 from rota.ports import StatePlace, Store, Unavailable
 from rota.sim.disk import Fate
@@ -93,7 +96,7 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
     assert len(kinds) > 15
     written = [record for _, record in one_of_each()]
     assert {type(record) for record in written} == set(kinds)
-    writing = Writing(NODE, {FIRST: b""}, 4, lambda: 0)
+    writing = Writing(NODE, {FIRST: b""}, Config(index_window_max=4), lambda: 0)
     for record in written:
         assert tuple(writing.statements(FIRST, record, 1)), f"{type(record).__name__} changes nothing"
 
@@ -319,7 +322,9 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
     statements = [
         statement
         for contract, record in one_of_each()
-        for statement in Writing(NODE, {FIRST: b""}, 4, lambda: 0).statements(contract, record, 1)
+        for statement in Writing(NODE, {FIRST: b""}, Config(index_window_max=4), lambda: 0).statements(
+            contract, record, 1
+        )
     ]
     async with opened_on(new_sqlite(tmp_path)) as opened:
         for contract, record in one_of_each():
@@ -402,3 +407,15 @@ async def test_store_that_is_away_is_noticed_by_who_only_asks(tmp_path: Path, mo
         monkeypatch.setattr(opened.store._database, "read", read)
         while opened.store.trouble:
             await asyncio.sleep(0)
+
+
+@in_loop
+async def test_what_peers_ask_for_takes_no_place_of_contracts_and_intents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "FINDINGS_WAITING_MAX", 2)
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        for _ in range(5):
+            opened.store.perform(FindStates(FIRST, NodeName("stranger"), (a_transition(1).leaf,)))
+        assert len(opened.store._questions) == 2
+        assert isinstance(await opened.ask(LoadContract(FIRST)), ContractLoaded)

@@ -69,7 +69,7 @@ class Kept:
         if kept.leaf in self.signed:
             return
         known = self.standing.get(kept.leaf)
-        is_false = known is not None and known.inputs != kept.inputs
+        is_false = known is not None and frozenset(known.inputs) != frozenset(kept.inputs)
         if not is_false and (known is not None or len(self.standing) < KEPT_MAX + len(self.signed)):
             self._put(kept)
 
@@ -188,7 +188,7 @@ class Kept:
 
     def _remove(self, leaf: Leaf) -> KeptStates | None:
         kept = self.standing.pop(leaf, None)
-        for state in kept.inputs if kept is not None else ():
+        for state in dict.fromkeys(kept.inputs) if kept is not None else ():
             _take_out(self._leaves, state, leaf)
         return kept
 

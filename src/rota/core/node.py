@@ -704,7 +704,7 @@ class Node:
         if not isinstance(event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested):
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
-        if self.sequencers.is_full or is_overloaded:
+        if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:
             self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
             return
         load = self.sequencers.await_loading(self.now_ms, contract, event)

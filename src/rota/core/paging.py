@@ -3,21 +3,32 @@
 Theory of operation. A contract of which something is under way is *awake*: it hears of every block and
 every connection. The others sleep and cost nothing: what they missed is made up for when something wakes
 them. An event for a contract that is not in memory has it loaded from the store and waits meanwhile, in a
-queue of at most `paging_queue_max` events for all. Of more than `sequencers_max` those that have slept longest
-are paged out; a busy one never, nor one that told its peers that it has no ledger and has to tell them when it
-is back. When all are busy, users are told to come back. A peer's message is taken all the same, because its
-author may be busy with what we are asked for: two nodes that turn one another away would wait for ever.
+queue of at most `paging_queue_max` events for all. Half of it is for users alone, and each peer has a small part of the
+rest: anybody can name contracts that do not exist. What the store was asked for and did not answer is forgotten.
+
+Of more than `sequencers_max` those that have slept longest are paged out; a busy one never, nor one that told its peers
+that it has no ledger and has to tell them when it is back. When all are busy, users are told to come back. A peer's
+message is taken all the same, because its author may be busy with what we are asked for: two nodes that turn one
+another away would wait for ever.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from heapq import heappop, heappush
+from typing import Final
 
 from rota.config import Config
 from rota.core.effects import LoadContract
+from rota.core.events import MessageReceived
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
-from rota.types import ContractAddress
+from rota.types import ContractAddress, NodeName
+
+# Of the queue of waiting events one peer has this part.
+PEER_PART: Final = 16
+# A load that was not answered for so many time-outs was lost.
+LOST_TIMEOUTS: Final = 10
 
 
 class Sequencers:
@@ -33,6 +44,7 @@ class Sequencers:
         self._loading: dict[ContractAddress, list[Event]] = {}
         self._asked_at_ms: dict[ContractAddress, int] = {}
         self._waiting_count = 0
+        self._waiting_of: Counter[NodeName] = Counter()
 
     def add(self, address: ContractAddress, sequencer: Sequencer) -> None:
         """A contract is in memory from now on. One with something to do may not be told to go on for a while."""
@@ -80,8 +92,34 @@ class Sequencers:
         """Keep the event until its contract is there. What to ask of the store, if it is not asked already."""
         assert not self.is_full, "what cannot wait is turned away"
         self._loading.setdefault(address, []).append(event)
-        self._waiting_count += 1
+        self._count(event, 1)
         return self.load(now_ms, address)
+
+    def may_wait(self, now_ms: int, event: Event) -> bool:
+        """There is room for one more waiting event, of a user or of this peer."""
+        if not isinstance(event, MessageReceived) or self._has_room_for(event.peer):
+            return not self.is_full
+        self._forget_lost(now_ms)
+        return self._has_room_for(event.peer)
+
+    def _has_room_for(self, peer: NodeName) -> bool:
+        most = self.config.paging_queue_max
+        is_within_part = self._waiting_of[peer] < max(1, most // PEER_PART)
+        return is_within_part and self._waiting_of.total() < max(1, most // 2)
+
+    def _forget_lost(self, now_ms: int) -> None:
+        """The store did not answer, and whoever made the contract up does not ask again: peers repeat the rest."""
+        since_ms = now_ms - LOST_TIMEOUTS * self.config.request_timeout_ms
+        for address in [address for address, asked_at_ms in self._asked_at_ms.items() if asked_at_ms < since_ms]:
+            if all(isinstance(event, MessageReceived) for event in self._loading[address]):
+                self.take_loaded(address)
+
+    def _count(self, event: Event, change: int) -> None:
+        self._waiting_count += change
+        if isinstance(event, MessageReceived):
+            self._waiting_of[event.peer] += change
+            if not self._waiting_of[event.peer]:
+                del self._waiting_of[event.peer]
 
     def load(self, now_ms: int, address: ContractAddress) -> LoadContract | None:
         """Ask the store for a contract, once in `request_timeout`."""
@@ -111,7 +149,8 @@ class Sequencers:
         """The store has answered: what waited for the contract, if anything."""
         self._asked_at_ms.pop(address, None)
         waiting = self._loading.pop(address, [])
-        self._waiting_count -= len(waiting)
+        for event in waiting:
+            self._count(event, -1)
         return tuple(waiting)
 
     def make_room(self, count: int) -> None:

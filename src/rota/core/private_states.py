@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rota.core.consistency import Consistent, consistent, consistent_for
 from rota.core.distribution import FOUND_PARTS_FROM, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
+from rota.core.pacing import STATES_ASKED_TIMES_MAX, Pacing
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 
@@ -33,6 +34,7 @@ class PrivateStates:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.distribution = node.distribution
+        self.pacing = Pacing(node)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
         self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
@@ -106,7 +108,12 @@ class PrivateStates:
                     self.node.send(holder, contract, request)
 
     def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
-        """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf."""
+        """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf.
+
+        The store answers one question after the other, those of users too: a peer has so many of them in a while.
+        """
+        if not self.pacing.is_due(peer, self.node.config.request_timeout_ms, STATES_ASKED_TIMES_MAX):
+            return
         self.node.effects.append(FindStates(contract, peer, request.leaves))
         sequencer = self.node.sequencers.loaded.get(contract)
         for seen in sequencer.endorser.seen.find(request.leaves) if sequencer is not None else ():

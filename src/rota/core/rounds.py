@@ -14,7 +14,8 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -514,11 +515,10 @@ class Rounds:
         liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
         references = frozenset((*transition.inputs, *transition.reads))
         bounds: dict[tuple[IntentId, StateId], list[int]] = {}
-        named: dict[IntentId, list[KeptStates]] = {}
+        named: Counter[KeptStates] = Counter()
         for refusal in refusals:
             possible = [kept for kept in sorted(refusal.kept) if self.coordinator.may_be_kept(kept)]
-            for kept in possible:
-                named.setdefault(kept.intent, []).append(kept)
+            named.update({_version_of(kept) for kept in possible})
             latest = {(kept.intent, state): kept.valid_until_s for kept in possible for state in kept.inputs}
             for pair, until_s in latest.items():
                 bounds.setdefault(pair, []).append(until_s)
@@ -527,7 +527,7 @@ class Rounds:
             if len(some) > liars_max and intent != transition.intent:
                 sure.setdefault(intent, {})[state] = sorted(some)[-1 - liars_max]
         return tuple(
-            _kept_of(intent, states, named[intent])
+            _kept_of(intent, states, {version for version, count in named.items() if count > liars_max})
             for intent, states in sorted(sure.items())
             if not references.isdisjoint(states)
         )
@@ -561,14 +561,17 @@ def _names_any(believed: Iterable[KeptStates], refusal: Refusal) -> bool:
     return any((kept.intent, state) in said for kept in believed for state in kept.inputs)
 
 
-def _kept_of(intent: IntentId, states: dict[StateId, int], named: list[KeptStates]) -> KeptStates:
-    """These states until then. Where they are not those of one version, a name of our own stands for its leaf."""
-    until_s = min(states.values())
-    version = next((kept for kept in named if set(kept.inputs) == states.keys()), None)
-    if version is not None:
-        return version._replace(valid_until_s=until_s)
-    spelled = repr((intent, sorted(states))).encode()
-    return KeptStates(intent, Leaf(hashlib.sha256(spelled).digest()), tuple(sorted(states)), until_s)
+def _version_of(kept: KeptStates) -> KeptStates:
+    """What is kept for a leaf, whatever its end; each state once, in one order."""
+    return kept._replace(inputs=tuple(sorted(frozenset(kept.inputs))), valid_until_s=0)
+
+
+def _kept_of(intent: IntentId, states: dict[StateId, int], believed: Collection[KeptStates]) -> KeptStates:
+    """These states until then. Where they are not those of a version that is believed, a name of ours is its leaf."""
+    until_s, inputs = min(states.values()), tuple(sorted(states))
+    leaves = (kept.leaf for kept in sorted(believed) if (kept.intent, kept.inputs) == (intent, inputs))
+    spelled = repr((intent, inputs)).encode()
+    return KeptStates(intent, next(leaves, Leaf(hashlib.sha256(spelled).digest())), inputs, until_s)
 
 
 def _unsigned(refusal: Refusal) -> Refusal:

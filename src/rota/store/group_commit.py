@@ -93,6 +93,8 @@ LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
+# Behind what peers ask for users wait too: no more of it is taken.
+FINDINGS_WAITING_MAX: Final = 2_048
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
@@ -133,7 +135,7 @@ class DatabaseStore:
         self._asking = Asking(node, config.confirmations)
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         accompanied = self.submissions.accompanied
-        self._writing = Writing(node, self._separators, config.index_window_max, clock, nullifier_of, accompanied)
+        self._writing = Writing(node, self._separators, config, clock, nullifier_of, accompanied)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._written = 0
         self._writes: deque[_Write] = deque()
@@ -353,8 +355,11 @@ class DatabaseStore:
             case LookUpIntents():
                 assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
                 self._order_answer(effect)
-            case LoadContract() | FindStates() | RecallDispatches():
+            case LoadContract() | RecallDispatches():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
+                    self._order_answer(effect)
+            case FindStates():
+                if len(self._questions) < FINDINGS_WAITING_MAX:
                     self._order_answer(effect)
 
     def _tell_of_end(self, task: asyncio.Task[None]) -> None:

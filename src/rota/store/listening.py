@@ -10,8 +10,9 @@ This node has receipts of its own users' transactions, and of others' whose stat
 Older releases noted leaves without what they hold (`is_whole` 0): such a one is complete when states of it come, and at
 the latest when the time up to which it could be committed has passed.
 
-What was sent and is not committed while it was valid is forgotten. Of what this node's own parties signed, the contents
-are deleted then too: their bound is this node's own word, whereas the bound of what a peer sent is the peer's.
+What was sent and is not committed while it was valid, and for a while after it came, is forgotten. Of what this node's
+own parties signed, the contents are deleted then too: their bound is this node's own word, whereas the bound of what a
+peer sent is the peer's.
 
 A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
 one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
@@ -41,6 +42,11 @@ NO_ADDRESS: Final = ContractAddress("")
 def transition_due(contract: ContractAddress, transition: Transition) -> Statement:
     """This node has this transition: when it is on the chain for good, there will be a receipt of it."""
     return Statement(_DUE, _due_of(contract, transition), transition.leaf)
+
+
+def sent_due(contract: ContractAddress, transition: Transition, least_s: int) -> Statement:
+    """A peer sent it. The bound is its word, and no leaf binds it: it may be committed for so long whatever it says."""
+    return Statement(_SENT_DUE, (*_due_of(contract, transition), least_s), transition.leaf)
 
 
 def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
@@ -249,9 +255,16 @@ _DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, ?)
 ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1"""
 
-_SIGNED_DUE: Final = f"""{_DUE}, valid_until_s = CASE
+_LATER_BOUND: Final = """, valid_until_s = CASE
     WHEN receipts_due.valid_until_s < excluded.valid_until_s THEN excluded.valid_until_s
     ELSE receipts_due.valid_until_s END"""
+_SIGNED_DUE: Final = f"{_DUE}{_LATER_BOUND}"
+_SENT_DUE: Final = f"""
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, (
+    SELECT MAX(bounds.until_s) FROM (
+        SELECT CAST(? AS BIGINT) AS until_s UNION ALL SELECT latest_chain_time_s + CAST(? AS BIGINT) FROM node
+    ) AS bounds))
+ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1{_LATER_BOUND}"""
 
 _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)

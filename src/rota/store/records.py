@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from rota.config import Config
 from rota.core.distribution import deliveries_of, order_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
@@ -54,7 +55,7 @@ from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
 from rota.store.finality import marking, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.store.listening import ending_due, signed_due, transition_due
+from rota.store.listening import ending_due, sent_due, signed_due, transition_due
 from rota.types import (
     NO_CONTRACT,
     ContractAddress,
@@ -87,14 +88,16 @@ class Writing:
         self,
         node: NodeName,
         separators: Mapping[ContractAddress, bytes],
-        index_window_max: int,
+        config: Config,
         clock: Clock,
         nullifier_of: NullifierOf = spent_by_id,
         accompanied: Mapping[IntentId, Sequence[Statement]] | None = None,
     ) -> None:
         self.node = node
         self.separators = separators
-        self.index_window_max = index_window_max
+        self.index_window_max = config.index_window_max
+        # Longer than anything that is sent now can be valid.
+        self.sent_due_s = 2 * max(config.validity_s, config.prepared_validity_s)
         self.clock = clock
         self.nullifier_of = nullifier_of
         # What else is written with the acceptance of an intent.
@@ -206,12 +209,15 @@ class Writing:
     ) -> Iterator[Statement]:
         for transition in source.transitions:
             yield _transition(contract, source.digest, transition, position)
-            yield from self._held(contract, transition, position)
+            yield from self._held(contract, transition, position, isinstance(source, StatesReceived))
 
-    def _held(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    def _held(
+        self, contract: ContractAddress, transition: Transition, position: int, is_sent: bool = False
+    ) -> Iterator[Statement]:
         """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
-            yield transition_due(contract, transition)
+            due = sent_due(contract, transition, self.sent_due_s) if is_sent else transition_due(contract, transition)
+            yield due
         yield from self._states(contract, transition, position)
 
     def _states(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
