@@ -148,6 +148,20 @@ def test_member_that_moves_from_state_to_state_keeps_none_of_them_for_longer() -
     assert endorsing.refusal(prepared("D-1", OTHER, at_s=endorsing.now_s)) == ""
 
 
+def test_round_of_many_prepared_transitions_takes_no_more_than_the_share_of_its_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them alone would fit: together they left nobody else anything."""
+    monkeypatch.setattr(module, "STATES_MAX", 16)
+    endorsing = Endorsing()
+    many = [prepared(f"B-{number}", StateId(transition(f"X-{number}").leaf, 0)) for number in range(1, 33)]
+    assert endorsing.refusal(*many) == TOO_MANY
+    assert endorsing.bench.sequencer.turns.turns == {}, "nothing of it is signed"
+    assert endorsing.refusal(*many[:10]) == ""
+    assert endorsing.refusal(many[10]) == TOO_MANY
+    assert endorsing.refusal(prepared("D-1", StateId(transition("X-99").leaf, 0))) == ""
+
+
 def test_versions_of_one_intent_fill_neither_memory_nor_disk() -> None:
     endorsing = Endorsing()
     endorsing.ask(prepared("B-1", STATE))
