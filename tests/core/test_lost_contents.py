@@ -212,7 +212,8 @@ def test_what_an_endorser_has_seen_is_written_once_and_acknowledged_to_nobody() 
     bench.sequencer().endorser.seen.note_signed(made, B)
     bench.block((ADDRESS, committed(made)))
     bench.wait(3_000)
-    assert [write.records for write in bench.writes] == [(StatesReceived(Digest(made.leaf), (made,)),)]
+    [write] = bench.writes
+    assert write.records == (StatesReceived(Digest(made.leaf), (made,), private_states.SEEN_PART),)
     bench.node.states.store_seen(ADDRESS, made)
     assert len(bench.writes) == 1
     bench.finish_write()
@@ -220,6 +221,20 @@ def test_what_an_endorser_has_seen_is_written_once_and_acknowledged_to_nobody() 
     assert bench.said(StateDistributionAcknowledgement, A) == []
     bench.node.states.store_seen(ADDRESS, made)
     assert bench.writes == []
+
+
+def test_peer_that_sends_something_else_under_the_same_name_does_not_keep_an_endorser_from_writing_what_it_saw() -> (
+    None
+):
+    """A write of the peer's own is under way at any moment: what the endorser has seen is not tried again."""
+    made, other = transition("B-1"), states("B-2", (b"made up", (A, B)))
+    bench = NodeBench(contracts=(contract(A, B, C),), slow=(StatesReceived,))
+    bench.hear(B, StateDistribution(Digest(made.leaf), (other,)))
+    bench.node.states.store_seen(ADDRESS, made)
+    bench.finish_write()
+    assert [write.records[0].transitions for write in bench.writes] == [(made,)]  # type: ignore[attr-defined]
+    bench.finish_write()
+    assert bench.node.distribution.is_received(ADDRESS, (made,))
 
 
 def test_what_is_signed_goes_from_its_coordinators_account_to_its_senders() -> None:

@@ -148,6 +148,20 @@ def test_member_that_moves_from_state_to_state_keeps_none_of_them_for_longer() -
     assert endorsing.refusal(prepared("D-1", OTHER, at_s=endorsing.now_s)) == ""
 
 
+def test_round_of_many_prepared_transitions_takes_no_more_than_the_share_of_its_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them alone would fit: together they left nobody else anything."""
+    monkeypatch.setattr(module, "STATES_MAX", 16)
+    endorsing = Endorsing()
+    many = [prepared(f"B-{number}", StateId(transition(f"X-{number}").leaf, 0)) for number in range(1, 33)]
+    assert endorsing.refusal(*many) == TOO_MANY
+    assert endorsing.bench.sequencer.turns.turns == {}, "nothing of it is signed"
+    assert endorsing.refusal(*many[:10]) == ""
+    assert endorsing.refusal(many[10]) == TOO_MANY
+    assert endorsing.refusal(prepared("D-1", StateId(transition("X-99").leaf, 0))) == ""
+
+
 def test_versions_of_one_intent_fill_neither_memory_nor_disk() -> None:
     endorsing = Endorsing()
     endorsing.ask(prepared("B-1", STATE))
@@ -452,6 +466,24 @@ def test_later_version_whose_bound_is_short_rides_apart_and_is_no_fault_of_its_s
     bench.assemble(prepared("B-1", STATE))
     assert bench.transaction("B-1").is_apart
     assert not bench.coordinator.probation.has(B)
+
+
+def test_sender_that_names_a_bound_without_end_does_not_escape_its_rest_at_a_coordinator() -> None:
+    bench = active(of=endorsed_by_others())
+    made = replace(prepared("B-1", STATE), valid_until_s=2**62)
+    bench.delegate("B-1", submit_mode=EXTERNAL)
+    bench.assemble(made)
+    [opened] = bench.coordinator.rounds.rounds.values()
+    for endorser in bench.of.endorsers[: bench.of.threshold]:
+        bench.coordinator.rounds._take_signature(opened, endorser, b"signature")
+    bench.tell(OutcomesFinal(GENESIS_S, ()))
+    bench.write()
+    turns = bench.coordinator.turns
+    assert list(turns.turns) == [made.intent]
+    bench.block(1, time_s=GENESIS_S + VALIDITY_S + 61)
+    bench.tell(OutcomesFinal(GENESIS_S + VALIDITY_S + 61, ()))
+    assert turns.turns == {}
+    assert turns.flaw_of(B, intent_id("B-2"), (OTHER,), GENESIS_S + 2 * VALIDITY_S).startswith(RESTS)
 
 
 # What endorsers say they keep, when they signed different versions of an intent.

@@ -10,12 +10,15 @@ from dataclasses import replace
 
 import msgspec
 
-from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived
+from rota.core.consistency import Consistent
+from rota.core.effects import BlocksIndexed, FindStates, IntentAccepted, StatesReceived
+from rota.core.events import StatesFound
 from rota.core.events.chain import ChainBlock
+from rota.core.private_states import SEEN_PART
 from rota.core.states.sender_transaction import Permission
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_permission, encode
-from rota.types import DelegationNumber, State, Transition
+from rota.types import DelegationNumber, Digest, State, StateId, Transition
 from tests.store.kit import (
     FIRST,
     PEER,
@@ -119,3 +122,20 @@ def test_permission_of_an_older_release_is_read() -> None:
     written = msgspec.msgpack.encode((number, PEER, made))
     assert decode_permission(written) == Permission(number, PEER, made.leaf, made.valid_until_s)
     assert decode_permission(encode(Permission(number, PEER, made.leaf, 7))) == Permission(number, PEER, made.leaf, 7)
+
+
+@in_loop
+async def test_part_that_a_peer_sent_first_does_not_take_the_place_of_what_an_endorser_has_seen_whole(
+    make: Make,
+) -> None:
+    """Who commits its own transition sends an endorser a part of it, under its leaf: others get it whole there."""
+    async with opened_on(await make()) as opened:
+        made = a_transition(9)
+        states = tuple(State(StateId(made.leaf, n), bytes([n]) * 32, (PEER,), b"%d" % n) for n in range(2))
+        whole = Consistent(replace(made, outputs=states))
+        part = Consistent(replace(made, outputs=(states[0], replace(states[1], content=None))))
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,)))
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,), SEEN_PART))
+        found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
+        assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (whole,))

@@ -44,6 +44,7 @@ from rota.messages import (
 from rota.types import (
     NEVER_HEARD,
     Digest,
+    IntentId,
     KeptStates,
     Leaf,
     Mode,
@@ -318,13 +319,31 @@ class Endorser:
         if not kept:
             self._answer(peer, request, signature, ())
             return
-        for sender, each in wanted:
-            self.turns.take(sender, each)
+        refusals = self._take_turns(wanted, request.valid_until_s)
+        if refusals:
+            self._answer(peer, request, b"", refusals)
+            return
         for each in kept:
             self.kept.sign(each)
         self.signing[(peer, request.request_id)] = Signing(request, signature, kept)
         done, failed = EndorsementDurable(peer, request.request_id), EndorsementNotWritten(peer, request.request_id)
         self.context.persist(PreparedEndorsed(kept), self, done, failed)
+
+    def _take_turns(self, wanted: list[tuple[NodeName, KeptStates]], until_s: int) -> tuple[Refusal, ...]:
+        """One after the other, so that a round takes no more than its transitions could alone; all of them or none."""
+        refusals: list[Refusal] = []
+        begun: list[IntentId] = []
+        for sender, each in wanted:
+            reason = self.turns.flaw_of(sender, each.intent, each.inputs, until_s)
+            if reason:
+                refusals.append(Refusal(each.intent, reason, leaf=each.leaf))
+                continue
+            if each.intent not in self.turns.turns:
+                begun.append(each.intent)
+            self.turns.take(sender, each)
+        for intent in begun if refusals else ():
+            self.turns.drop(intent)
+        return tuple(refusals)
 
     def _kept_for(self, transition: Transition, until_s: int, latest_s: int) -> KeptStates:
         """What this version takes, until the bound that its party gave the first one: later ones are within that."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000
 UNPERMITTED_MAX = 1_000
+# What we have seen ourselves: no peer can send a part of this number, and so stand in its way.
+SEEN_PART = -1
 
 
 class PrivateStates:
@@ -73,10 +75,10 @@ class PrivateStates:
 
     def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
         """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
-        key = (contract, Digest(transition.leaf), 0)
+        key = (contract, Digest(transition.leaf), SEEN_PART)
         if key not in self.receiving and not self.distribution.is_received(contract, (transition,)):
             self.receiving[key] = self.node.name
-            self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,)),))
+            self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART),))
 
     def take_written(
         self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool

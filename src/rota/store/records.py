@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rota.config import Config
+from rota.core.consistency import is_whole
 from rota.core.distribution import deliveries_of, order_of, states_with_bytes
 from rota.core.effects import (
     BlocksIndexed,
@@ -48,6 +49,7 @@ from rota.core.effects import (
 )
 from rota.core.events import LedgerStatus
 from rota.core.events.chain import ChainBlock
+from rota.core.private_states import SEEN_PART
 from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.payload import NULLIFIER_OUTPUT, is_nullifier
@@ -207,9 +209,13 @@ class Writing:
     def _transitions(
         self, contract: ContractAddress, source: DispatchRound | StatesReceived, position: int
     ) -> Iterator[Statement]:
+        is_sent = isinstance(source, StatesReceived)
+        is_seen = isinstance(source, StatesReceived) and source.part == SEEN_PART
         for transition in source.transitions:
-            yield _transition(contract, source.digest, transition, position)
-            yield from self._held(contract, transition, position, isinstance(source, StatesReceived))
+            # What a peer sent before under the same name may be a part of it, and others are given no more than that.
+            sql = _SEEN_TRANSITION if is_seen and is_whole(transition) else _TRANSITION
+            yield _transition(contract, source.digest, transition, position, sql)
+            yield from self._held(contract, transition, position, is_sent)
 
     def _held(
         self, contract: ContractAddress, transition: Transition, position: int, is_sent: bool = False
@@ -348,14 +354,16 @@ def _chained_in(transitions: Sequence[Transition]) -> Iterable[tuple[IntentId, I
     )
 
 
-def _transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
-    return Statement(_TRANSITION, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+def _transition(
+    contract: ContractAddress, digest: Digest, transition: Transition, position: int, sql: str
+) -> Statement:
+    return Statement(sql, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
 
 
 def _alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
     """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
     if states_with_bytes((transition,)):
-        yield _transition(contract, Digest(transition.leaf), transition, position)
+        yield _transition(contract, Digest(transition.leaf), transition, position, _TRANSITION)
 
 
 def _held(contract: ContractAddress, transition: Transition, position: int, now_ms: int) -> Iterator[Statement]:
@@ -400,9 +408,11 @@ INSERT INTO dispatches (nonce, contract, digest, dispatch) VALUES (?, ?, ?, ?)
 ON CONFLICT (nonce) DO UPDATE SET
     contract = excluded.contract, digest = excluded.digest, dispatch = excluded.dispatch, settled_at = NULL"""
 
-_TRANSITION: Final = """
+_INSERT_TRANSITION: Final = """
 INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+ON CONFLICT (contract, leaf, digest) DO"""
+_TRANSITION: Final = f"{_INSERT_TRANSITION} NOTHING"
+_SEEN_TRANSITION: Final = f"{_INSERT_TRANSITION} UPDATE SET transition = excluded.transition"
 
 # A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
