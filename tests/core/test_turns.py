@@ -468,6 +468,24 @@ def test_later_version_whose_bound_is_short_rides_apart_and_is_no_fault_of_its_s
     assert not bench.coordinator.probation.has(B)
 
 
+def test_sender_that_names_a_bound_without_end_does_not_escape_its_rest_at_a_coordinator() -> None:
+    bench = active(of=endorsed_by_others())
+    made = replace(prepared("B-1", STATE), valid_until_s=2**62)
+    bench.delegate("B-1", submit_mode=EXTERNAL)
+    bench.assemble(made)
+    [opened] = bench.coordinator.rounds.rounds.values()
+    for endorser in bench.of.endorsers[: bench.of.threshold]:
+        bench.coordinator.rounds._take_signature(opened, endorser, b"signature")
+    bench.tell(OutcomesFinal(GENESIS_S, ()))
+    bench.write()
+    turns = bench.coordinator.turns
+    assert list(turns.turns) == [made.intent]
+    bench.block(1, time_s=GENESIS_S + VALIDITY_S + 61)
+    bench.tell(OutcomesFinal(GENESIS_S + VALIDITY_S + 61, ()))
+    assert turns.turns == {}
+    assert turns.flaw_of(B, intent_id("B-2"), (OTHER,), GENESIS_S + 2 * VALIDITY_S).startswith(RESTS)
+
+
 # What endorsers say they keep, when they signed different versions of an intent.
 
 

@@ -89,7 +89,9 @@ class Issuing:
         prepared = PreparedTransaction(opened.digest, opened.leaves, opened.valid_until_s, signatures, transaction.made)
         kept = kept_for(prepared)
         self.kept.keep(kept)
-        self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=transaction.made.valid_until_s))
+        # Its sender may name any bound, and no endorser signs beyond its own view of one.
+        until_s = min(transaction.made.valid_until_s, self.context.latest_valid_until_s(is_prepared=True))
+        self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=until_s))
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         self.open[transaction.leaf] = Open(TransitionPrepared(transaction.sender, prepared))
