@@ -23,6 +23,11 @@ BlockHash = NewType("BlockHash", bytes)
 
 NO_LEAF = Leaf(b"")
 INTENT_ID_USED: Final = "INTENT_ID_USED"
+FINALITY_BROKEN: Final = "FINALITY_BROKEN"
+FINALITY_BROKEN_REASON: Final = (
+    f"{FINALITY_BROKEN}: the chain took back the final block that had it; it may return, so find out before you submit "
+    "it again"
+)
 # What is about a contract that has no address yet bears this one, which nobody can deploy to.
 NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
 CALL_BYTES_MAX: Final = 65_535
@@ -321,8 +326,9 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The final outcome of an intent; once reported it never changes (S1). A deployment's has the contract it made.
+    """The final outcome of an intent; once reported it never changes (S1), unless the chain takes back final blocks.
 
+    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when what was reported before holds no longer.
     `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
     `leaf`, and to submit the intent again is not safe before somebody has looked at it.
     """

@@ -72,6 +72,11 @@ class MemoryListening:
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         return None
 
+    async def undone_count(self) -> int:
+        return 0
+
+    async def acknowledge_undone(self) -> None: ...
+
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         return None
 

@@ -408,6 +408,10 @@ class MemoryNode:
     def readiness(self) -> tuple[str, ...]:
         return self.missing
 
+    async def acknowledge_finality(self) -> int:
+        """Two receipts no longer hold."""
+        return 2
+
     def warnings(self) -> tuple[str, ...]:
         return self.warned
 

@@ -339,6 +339,7 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
     assert [each["leader"] for each in ask(one, "seq_leaders", world.token)] == ["node1"]
     assert ask(one, "node_status")["name"] == "node1"
     assert {each["path"] for each in ask(one, "node_configuration")} >= {"node.name", "rpc.port"}
+    assert ask(one, "node_acknowledgeFinality") == 0
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
     assert socket.receive()["params"]["subscription"] == subscription

@@ -43,6 +43,11 @@ FIGURES = {
         "counter",
         "Transactions that ended because another transition used their id on the chain",
     ),
+    "rota_finality_broken": ("counter", "Times that the chain took back blocks that were final"),
+    "rota_receipts_undone": (
+        "gauge",
+        "Receipts that no longer hold, because the chain took back final blocks, and that nobody has acknowledged",
+    ),
     "rota_rounds_dispatched": ("counter", "Rounds that became base-ledger transactions"),
     "rota_submissions": ("counter", "Base-ledger transactions sent, repetitions included"),
     "rota_store_writes_failed": ("counter", "Writes that failed"),

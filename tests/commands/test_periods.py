@@ -238,6 +238,7 @@ def test_subscribers_below_the_pruned_offset_or_beyond_the_end_are_told_so(
         ("an input is not available", StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE"),
         ("cancelled", StatusCode.CANCELLED, "TRANSACTION_CANCELLED"),
         ("PD200005: Insufficient funds (available=3)", StatusCode.FAILED_PRECONDITION, "TRANSACTION_REVERTED"),
+        ("FINALITY_BROKEN: the chain took back", StatusCode.FAILED_PRECONDITION, "FINALITY_BROKEN"),
         ("INTENT_ID_USED: a transition that alice@node1 …", StatusCode.FAILED_PRECONDITION, "INTENT_ID_USED"),
     ],
 )

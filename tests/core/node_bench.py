@@ -18,6 +18,7 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RecallDispatches,
     Record,
     ReplyToUser,
     ReportReceipt,
@@ -51,7 +52,7 @@ from rota.core.events.chain import (
     MinedTransaction,
     Outcomes,
 )
-from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
 from rota.core.node import Node, StoredNode
 from rota.core.sequencer import Sequencer
@@ -208,6 +209,8 @@ class NodeBench:
                 return [self.disk.look_up(effect, (*self.contracts, *self.known), self.config.confirmations)]
             case LoadContract(address):
                 return [self.loaded(address)]
+            case RecallDispatches(nonces):
+                return [DispatchesRecalled(nonces, self.disk.recall(A, nonces))]
             case _:
                 return self.computed(effect)
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from rota.config import Config
+from rota.core.deployments import UNDONE_MAX
 from rota.core.effects import (
     CallFactory,
     ContractTaken,
@@ -18,6 +19,7 @@ from rota.core.effects import (
     JudgeProposal,
     Persist,
     ReplyToUser,
+    ReportFinalityBroken,
     ReportReceipt,
     TakeInContract,
 )
@@ -26,7 +28,7 @@ from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import FactoryCalled, FactoryRefused
 from rota.genesis import encode_genesis, genesis_hash
 from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentWithdrawn, Envelope, Startup, Verdict
-from rota.types import NO_CONTRACT, NodeName, Outcome, Receipt, RequestId
+from rota.types import NO_CONTRACT, IntentId, NodeName, Outcome, Receipt, RequestId
 from tests.core.deployment_bench import (
     ALONE,
     GENESIS,
@@ -521,6 +523,36 @@ def test_reorganisation_has_the_factory_called_again_and_keeps_the_contract() ->
     bench.block()
     assert receipts(bench) == [Receipt(ID, Outcome.CONFIRMED, contract=MADE)]
     assert bench.taken_in() == [MADE, MADE]
+
+
+def test_final_block_that_is_lost_before_the_user_was_told_has_the_factory_called_again() -> None:
+    bench = DeploymentBench()
+    bench.connect(B)
+    bench.agreed()
+    bench.put_on_chain(deployed())
+    assert bench.state() == "Spreading"
+    bench.reorganise(1)
+    assert (bench.state(), len(bench.calls()), receipts(bench)) == ("Calling", 2, [])
+    bench.put_on_chain(deployed())
+    bench.hear(B, ContractTakenIn(ID))
+    assert receipts(bench) == [Receipt(ID, Outcome.CONFIRMED, contract=MADE)]
+
+
+def test_deployment_that_is_lost_after_its_user_was_told_is_looked_for_on_the_chain() -> None:
+    bench = DeploymentBench()
+    bench.agreed()
+    bench.put_on_chain(deployed())
+    assert receipts(bench) == [Receipt(ID, Outcome.CONFIRMED, contract=MADE)]
+    bench.reorganise(1)
+    assert bench.all(ReportFinalityBroken)[0].intents == (ID,)
+    assert bench.node.deployments.awaited() == (ID,)
+
+
+def test_lost_deployments_that_are_looked_for_are_bounded() -> None:
+    bench = DeploymentBench()
+    for number in range(UNDONE_MAX + 5):
+        bench.node.deployments.note_undone(IntentId(number.to_bytes(16, "big")))
+    assert len(bench.node.deployments.undone) == UNDONE_MAX
 
 
 # Telling the user.

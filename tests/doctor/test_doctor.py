@@ -370,6 +370,25 @@ def test_contract_that_is_not_there(folder: Path) -> None:
     assert checks["ledger.factory"]["mend"] == "Deploy Factory there, or correct the address."
 
 
+def test_confirmations_are_those_of_the_chain(folder: Path) -> None:
+    found = looked(folder)["confirmations"]
+    assert (found["status"], found["found"].partition(":")[0]) == ("ok", "0, as the chain is")
+
+
+@pytest.mark.parametrize(
+    ("confirmations", "accepts", "status"), [(0, False, "failed"), (0, True, "warning"), (3, False, "warning")]
+)
+def test_too_few_confirmations_for_a_chain_that_loses_blocks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, confirmations: int, accepts: bool, status: str
+) -> None:
+    monkeypatch.setattr("rota.ledger.finality.DEVELOPMENT", ())
+    set_key(folder, "ledger.confirmations", confirmations)
+    set_key(folder, "ledger.accept_lost_blocks", accepts)
+    found = looked(folder, code=int(status == "failed"))["confirmations"]
+    assert found["status"] == status
+    assert found["mend"] == "Leave ledger.confirmations out, or set it to 64."
+
+
 def test_contract_of_another_kind(folder: Path) -> None:
     text = (folder / "config.toml").read_text()
     (factory,) = [line.split('"')[1] for line in text.splitlines() if line.startswith("factory = ")]

@@ -95,6 +95,7 @@ class Network:
                 url=self.chain.url.replace("http", "ws"),
                 chain_id=CHAIN_ID,
                 factory=self.factory,
+                confirmations=self.config.confirmations,
                 following=FollowerLimits(poll_ms=100),
             ),
             store=StoreSection(url=SqliteFile(home / "rota.db")),

@@ -123,12 +123,28 @@ async def test_intent_that_its_domain_reverts_has_a_receipt_with_the_reason(tmp_
 
 
 @in_loop
-async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path) -> None:
+async def test_new_node_waits_for_its_chain_and_says_so(tmp_path: Path) -> None:
+    """It cannot know yet how many confirmations make a block final."""
     async with network(tmp_path, *ALL) as nodes:
         await nodes.chain.stop()
         life = asyncio.create_task(nodes.start(NODE1))
-        while NODE1 not in nodes.processes or not nodes.processes[NODE1].running.started.is_set():
-            await asyncio.sleep(0.01)
+        await nodes.until(lambda: NODE1 in nodes.processes)
+        facade = nodes.processes[NODE1].facade
+        await nodes.until(lambda: facade.readiness()[0].startswith("the ledger: "))
+        assert not nodes.processes[NODE1].running.started.is_set()
+        life.cancel()
+
+
+@in_loop
+async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(NODE1)
+        await nodes.stop(NODE1)
+        await nodes.chain.stop()
+        before = nodes.processes[NODE1]
+        life = asyncio.create_task(nodes.start(NODE1))
+        await nodes.until(lambda: nodes.processes[NODE1] is not before)
+        await nodes.until(nodes.processes[NODE1].running.started.is_set)
         missing = nodes.processes[NODE1].facade.readiness()
         assert any(each.startswith("the ledger: ") for each in missing)
         with pytest.raises(Unavailable, match="not ready"):

@@ -10,9 +10,9 @@ import pytest
 
 from rota.api.facade import FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
 from rota.genesis import Genesis, encode_genesis
-from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime import receipts
-from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource
+from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource, undone_view
 from rota.types import NO_CONTRACT, IntentId, Leaf, Mode, NodeName, Rotation
 from tests.api.memory_listeners import MemoryListening
 from tests.store.kit import FIRST, an_intent, in_loop, intent_id
@@ -27,6 +27,7 @@ class Orders(MemoryListening):
     looks: int = 0
     reads: int = 0
     cleanings: int = 0
+    undone: int = 0
 
     async def due(self) -> tuple[DueReceipt, ...]:
         self._look()
@@ -48,6 +49,13 @@ class Orders(MemoryListening):
 
     async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
         return next((each for each in self.numbered if each.intent == intent), None)
+
+    async def undone_count(self) -> int:
+        self._look()
+        return self.undone
+
+    async def acknowledge_undone(self) -> None:
+        self.undone = 0
 
     def put(self, intent: IntentId, domain: str = "noto", type_: str = "private") -> None:
         place = len(self.numbered) + 1
@@ -233,3 +241,44 @@ def test_a_definition_is_kept_as_it_was() -> None:
     source = source_of(Orders(), Views())
     wanted = ReceiptDefinition(3, TransactionType.PUBLIC, "noto", True)
     assert source.decode(source.encode(wanted)) == wanted
+
+
+# Receipts that no longer hold.
+
+
+@in_loop
+async def test_view_of_a_receipt_that_no_longer_holds_is_not_kept() -> None:
+    store, views = Orders(), Views()
+    store.put(intent_id(1))
+    order = order_of(store)
+    source = ReceiptSource(order, store, views.view, views.full)  # type: ignore[arg-type]
+    start = ListenerPosition(0)
+    await source.read(ReceiptDefinition(), start)
+    await source.read(ReceiptDefinition(), start)
+    assert views.made == [intent_id(1)]
+    order.finality_broke()
+    await source.read(ReceiptDefinition(), start)
+    assert views.made == [intent_id(1)] * 2
+
+
+@in_loop
+async def test_undone_receipts_are_counted_until_none_is_left_or_an_operator_acknowledges_them() -> None:
+    store = Orders(undone=3)
+    order = order_of(store)
+    running = asyncio.create_task(order.run())
+    while order.undone_open != 3:
+        await asyncio.sleep(0)
+    store.undone = 1
+    order.look_soon()
+    while order.undone_open != 1:
+        await asyncio.sleep(0.001)
+    assert await order.acknowledge_undone() == 1
+    assert order.undone_open == 0
+    running.cancel()
+
+
+def test_receipt_that_no_longer_holds_is_shown_as_failed_with_its_code() -> None:
+    place = NumberedReceipt(4, intent_id(1), FIRST, undone_leaf(intent_id(1)), "private", "noto", 7)
+    assert place.is_undone
+    view = undone_view(place)
+    assert (view.success, view.failure_code, view.sequence) == (False, "FINALITY_BROKEN", 4)

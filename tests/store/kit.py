@@ -22,6 +22,7 @@ from rota.core.effects import (
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
+    FinalityBroken,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -41,6 +42,7 @@ from rota.core.effects import (
     StoreTried,
     TransitionIssued,
     TransitionPrepared,
+    UndoneCommit,
 )
 from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
 from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
@@ -360,5 +362,6 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
         (NO_CONTRACT, DeploymentProposed(a_proposal(4))),
         (NO_CONTRACT, ProposalForgotten(PEER, intent_id(4))),
         (OWN, ContractTaken(a_known(5))),
+        (OWN, FinalityBroken(0, 1, (UndoneCommit(1, FIRST, made.intent, made.leaf),))),
         (OWN, BlocksIndexed(0, (ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),), (mined,)),))),
     )

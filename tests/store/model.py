@@ -40,6 +40,8 @@ def transactions_on(disk: Disk, contracts: tuple[Contract, ...], confirmations: 
                 found[intent_id] = replace(found[intent_id], issued=prepared)
             case _:
                 pass
+    for undone in (intent_id for intent_id in disk.undone if intent_id in found):
+        found[undone] = replace(found[undone], receipt=Receipt(undone, Outcome.REVERTED))
     for address, height, outcome in (
         (contract.address, *commit) for contract in contracts for commit in commits_of(disk, contract)
     ):

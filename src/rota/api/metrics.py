@@ -84,6 +84,11 @@ GAUGES: Final = (
         "certificate_valid_until_s",
         "When the certificate that peers are shown ends, in seconds since 1970",
     ),
+    Figure(
+        "rota_receipts_undone",
+        "receipts_undone",
+        "Receipts that no longer hold, because the chain took back final blocks, and that nobody has acknowledged",
+    ),
     Figure("rota_store_writes_open", "writes_open", "Writes that were ordered and are not durable yet"),
     Figure(
         "rota_public_set_aside",
@@ -102,6 +107,7 @@ COUNTERS: Final = (
         "intent_ids_used_total",
         "Transactions that ended because another transition used their id on the chain",
     ),
+    Figure("rota_finality_broken", "finality_broken_total", "Times that the chain took back blocks that were final"),
     Figure("rota_rounds_dispatched", "rounds_dispatched_total", "Rounds that became base-ledger transactions"),
     Figure("rota_submissions", "submissions_total", "Base-ledger transactions sent, repetitions included"),
     Figure("rota_store_writes_failed", "writes_failed_total", "Writes that failed"),

@@ -173,7 +173,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     """How a transaction ended. `success` is left out when false; `failureMessage` is there then.
 
     `failureCode` is `INTENT_ID_USED` when another transition used the transaction's id on the chain: do not submit it
-    again before you know what that transition did.
+    again before you know what that transition did. It is `FINALITY_BROKEN` when the chain took back the final block
+    that had it: an earlier receipt of it no longer holds, and the transaction may return to the chain.
     """
 
     id: Uuid

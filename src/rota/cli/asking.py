@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
+from rota.cli.interruption import interruptible
 from rota.cli.parameters import NodeUrl
 from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer
 from rota.client.errors import NOT_AUTHORISED
@@ -90,7 +91,7 @@ class NodeAt:
                 return await question(client)
 
         try:
-            return asyncio.run(run())
+            return asyncio.run(interruptible(lambda _: run()))
         except Refused as refused:
             hint = f" (see --token, --token-file and {TOKEN_VARIABLE})" if refused.code == NOT_AUTHORISED else ""
             raise NotDone(f"{self.url}: {refused}{hint}") from refused

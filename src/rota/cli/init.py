@@ -268,8 +268,16 @@ def _print(node: MadeNode, as_json: bool) -> None:
     click.echo(f"\nSubmitter    {keys.submitter}   pays for rounds: send it funds")
     click.echo(f"Registrar    {keys.registrar}   pays for the registration: send it funds")
     click.echo(f"Fingerprint  {keys.certificate.fingerprint.hex()}")
+    click.echo(f"Final        {_finality(node.configuration)}")
     for step in _next_steps(node):
         click.echo(f"\n{step}")
+
+
+def _finality(configuration: NodeConfiguration) -> str:
+    confirmations = configuration.ledger.confirmations
+    if confirmations is None:
+        return "as many confirmations as the chain needs: `rota doctor` says how many"
+    return f"{confirmations} confirmations, as set"
 
 
 def _print_words(words: list[str]) -> None:

@@ -2,10 +2,14 @@
 
 Whatever it is, what was begun is put away in good order. A second Ctrl-C changes nothing: putting away is bounded, and
 would only be left half done.
+
+The loop's own handlers are used, because they wake the loop. The handler of `asyncio.run` does not: Ctrl-C in the
+moment before the loop goes to sleep is noticed only when something else wakes it.
 """
 
 import asyncio
 import signal
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
@@ -45,9 +49,10 @@ async def interruptible(work: Callable[[Signals], Awaitable[Found]]) -> Found:
     task = asyncio.current_task()
     assert task is not None, "it runs in a task"
     signals = Signals(task)
-    for number in SIGNALS:
-        # Who was started by `nohup` is not to mind that the terminal is closed.
-        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+    # Signals come to the main thread alone.
+    for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
+        # Who was started by `nohup` is not to mind that the terminal is closed, nor a script's background job Ctrl-C.
+        if signal.getsignal(number) is signal.SIG_IGN:
             continue
         asyncio.get_running_loop().add_signal_handler(number, signals.come)
     try:

@@ -23,7 +23,7 @@ from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
 from rota.sim.liars.mutator import PAIRS
 from rota.sim.liars.strategies import NAMES
 from rota.sim.liars.throughput import Throughput, measure
-from rota.sim.plan import FAULTS, Settings
+from rota.sim.plan import ASKED_FOR, FAULTS, Settings
 from rota.sim.shrinking import shrink
 from rota.sim.swarm import Report, Swarm
 from rota.sim.transcript import Transcript, show
@@ -73,9 +73,10 @@ class FaultList(click.ParamType[tuple[str, ...]]):
         if value in ("all", "none"):
             return FAULTS if value == "all" else ()
         chosen = tuple(dict.fromkeys(str(value).split(",")))
-        unknown = [fault for fault in chosen if fault not in FAULTS]
+        known = (*FAULTS, *ASKED_FOR)
+        unknown = [fault for fault in chosen if fault not in known]
         if unknown:
-            self.fail(f"there is no fault {', '.join(unknown)}; there are {', '.join(FAULTS)}", param, ctx)
+            self.fail(f"there is no fault {', '.join(unknown)}; there are {', '.join(known)}", param, ctx)
         return chosen
 
 

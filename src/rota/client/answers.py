@@ -19,7 +19,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     """How a transaction ended. One that failed has a message and need not be on the chain.
 
     `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`. One whose
-    `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain.
+    `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain. With
+    `FINALITY_BROKEN` an earlier receipt holds no longer: the chain took it back, and it may return.
     """
 
     id: str

@@ -128,6 +128,7 @@ TABLE = Table(
         *in_states((*UNAGREED, State.CALLING), DeploymentSeen, do=rules.note_stranger),
         *in_states((*UNAGREED, State.CALLING), DeploymentUndone, do=rules.forget_seen),
         Row(State.DEPLOYED, DeploymentUndone, then=State.CALLING, do=rules.forget_seen),
+        Row(State.SPREADING, DeploymentUndone, then=State.CALLING, do=rules.take_back),
         Row(State.DEPLOYED, DeploymentFinal, when=rules.has_spread, then=State.ENDING, do=rules.confirm),
         Row(State.DEPLOYED, DeploymentFinal, then=State.SPREADING, do=rules.confirm),
         Row(State.CALLING, DeploymentFinal, when=rules.is_ours, then=State.ENDING, do=rules.confirm),
@@ -191,7 +192,7 @@ TABLE = Table(
             (State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
             "an id is used once, and this is known",
         ),
-        Ignored(DeploymentUndone, (State.SPREADING, State.ENDING, State.FINAL), "what is final is not undone"),
+        Ignored(DeploymentUndone, (State.ENDING, State.FINAL), "its receipt is marked, if it has one"),
         Ignored(DeploymentFinal, (State.SPREADING, State.ENDING, State.FINAL), "its outcome is known"),
         Ignored(TakenInReceived, (*UNAGREED, State.ENDING, State.FINAL), "it is too early, or of no use"),
         Ignored(

@@ -62,6 +62,9 @@ from rota.messages import (
 )
 from rota.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, KnownContract, NodeName, Outcome
 
+# More are not looked for on the chain: an operator sees their receipts marked.
+UNDONE_MAX = 256
+
 
 class Deployments:
     """`step(now, event) -> effects` for all that is not on the chain yet. `factory` is where contracts are made."""
@@ -84,6 +87,8 @@ class Deployments:
         self.proposals = Proposals(self.context, stored.proposals)
         self.lookups = Lookups(self.context)
         self.own: dict[IntentId, Deployment] = {}
+        # Those that were lost with a final block after they had ended: the chain may have them again.
+        self.undone: dict[IntentId, None] = {}
         agreed = dict(stored.agreed)
         for restored in own.intents:
             self._add(restored.intent, agreed.get(restored.intent.id, ()), dict(own.outcomes))
@@ -113,7 +118,14 @@ class Deployments:
 
     def awaited(self) -> tuple[IntentId, ...]:
         """The ids under which the chain may have something for us."""
-        return tuple(dict.fromkeys((*self.own, *self.proposals.awaited())))
+        return tuple(dict.fromkeys((*self.own, *self.proposals.awaited(), *self.undone)))
+
+    def note_undone(self, deployment: IntentId) -> None:
+        """Its receipt no longer holds."""
+        if deployment not in self.own:
+            self.undone[deployment] = None
+        if len(self.undone) > UNDONE_MAX:
+            del self.undone[next(iter(self.undone))]
 
     def known_in(self, blocks: Iterable[ChainBlock]) -> tuple[KnownContract, ...]:
         """The contracts for us in these blocks; they are taken in with the write that indexes them."""

@@ -84,6 +84,18 @@ class ReportReceipt(Report):
 
 
 @dataclass(frozen=True, slots=True)
+class ReportFinalityBroken(Report):
+    """The chain took back blocks that were final: all above `parted_at`, up to `final_height` they had been reported.
+
+    The receipts of these intents no longer hold, and are marked in the store.
+    """
+
+    parted_at: int
+    final_height: int
+    intents: tuple[IntentId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ReportPrepared(Report):
     """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
 
@@ -278,6 +290,16 @@ class SignDispatch(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class RecallDispatches(Effect):
+    """Find in the store what this node dispatched with these nonces. Told as `DispatchesRecalled`, or not at all.
+
+    The chain has taken back final blocks that used them, or knows less of our nonces than we do.
+    """
+
+    nonces: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SubmitTransaction(Effect):
     """Send a signed base-ledger transaction to the chain; sending it again changes nothing."""
 
@@ -399,6 +421,24 @@ class BlocksIndexed(Record):
 
     parted_at: int
     blocks: tuple[ChainBlock, ...]
+
+
+class UndoneCommit(NamedTuple):
+    """What a final block did that was taken back: a contract's leaf, or, without a leaf, a deployment."""
+
+    height: int
+    contract: ContractAddress
+    intent: IntentId
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class FinalityBroken(Record):
+    """Finality broken: the receipts of these no longer hold. Before the `BlocksIndexed` that takes the blocks back."""
+
+    parted_at: int
+    final_height: int
+    undone: tuple[UndoneCommit, ...]
 
 
 @dataclass(frozen=True, slots=True)

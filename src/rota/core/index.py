@@ -7,15 +7,18 @@ new blocks are taken. Such a change is one record, and nobody hears of it before
 message ever says more than a restarted node would know.
 
 A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
-news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`. An answer that
+news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`, and for much longer where
+it would take back final blocks and shows no others in their place. An answer that
 brings nothing, because it is older than the question's occasion or does not hang together, is asked for
 again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
 below the last block that both could be asked for at once, the index first looks for that place, in growing
 steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
-`confirmations`. A new life has no ledger until it has caught up with it. The chain stood once where the
-index stands now: when that is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block
-behind a fast chain has its ledger; and a process that slept through that moment first hears where the chain
-stands.
+`confirmations`. A change that parts below them breaks finality: what was reported of the blocks that go no
+longer holds, and one record says so in the same write.
+
+A new life has no ledger until it has caught up with it. The chain stood once where the index stands now: when that
+is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its ledger;
+and a process that slept through that moment first hears where the chain stands.
 """
 
 from __future__ import annotations
@@ -23,13 +26,16 @@ from __future__ import annotations
 from itertools import pairwise
 
 from rota.config import Config
-from rota.core.effects import BlocksIndexed, FetchBlocks
+from rota.core.effects import BlocksIndexed, FetchBlocks, FinalityBroken, UndoneCommit
+from rota.core.events import LedgerStatus
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
 from rota.frozen import dataclass
-from rota.types import BlockHash
+from rota.types import NO_CONTRACT, NO_LEAF, BlockHash
 
 # Above all heights: the store is known to have what we have.
 SURE = 2**63
+# How many times `stale_head_ms` a chain must be so short that final blocks are gone, while it has no others for them.
+FINAL_PATIENCE = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,25 @@ class ChainIndex:
         kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
         return BlocksIndexed(above, kept + change.added)
 
+    def broken_by(self, change: IndexChange) -> FinalityBroken | None:
+        """What final blocks did that this change takes back, if they did anything that concerns us."""
+        final_height = self.final_height
+        final = [block for block in change.removed if block.height <= final_height]
+        if not any(block.outcomes or block.deployments or block.mined for block in final):
+            return None
+        undone = [
+            UndoneCommit(block.height, contract, outcome.intent, outcome.leaf)
+            for block in reversed(final)
+            for contract, outcome in block.outcomes
+            if outcome.status is LedgerStatus.COMMITTED
+        ]
+        undone += [
+            UndoneCommit(block.height, NO_CONTRACT, made.intent, NO_LEAF)
+            for block in reversed(final)
+            for made in block.deployments
+        ]
+        return FinalityBroken(change.parted_at, final_height, tuple(undone))
+
     def take_final(self) -> tuple[ChainBlock, ...]:
         """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""
         depth = self._depth_of_finality()
@@ -196,7 +221,7 @@ class ChainIndex:
         if self._asked_ms is not None:
             again_ms = self._asked_ms + self.config.request_timeout_ms
         elif self._lower_since_ms is not None:
-            again_ms = self._lower_since_ms + self.config.stale_head_ms
+            again_ms = self._lower_since_ms + self._patience_ms(self._is_behind_final_blocks)
         else:
             return lost_ms
         return again_ms if lost_ms is None else min(lost_ms, again_ms)
@@ -206,17 +231,33 @@ class ChainIndex:
         head = self.head
         assert head is not None, "nothing is news before the chain was heard of"
         if head.height < self.height:
-            return self._is_lower_believed(now_ms)
+            return self._is_lower_believed(now_ms, self._is_behind_final_blocks)
         return self._hash_at(head.height) != head.hash
 
-    def _is_lower_believed(self, now_ms: int) -> bool:
-        return self._lower_since_ms is not None and now_ms - self._lower_since_ms >= self.config.stale_head_ms
+    @property
+    def _is_behind_final_blocks(self) -> bool:
+        """The latest block is one of ours, below the final ones: the node that told us of it may lag behind."""
+        assert self.head is not None, "a latest block that is lower was heard of"
+        return self.head.height < self.final_height and self._hash_at(self.head.height) == self.head.hash
+
+    def _is_lower_believed(self, now_ms: int, takes_final: bool) -> bool:
+        since_ms = self._lower_since_ms
+        return since_ms is not None and now_ms - since_ms >= self._patience_ms(takes_final)
+
+    def _patience_ms(self, takes_final: bool) -> int:
+        return self.config.stale_head_ms * (FINAL_PATIENCE if takes_final else 1)
+
+    def _only_lacks_final_blocks(self, change: IndexChange) -> bool:
+        """It would take back final blocks, and is not as long as the first of these."""
+        final = [block.height for block in change.removed if block.height <= self.final_height]
+        return bool(final) and change.height < final[-1]
 
     def _is_better(self, now_ms: int, change: IndexChange) -> bool:
         """The chain is longer than ours, or another one of the same length, or shorter and has been so for long."""
         if change.height == self.height:
             return bool(change.removed)
-        return change.height > self.height or self._is_lower_believed(now_ms)
+        takes_final = self._only_lacks_final_blocks(change)
+        return change.height > self.height or self._is_lower_believed(now_ms, takes_final)
 
     def _goes_on_above(self, asked: FetchBlocks, blocks: tuple[ChainBlock, ...]) -> bool:
         """The answer is a part of a chain that is as long as ours or longer: more was not asked for at once."""

@@ -92,6 +92,11 @@ class Intake:
             del self._keys[intent.idempotency_key]
         self._forget()
 
+    def note_undone(self, intent: IntentId) -> None:
+        """Its receipt no longer holds: who comes to depend on it ends, as by the store's word."""
+        if intent in self.outcomes:
+            self.outcomes[intent] = Outcome.REVERTED
+
     def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
         """An intent of this node is final."""
         self.open.pop(intent, None)

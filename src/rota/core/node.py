@@ -27,12 +27,14 @@ from rota.core.effects import (
     DistributeStates,
     Effect,
     FetchBlocks,
+    FinalityBroken,
     IntentAccepted,
     NodeStarted,
     Persist,
     Record,
     ReplyToUser,
     Report,
+    ReportFinalityBroken,
     ReportReceipt,
     RoundDispatch,
     SendMessage,
@@ -82,7 +84,7 @@ from rota.core.events.chain import (
     TransactionSent,
 )
 from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
-from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.handover import dispatched_rounds
 from rota.core.index import ChainIndex
@@ -189,6 +191,7 @@ class Node:
         standing = (self.height, self.chain_time_s)
         self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
         self.taking_in: tuple[KnownContract, ...] = ()
+        self.breaking: FinalityBroken | None = None
         self.states = PrivateStates(self)
         self.acquaintance = Acquaintance(self, factory)
         self.heartbeat_count = 0
@@ -238,6 +241,8 @@ class Node:
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
                 self._take_for_submitter(event)
+            case DispatchesRecalled():
+                self._take_recalled(event)
             case IntentsLookedUp():
                 self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
@@ -417,7 +422,7 @@ class Node:
         match records[0]:
             case RoundDispatch() | DispatchRepriced():
                 self._take_dispatch_written(succeeded)
-            case BlocksIndexed():
+            case BlocksIndexed() | FinalityBroken():
                 self._take_index_written(succeeded)
             case StatesReceived() | StatesAcknowledged() as record:
                 self.states.take_written(contract, record, succeeded)
@@ -453,6 +458,20 @@ class Node:
                 self.submitter.take_refused(self.now_ms, event)
             case _:
                 self.submitter.take_account(event.next_nonce)
+                self._recall_dispatches()
+
+    def _recall_dispatches(self) -> None:
+        """Ask the store for what the chain has lost; a heartbeat asks again."""
+        recall = self.submitter.to_recall()
+        if recall is not None:
+            self._start_heartbeats()
+            self.effects.append(recall)
+
+    def _take_recalled(self, event: DispatchesRecalled) -> None:
+        """What is on the chain no longer is sent again."""
+        again = self.submitter.take_recalled(event, self.index.blocks, self.index.final_height)
+        self.effects.extend(SubmitTransaction(each) for each in again)
+        self._sign_next_dispatch()
 
     def _take_dispatch_written(self, succeeded: bool) -> None:
         """Durable: it is sent to the chain. A new round's states go out too, and its coordinator is told."""
@@ -486,23 +505,39 @@ class Node:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
                 self.taking_in = self.deployments.known_in(change.added)
+                self.breaking = self.index.broken_by(change)
+                broken = () if self.breaking is None else (self.breaking,)
                 taken = tuple(ContractTaken(known) for known in self.taking_in)
-                self.persist(OWN, 0, (self.index.record_of(change), *taken))
+                self.persist(OWN, 0, (*broken, self.index.record_of(change), *taken))
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
         """Durable: what went is undone, latest first, and what came is taken; then what became final."""
+        final_height = self.index.final_height
         change = self.index.take_written(self.now_ms, succeeded)
         if change is not None:
+            self._report_broken()
             self.effects.extend(TakeInContract(known) for known in self.taking_in)
-            self._take_removed(change.parted_at, change.removed)
+            self._take_removed(change.parted_at, change.removed, final_height)
             for block in change.added:
                 self._take_block(block)
             self._perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
             for block in self.index.take_final():
                 self._take_final(block)
-        self.taking_in = ()
+        self.taking_in, self.breaking = (), None
         self._look_at_chain()
+
+    def _report_broken(self) -> None:
+        """Receipts that were reported no longer hold: users are told, and nothing new may rest on them."""
+        if self.breaking is None:
+            return
+        undone = tuple(dict.fromkeys(each.intent for each in self.breaking.undone))
+        for intent in undone:
+            self.intake.note_undone(intent)
+        for each in self.breaking.undone:
+            if each.contract == NO_CONTRACT:
+                self.deployments.note_undone(each.intent)
+        self.effects.append(ReportFinalityBroken(self.breaking.parted_at, self.breaking.final_height, undone))
 
     def _look_at_chain(self) -> None:
         """Ask for what is missing, and say when ledger or store is lost or found again (protocol §4.1)."""
@@ -525,7 +560,7 @@ class Node:
         for contract in self._concerned(outcomes):
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
-    def _take_removed(self, parted_at: int, blocks: tuple[ChainBlock, ...]) -> None:
+    def _take_removed(self, parted_at: int, blocks: tuple[ChainBlock, ...], final_height: int) -> None:
         """A reorganisation: the height falls, and the submitter sends again what is gone."""
         if not blocks:
             return
@@ -535,8 +570,9 @@ class Node:
         self._perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
-            self.submitter.undo(block, outcomes)
+            self.submitter.undo(block, outcomes, was_final=block.height <= final_height)
             undone.extend(reversed(outcomes))
+        self._recall_dispatches()
         for contract in self._concerned(tuple(undone)):
             self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
 
@@ -762,6 +798,7 @@ class Node:
         if not self.submitter.has_work:
             return
         self._start_heartbeats()
+        self._recall_dispatches()
         self._sign_next_dispatch()
         if not self.has_ledger:
             return

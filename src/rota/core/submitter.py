@@ -11,14 +11,20 @@ its nonce, even when its transitions have their outcomes already, because anybod
 one whose nonce is next and that `reprice_blocks` passed by, and any that offers less than a block asks
 for, is signed anew for more, up to `fee_max_wei`; the new version is durable before it is sent, and
 whichever is mined, it is the same payload. A transaction that failed as a whole tells its coordinator so.
+
+A final block that is taken back breaks finality. The submitter has forgotten what was final, so it recalls the
+dispatches of the nonces in question from the store and sends the same signed transactions again. A nonce for
+which the store has nothing is free: the next round takes it. For rounds that is safe, since every intent
+happens once on the chain. Transactions of users on the base ledger itself never get a nonce here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rota.config import Config
-from rota.core.effects import DispatchRepriced, DispatchRound, RoundDispatch, SignDispatch
+from rota.core.effects import DispatchRepriced, DispatchRound, RecallDispatches, RoundDispatch, SignDispatch
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import (
     ChainBlock,
@@ -30,10 +36,13 @@ from rota.core.events.chain import (
     Outcomes,
     TransactionRefused,
 )
+from rota.core.events.store import DispatchesRecalled
 from rota.messages import SubmittedIntent
 from rota.types import ContractAddress, Digest, Fees, IntentId, Leaf, NodeName
 
 NONCE_TAKEN = "another transaction of the signing address took its nonce"
+# So many nonces at most are recalled by the chain's word at a start.
+RECALLED_MAX = 1_024
 
 
 @dataclass(slots=True)
@@ -68,6 +77,9 @@ class Submitter:
         self.asked_at_height = 0
         self.writing: RoundDispatch | None = None
         self.submissions: dict[int, Submission] = {}
+        # Nonces that the chain no longer has used: those whose dispatch the store is asked for, and those without one.
+        self.recalling: dict[int, None] = {}
+        self.free: list[int] = []
         self._nonces: dict[tuple[ContractAddress, Digest], list[int]] = {}
         for dispatch in dispatches:
             self._watch(dispatch)
@@ -79,9 +91,40 @@ class Submitter:
         self.waiting.append(order)
 
     def take_account(self, next_nonce: int) -> None:
-        """The chain's word at our start: nonces that strangers to this database used are passed over."""
+        """The chain's word at our start: nonces that strangers to this database used are passed over.
+
+        Those that the chain has not used, although they are ours and not under way, are recalled.
+        """
         if not self.submissions and self.signing is None and self.writing is None:
             self.next_nonce = max(self.next_nonce, next_nonce)
+        unused = range(max(next_nonce, self.next_nonce - RECALLED_MAX), self.next_nonce)
+        self.recalling.update(dict.fromkeys(nonce for nonce in unused if nonce not in self.submissions))
+
+    def to_recall(self) -> RecallDispatches | None:
+        """What the store is to be asked for; asked again until it has answered."""
+        return RecallDispatches(tuple(sorted(self.recalling))) if self.recalling else None
+
+    def take_recalled(
+        self, event: DispatchesRecalled, blocks: Sequence[ChainBlock], final_height: int
+    ) -> tuple[RoundDispatch, ...]:
+        """These are sent again, as far as the index does not have them; a nonce without a dispatch is free."""
+        asked = {nonce: self.recalling.pop(nonce) for nonce in event.nonces if nonce in self.recalling}
+        found = {each.nonce: each for each in event.dispatches if each.nonce in asked}
+        used = {mined.nonce for block in blocks for mined in block.mined}
+        missing = (nonce for nonce in asked if nonce not in found and nonce not in used)
+        self.free = sorted({*self.free, *missing})
+        for dispatch in found.values():
+            self._watch(dispatch)
+        # The index may have them again by now, and other transactions with the same rounds.
+        for block in blocks if found else ():
+            self.settle(block, block.outcomes)
+        for block in blocks if found else ():
+            if block.height <= final_height:
+                self.finalise(block, block.outcomes)
+        return tuple(each for nonce, each in found.items() if self._is_open(nonce))
+
+    def _is_open(self, nonce: int) -> bool:
+        return nonce in self.submissions and not self.submissions[nonce].is_mined
 
     def next_to_sign(self, now_ms: int, height: int) -> SignDispatch | None:
         """What the signer is to sign: one at a time, a better offer before a new round; asked again when it is lost."""
@@ -123,7 +166,8 @@ class Submitter:
             self._offer_later(dispatch.nonce)
             return dispatch
         if self._is_new(dispatch.nonce):
-            self.next_nonce = dispatch.nonce + 1
+            self.next_nonce = max(self.next_nonce, dispatch.nonce + 1)
+            self._use(dispatch.nonce)
             self._watch(dispatch)
         submission = self.submissions.get(dispatch.nonce)
         if submission is not None:
@@ -143,7 +187,16 @@ class Submitter:
 
     def _is_new(self, nonce: int) -> bool:
         """A round's first version; a better offer has a nonce that was given out before, and may be mined by now."""
-        return nonce == self.next_nonce
+        return nonce == self.next_nonce or nonce in self.free
+
+    def _use(self, nonce: int) -> None:
+        """It is not free any more; a round that was about to get it gets another."""
+        if nonce not in self.free:
+            return
+        self.free.remove(nonce)
+        if self.signing is not None and self.signing.nonce == nonce:
+            self.waiting.insert(0, self.signing.round)
+            self.signing = None
 
     def _offer_later(self, nonce: int) -> None:
         """A better offer came to nothing: the next block is time enough to make it again."""
@@ -153,7 +206,8 @@ class Submitter:
     def _next_round(self) -> SignDispatch | None:
         if not self.waiting:
             return None
-        return SignDispatch(self.waiting.pop(0), self.signer, self.next_nonce, self.usual_fees())
+        nonce = self.free[0] if self.free else self.next_nonce
+        return SignDispatch(self.waiting.pop(0), self.signer, nonce, self.usual_fees())
 
     def _better_offer(self, height: int) -> SignDispatch | None:
         """For the transaction that holds up the others, or one that no block would take at its price."""
@@ -228,7 +282,8 @@ class Submitter:
     @property
     def has_work(self) -> bool:
         """Something is on its way to the chain."""
-        return bool(self.submissions) or self.signing is not None or bool(self.waiting)
+        is_under_way = bool(self.submissions) or self.signing is not None or bool(self.waiting)
+        return is_under_way or bool(self.recalling)
 
     @property
     def writes_new_round(self) -> bool:
@@ -265,6 +320,7 @@ class Submitter:
     def settle(self, block: ChainBlock, outcomes: Outcomes) -> None:
         """Transitions have their outcomes: no longer listed, but kept until these are final; nonces are used."""
         for mined in block.mined:
+            self._use(mined.nonce)
             if mined.nonce in self.submissions:
                 self.submissions[mined.nonce].is_mined = True
         for contract, outcome in outcomes:
@@ -272,13 +328,18 @@ class Submitter:
                 submission.unsettled.pop(outcome.intent, None)
                 submission.unfinal[outcome.intent] = None
 
-    def undo(self, block: ChainBlock, outcomes: Outcomes) -> None:
-        """A reorganisation took a block back: the same transactions, with their nonces, are sent again."""
+    def undo(self, block: ChainBlock, outcomes: Outcomes, was_final: bool = False) -> None:
+        """A reorganisation took a block back: the same transactions, with their nonces, are sent again.
+
+        What was final is not known any more, and is recalled.
+        """
         for mined in block.mined:
             submission = self.submissions.get(mined.nonce)
             if submission is not None:
                 submission.is_mined = submission.is_mined_for_good = False
                 submission.submission_count = submission.submitted_at_ms = 0
+            elif was_final:
+                self.recalling[mined.nonce] = None
         for contract, outcome in outcomes:
             for submission in self._of_round(contract, outcome):
                 submission.unsettled[outcome.intent] = None

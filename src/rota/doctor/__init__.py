@@ -19,7 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rota.doctor.base_ledger import check_blocks, check_clock, check_contracts, check_funds, check_ledger
+from rota.doctor.base_ledger import (
+    check_blocks,
+    check_clock,
+    check_confirmations,
+    check_contracts,
+    check_funds,
+    check_ledger,
+)
 from rota.doctor.case import Case, Means, open_case
 from rota.doctor.database import check_database, check_disk
 from rota.doctor.findings import Finding, Report, Status, failed, ok, skipped
@@ -54,6 +61,7 @@ CHECKS: Final = (
     Check("database", check_database, ("node.name", "store.url", "store.password_file")),
     Check("disk", check_disk),
     Check("ledger", check_ledger, _LEDGER),
+    Check("confirmations", check_confirmations, ("ledger.confirmations",)),
     Check("contracts", check_contracts),
     Check("blocks", check_blocks),
     Check("clock", check_clock),

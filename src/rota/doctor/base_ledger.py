@@ -16,6 +16,7 @@ from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.ledger.checking import CHEAPEST_ROUND_GAS, ExpectedContract, check_chain, check_contract
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.embedded.settings import WEI_PER_ETHER
+from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of
 from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
@@ -23,6 +24,7 @@ from rota.types import ContractAddress
 
 LEDGER: Final = "ledger"
 BLOCKS: Final = "blocks"
+CONFIRMATIONS: Final = "confirmations"
 CLOCK: Final = "clock"
 NO_LEDGER: Final = "the ledger cannot be asked (see ledger)"
 ATTEMPTS_MAX: Final = 2
@@ -52,6 +54,24 @@ async def check_ledger(case: Case) -> list[Finding]:
         if case.ledger is None:
             await client.close()
     return [ok(LEDGER, f"chain {chain_id} at {client.place}")]
+
+
+async def check_confirmations(case: Case) -> list[Finding]:
+    """How many blocks make one final, by the configuration and by what the chain is."""
+    if case.ledger is None:
+        return [skipped(CONFIRMATIONS, NO_LEDGER)]
+    ledger = case.configuration.ledger
+    kind = await kind_of(case.ledger, ledger.chain_id)
+    right = f"Leave ledger.confirmations out, or set it to {kind.confirmations}."
+    try:
+        used = confirmations_for(kind, ledger.confirmations, ledger.accept_lost_blocks)
+    except WrongConfirmations as flaw:
+        return [failed(CONFIRMATIONS, str(flaw), right)]
+    origin = "as the chain is" if ledger.confirmations is None else "as set"
+    found = f"{used}, {origin}: {kind.name}"
+    if used < kind.confirmations:
+        return [warning(CONFIRMATIONS, f"{found}, for which {kind.confirmations} would be right", right)]
+    return [ok(CONFIRMATIONS, found)]
 
 
 async def check_contracts(case: Case) -> list[Finding]:

@@ -40,7 +40,14 @@ from rota.ports.groups import (
     StoredMail,
     StoredMessage,
 )
-from rota.ports.listening import DueReceipt, ListenerPosition, ListeningStore, NumberedReceipt, StoredListener
+from rota.ports.listening import (
+    DueReceipt,
+    ListenerPosition,
+    ListeningStore,
+    NumberedReceipt,
+    StoredListener,
+    undone_leaf,
+)
 from rota.ports.store import (
     STATES_A_PAGE,
     TRANSACTIONS_MAX,
@@ -133,4 +140,5 @@ __all__ = [
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",
+    "undone_leaf",
 ]

@@ -10,6 +10,11 @@ from rota.core.events import LedgerOutcome
 from rota.types import ContractAddress, Intent, IntentId, Leaf
 
 
+def undone_leaf(intent: IntentId) -> Leaf:
+    """In the place of a leaf, of a receipt that no longer holds; no transition has one of this length."""
+    return Leaf(b"undone" + intent)
+
+
 @dataclass(frozen=True, slots=True)
 class NumberedReceipt:
     """A receipt's place in the order of this node; `type` is `private` or `public`."""
@@ -22,12 +27,17 @@ class NumberedReceipt:
     domain: str
     numbered_at_ms: int
 
+    @property
+    def is_undone(self) -> bool:
+        """It has this number because it no longer holds."""
+        return self.leaf == undone_leaf(self.intent)
+
 
 @dataclass(frozen=True, slots=True)
 class DueReceipt:
     """A receipt that is final and complete and has no number yet. A deployment comes with its intent.
 
-    What ended off the chain has its intent's id in the place of a leaf.
+    What ended off the chain has its intent's id in the place of a leaf, and what no longer holds `undone_leaf`.
     """
 
     intent: IntentId
@@ -63,7 +73,10 @@ class ListeningStore(Protocol):
         ...
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
-        """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
+        """Give these the next numbers, in this order; with each comes its domain.
+
+        Nothing has two numbers. A receipt that changed, because the chain's word did, has only the later one.
+        """
         ...
 
     async def forget_expired(self) -> None:
@@ -84,6 +97,14 @@ class ListeningStore(Protocol):
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         """The block that committed it, and what was told of it there."""
+        ...
+
+    async def undone_count(self) -> int:
+        """How many receipts no longer hold that no operator has acknowledged."""
+        ...
+
+    async def acknowledge_undone(self) -> None:
+        """An operator knows of them; they stay marked."""
         ...
 
     async def add_listener(self, listener: StoredListener) -> None:

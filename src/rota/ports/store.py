@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist, RecallDispatches
 from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
 from rota.ports.beside import ProofBook, TriggerBook
@@ -29,7 +29,7 @@ from rota.types import (
 
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000
-StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates
+StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates | RecallDispatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +263,14 @@ class Store(Protocol):
     @property
     def triggers(self) -> TriggerBook:
         """What automation remembers."""
+        ...
+
+    async def confirmations(self) -> int | None:
+        """How many an earlier life of this node used; nothing when none did."""
+        ...
+
+    async def use_confirmations(self, confirmations: int) -> None:
+        """From now on this many make a block final; the next life finds the number."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

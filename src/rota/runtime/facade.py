@@ -58,6 +58,7 @@ from rota.runtime.failures import failure_of
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
+from rota.runtime.receipts import undone_view
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
 from rota.types import (
@@ -275,6 +276,8 @@ class NodeFacade:
         place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
         if receipt is None or place is None:
             return None
+        if place.is_undone:
+            return undone_view(place)
         return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
 
     async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
@@ -282,7 +285,7 @@ class NodeFacade:
         place = await self._running.receipts.place_of(intent, is_final=False)
         commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
         if place is None or commit is None:
-            return None
+            return undone_view(place) if place is not None and place.is_undone else None
         height, outcome = commit
         return facade.ReceiptView(
             intent,
@@ -525,7 +528,7 @@ class NodeFacade:
         """What is missing before this node can serve."""
         running = self._running
         if not running.started.is_set():
-            return ("the store: the node has not begun; see its log for what it waits for",)
+            return (running.waits_for,)
         missing = []
         if running.is_stopping:
             missing.append("the node is stopping")
@@ -536,9 +539,18 @@ class NodeFacade:
             missing.append(f"the ledger: {reason}")
         elif running.engine.core.index.is_lost:
             missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
+        if running.receipts.undone_open:
+            missing.append(
+                f"the ledger: it took back final blocks, and {running.receipts.undone_open} receipts no longer hold; "
+                "see docs/alerts.md#rotafinalitybroken, then call node_acknowledgeFinality"
+            )
         if not self.commands.has_begun:
             missing.append("the store: it has not said yet which commands are in flight")
         return tuple(missing)
+
+    async def acknowledge_finality(self) -> int:
+        """An operator knows of the receipts that no longer hold: they do not keep this node from serving any more."""
+        return await self._running.receipts.acknowledge_undone()
 
     def warnings(self) -> tuple[str, ...]:
         """What does not keep this node from serving now, and will."""
@@ -568,6 +580,8 @@ class NodeFacade:
             receipts_confirmed_total=running.users.confirmed,
             receipts_reverted_total=running.users.reverted,
             intent_ids_used_total=running.users.ids_used,
+            finality_broken_total=running.users.finality_broken,
+            receipts_undone=running.receipts.undone_open,
             public_set_aside=len(self.aside.list()),
             rounds_dispatched_total=running.rounds_dispatched,
             rounds_unconfirmed=len(core.submitter.submissions),

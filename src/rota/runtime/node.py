@@ -34,7 +34,9 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RecallDispatches,
     ReplyToUser,
+    ReportFinalityBroken,
     ReportPrepared,
     ReportReceipt,
     ReportVerifier,
@@ -91,6 +93,10 @@ class Watcher(Protocol):
         ...
 
 
+# Given how many confirmations an earlier life used, how many this one does. `Unavailable` when it cannot be told yet.
+DecideConfirmations = Callable[[int | None], Awaitable[int]]
+
+
 @dataclass(frozen=True, slots=True)
 class ChainQuestions:
     """What is asked of the chain beside the index: where it stands, and in which blocks a contract has rounds."""
@@ -132,9 +138,12 @@ class RunningNode:
         account: ContractAddress,
         watcher: Watcher | None = None,
         factory: ContractAddress | None = None,
+        decide_confirmations: DecideConfirmations | None = None,
     ) -> None:
         self.name: Final = name
-        self.config: Final = config
+        self.config = config
+        self._decide_confirmations: Final = decide_confirmations
+        self.waits_for = "the store: the node has not begun; see its log for what it waits for"
         self.contracts: Final = contracts
         contracts.is_complete = False
         self.users: Final = Users()
@@ -186,6 +195,8 @@ class RunningNode:
             return
         running: list[asyncio.Task[None]] = []
         try:
+            if not await self._patiently(self._settle_confirmations, "the ledger"):
+                return
             if not await self._patiently(self._begin):
                 return
             lasting = (
@@ -257,8 +268,18 @@ class RunningNode:
             for tell in self._on_head:
                 tell()
 
-    async def _patiently(self, begin: Callable[[], Awaitable[None]]) -> bool:
-        """A store that is away is waited for, unless the node is stopped meanwhile; one that is not for us raises."""
+    async def _settle_confirmations(self) -> None:
+        """How many make a block final on this chain: nothing is final before that is known."""
+        if self._decide_confirmations is None:
+            return
+        store = self.adapters.store
+        decided = await self._decide_confirmations(await store.confirmations())
+        await store.use_confirmations(decided)
+        self.config = replace(self.config, confirmations=decided)
+        self.adapters.public.confirmations = decided
+
+    async def _patiently(self, begin: Callable[[], Awaitable[None]], what: str = "the store") -> bool:
+        """What is away is waited for, unless the node is stopped meanwhile; a store that is not for us raises."""
         told = ""
         while not self.is_stopping:
             try:
@@ -266,8 +287,9 @@ class RunningNode:
                 return True
             except Unavailable as trouble:
                 if str(trouble) != told:
-                    logger.warning("waiting for the store", reason=str(trouble))
+                    logger.warning(f"waiting for {what}", reason=str(trouble))
                 told = str(trouble)
+                self.waits_for = f"{what}: {told}"
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), STORE_RETRY_S)
         return False
@@ -394,6 +416,9 @@ class RunningNode:
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 self.adapters.store.perform(effect)
+            case RecallDispatches(nonces):
+                logger.warning("the chain no longer has transactions of this node", nonces=nonces)
+                self.adapters.store.perform(effect)
             case LookUpIntents() | LoadContract() | FindStates():
                 self.adapters.store.perform(effect)
             case SubmitTransaction():
@@ -407,6 +432,9 @@ class RunningNode:
                 self.users.take_receipt(receipt)
                 self.adapters.services.ended(receipt.intent)
                 self.receipts.look_soon()
+            case ReportFinalityBroken():
+                self.users.take_broken(effect)
+                self.receipts.finality_broke()
             case ReportPrepared():
                 self.users.take_prepared(effect)
             case ReportVerifier():

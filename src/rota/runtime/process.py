@@ -45,6 +45,7 @@ from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
+from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
@@ -91,6 +92,7 @@ from rota.types import IntentId, NodeName
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
 FILES_LOOK_S: Final = 1.0
+CHAIN_KIND_S: Final = 5.0
 
 logger = structlog.get_logger("rota.process")
 
@@ -363,6 +365,7 @@ async def opened(
         keys.submitter,
         watcher or spans,
         factory,
+        partial(_confirmations, configuration, client),
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"
@@ -456,6 +459,31 @@ async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess
     await process.running.started.wait()
     await process.peers.started.wait()
     on_ready(process)
+
+
+async def _confirmations(configuration: NodeConfiguration, client: RpcClient, known: int | None) -> int:
+    """As many as the configuration and the chain say; while the chain cannot be asked, as many as before.
+
+    `CannotStart` where that would lose blocks unnoticed.
+    """
+    ledger = configuration.ledger
+    try:
+        async with asyncio.timeout(CHAIN_KIND_S):
+            kind = await kind_of(client, ledger.chain_id)
+    except (Unavailable, TimeoutError) as trouble:
+        wanted = ledger.confirmations or known
+        if wanted is None:
+            raise Unavailable(str(trouble) or "it does not answer") from trouble
+        logger.warning("the chain was not asked what it is", confirmations=wanted, reason=str(trouble))
+        return wanted
+    try:
+        used = confirmations_for(kind, ledger.confirmations, ledger.accept_lost_blocks)
+        replace(configuration.sequencer, confirmations=used)
+    except (WrongConfirmations, ValueError) as flaw:
+        raise CannotStart(str(flaw) if isinstance(flaw, WrongConfirmations) else f"ledger.{flaw}") from flaw
+    tell = logger.warning if used < kind.confirmations else logger.info
+    tell("confirmations decided", confirmations=used, chain=kind.name, usual=kind.confirmations)
+    return used
 
 
 def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:

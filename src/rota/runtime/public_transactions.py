@@ -131,7 +131,7 @@ class PublicTransactions:
         self._chain: Final = chain
         self._store: Final = store
         self._abis: Final = abis
-        self._confirmations: Final = confirmations
+        self.confirmations = confirmations
         self._clock: Final = clock
         self._limits: Final = limits or PublicLimits()
         self._ended: Final = ended
@@ -338,11 +338,11 @@ class PublicTransactions:
         hashes = [version.hash for held in passed for version in held.transaction.versions]
         receipts = await self._chain.receipts(hashes)
         for_good = used
-        if self._confirmations:
-            for_good = await self._chain.used_at(account, chain.height - self._confirmations)
+        if self.confirmations:
+            for_good = await self._chain.used_at(account, chain.height - self.confirmations)
         look = look_of(chain, account, for_good, receipts)
         for held in sent:
-            verdict, mined = verdict_of(held.transaction, look, self._confirmations)
+            verdict, mined = verdict_of(held.transaction, look, self.confirmations)
             await self._take_verdict(held, verdict, mined)
 
     async def _take_verdict(self, held: Held, verdict: Verdict, mined: Mined | None) -> None:
@@ -354,7 +354,7 @@ class PublicTransactions:
         elif held.mined != mined:
             held.mined = mined
             self._turn(held, State.MINED, f"in block {mined.height}")
-            held.waits_for = f"{self._confirmations} blocks on top of block {mined.height}"
+            held.waits_for = f"{self.confirmations} blocks on top of block {mined.height}"
         if verdict is Verdict.FINAL and mined is not None:
             await self._end_mined(held, mined)
         elif not held.is_aside and is_taken_for_good(

@@ -5,8 +5,10 @@ numbers it soon after it became so. It looks when it is told that something may 
 `PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
 under way. Whoever cannot wait asks for a look at once.
 
-A number is given once. Listeners read from the order, never from what happens: nothing is lost between two lives, and
-a receipt that was numbered while nobody listened is read as any other.
+A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
+gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
+never from what happens: nothing is lost between two lives, and a receipt that was numbered while nobody listened is
+read as any other.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from rota.api.facade import AnyReceipt, FullReceipt, ReceiptDefinition, ReceiptV
 from rota.genesis import decode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
 from rota.runtime.listeners import Bell, Found
-from rota.types import ContractAddress, IntentId
+from rota.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, ContractAddress, IntentId
 
 PAUSE_S: Final = 0.02
 REST: Final = 4
@@ -54,6 +56,28 @@ class ReceiptOrder:
         self._wanted.set()
         self._numbering: Final = asyncio.Lock()
         self._looks = 0
+        self.undone_open = 0
+        self.breaks = 0
+        self._asks_undone = True
+
+    def finality_broke(self) -> None:
+        """Receipts no longer hold: what was kept of them is not shown any more."""
+        self.breaks += 1
+        self._asks_undone = True
+        self._wanted.set()
+
+    async def acknowledge_undone(self) -> int:
+        """An operator knows of the receipts that no longer hold; how many these are. `Unavailable` when it is away."""
+        known = await self._store.listening.undone_count()
+        await self._store.listening.acknowledge_undone()
+        self.undone_open = 0
+        return known
+
+    async def _count_undone(self) -> None:
+        """As long as there are any, they may have returned."""
+        if self._asks_undone:
+            self.undone_open = await self._store.listening.undone_count()
+            self._asks_undone = self.undone_open > 0
 
     def look_soon(self) -> None:
         """Something may be final or complete now."""
@@ -67,6 +91,7 @@ class ReceiptOrder:
             began_s = time.monotonic()
             try:
                 await self.look()
+                await self._count_undone()
                 await self._clean()
             except Unavailable as trouble:
                 logger.warning("receipts wait to be numbered", reason=str(trouble))
@@ -110,6 +135,8 @@ class ReceiptSource:
 
     def __init__(self, order: ReceiptOrder, store: Store, view: View, full_view: FullView) -> None:
         self.bell: Final = order.bell
+        self._order: Final = order
+        self._breaks = 0
         self._store: Final = store
         self._view: Final = view
         self._full_view: Final = full_view
@@ -130,6 +157,7 @@ class ReceiptSource:
 
     async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
         """The next page of the order, as far as it passes the filters and fits in a batch."""
+        self._forget_broken()
         most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
         page = await self._page(position.number)
         wanted: list[NumberedReceipt] = []
@@ -145,6 +173,13 @@ class ReceiptSource:
             views.append(await (self._full(each) if definition.has_domain_receipts else self.view_of(each)))
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
         return Found(tuple(views), ListenerPosition(reached), is_all)
+
+    def _forget_broken(self) -> None:
+        """What was kept may be a receipt that no longer holds."""
+        if self._breaks != self._order.breaks:
+            self._breaks = self._order.breaks
+            self._pages.clear()
+            self._kept.clear()
 
     async def _page(self, after: int) -> tuple[NumberedReceipt, ...]:
         """The next of the order. A full page never changes: those that were read last are kept."""
@@ -199,6 +234,20 @@ class ReceiptSource:
             position = found.position
             if found.is_all:
                 await self.bell.wait(rung)
+
+
+def undone_view(place: NumberedReceipt) -> ReceiptView:
+    """A receipt that no longer holds, of a transaction that this node can say no more of."""
+    return ReceiptView(
+        place.intent,
+        False,
+        place.numbered_at_ms,
+        place.sequence,
+        place.domain,
+        failure_message=FINALITY_BROKEN_REASON,
+        failure_code=FINALITY_BROKEN,
+        source=place.contract or None,
+    )
 
 
 def _not_indexed(place: NumberedReceipt) -> Unavailable:

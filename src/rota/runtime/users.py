@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from rota.core.effects import ReplyToUser, ReportPrepared
+from rota.core.effects import ReplyToUser, ReportFinalityBroken, ReportPrepared
 from rota.types import INTENT_ID_USED, IntentId, Outcome, Receipt
 
 RECEIPTS_KEPT_MAX: Final = 4_096
@@ -30,6 +30,7 @@ class Users:
         self.confirmed = 0
         self.reverted = 0
         self.ids_used = 0
+        self.finality_broken = 0
 
     def expect_reply(self) -> tuple[str, asyncio.Future[ReplyToUser]]:
         """A name for a request, and its reply to come."""
@@ -71,6 +72,18 @@ class Users:
         for waiting in self._receipts.pop(receipt.intent, []):
             if not waiting.done():
                 waiting.set_result(receipt)
+
+    def take_broken(self, report: ReportFinalityBroken) -> None:
+        """Receipts that were told no longer hold: the store has what is told now."""
+        self.finality_broken += 1
+        logger.error(
+            "finality broken: the chain took back blocks that were final",
+            parted_at=report.parted_at,
+            final_height=report.final_height,
+            transactions=len(report.intents),
+        )
+        for intent in report.intents:
+            self._recent.pop(intent, None)
 
     def take_prepared(self, report: ReportPrepared) -> None:
         """An external intent of ours can be committed; told again after a restart."""

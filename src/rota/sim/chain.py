@@ -72,7 +72,7 @@ class Chain:
     def reorganise(self, count: int, keeps_transactions: bool = True) -> None:
         """The latest blocks are taken back; who sees the chain finds out."""
         removed = self.ledger.take_back(count, keeps_transactions)
-        self.world.judge.tell(Reorganised(len(removed)))
+        self.world.judge.tell(Reorganised(self.highest - self.ledger.height))
         for block in removed:
             for made in block.deployments:
                 self.world.judge.tell(Deployed(made.intent, made.contract, is_undone=True))

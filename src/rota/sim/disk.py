@@ -15,6 +15,7 @@ from rota.core.effects import (
     DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
+    FinalityBroken,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -34,6 +35,7 @@ from rota.core.effects import (
     StoreTried,
     TransitionIssued,
     TransitionPrepared,
+    UndoneCommit,
 )
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus
@@ -145,7 +147,7 @@ class Reading:
         match record:
             case StatesAcknowledged(digest, peer, part):
                 self.acknowledged.add((digest, peer, part))
-            case StatesReceived() | BlocksIndexed() | StoreTried():
+            case StatesReceived() | BlocksIndexed() | FinalityBroken() | StoreTried():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 self._take_deployment(record)
@@ -218,6 +220,8 @@ class Disk:
     accepted_for: dict[IntentId, ContractAddress] = field(default_factory=dict)
     # The leaves that parties of the node signed, by intent.
     signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
+    # Intents whose receipt was undone with final blocks: reverted, unless the chain has them again.
+    undone: set[IntentId] = field(default_factory=set)
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
@@ -254,10 +258,26 @@ class Disk:
                     self.intents[receipt.intent] = receipt.outcome
                 case LeavesSigned(signed):
                     self.signed.update((each.intent, each.leaf) for each in signed)
+                case BlocksIndexed(blocks=blocks):
+                    self.undone.difference_update(made.intent for block in blocks for made in block.deployments)
+                case FinalityBroken(undone=undone):
+                    self.undone.update(each.intent for each in undone if self._has_ended_by(each))
                 case StatesAcknowledged():
                     (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
                     pass
+
+    def _has_ended_by(self, undone: UndoneCommit) -> bool:
+        """An intent of this node had its receipt when that block was final."""
+        intent = undone.intent
+        if self.accepted_for.get(intent) != undone.contract:
+            return False
+        return (intent, undone.leaf) in self.signed or self.intents[intent] is not None
+
+    def recall(self, name: NodeName, nonces: tuple[int, ...]) -> tuple[RoundDispatch, ...]:
+        """What the node dispatched with these nonces."""
+        self._read.go_on(name, self.records)
+        return tuple(self._read.by_nonce[nonce] for nonce in nonces if nonce in self._read.by_nonce)
 
     def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
         """The unspent states that a node knows follow its index, also when it goes back."""
@@ -296,7 +316,8 @@ class Disk:
         outcomes: list[tuple[IntentId, Outcome]] = []
         unfinished: list[IntentId] = []
         for intent in own:
-            outcome = Outcome.CONFIRMED if intent in confirmed else self.intents[intent]
+            ended = Outcome.REVERTED if intent in self.undone else self.intents[intent]
+            outcome = Outcome.CONFIRMED if intent in confirmed else ended
             if outcome is not None:
                 outcomes.append((intent, outcome))
             else:
@@ -375,7 +396,7 @@ class Disk:
         final = self._final(confirmations)
         read = self._read
         read.go_on(name, self.records)
-        outcomes = dict(read.outcomes)
+        outcomes = read.outcomes | dict.fromkeys(self.undone, Outcome.REVERTED)
         intents = {known.address: dict(read.intents.get(known.address, {})) for known in contracts_known}
         for known in contracts_known:
             self._settle(final, known, intents[known.address], outcomes)

@@ -12,7 +12,18 @@ from typing import NamedTuple
 
 from rota.core.effects import Record, RoundDispatch
 from rota.messages import CoordinatorState, Envelope
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Receipt, RequestId, StateId, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    RequestId,
+    StateId,
+    Transition,
+)
 
 
 class RememberedIntent(NamedTuple):
@@ -107,6 +118,30 @@ class Reported(NamedTuple):
 
     node: NodeName
     receipt: Receipt
+
+
+class BrokenFinality(NamedTuple):
+    """A node told its users that the receipts of these intents no longer hold."""
+
+    node: NodeName
+    intents: tuple[IntentId, ...]
+
+
+class ReceiptRead(NamedTuple):
+    """At the end: what a node answers of an intent of its own; nothing while it has not ended."""
+
+    node: NodeName
+    intent: IntentId
+    outcome: Outcome | None
+
+
+class NonceRead(NamedTuple):
+    """At the end: a node's next nonce, that of its account on the chain, and how many dispatches are open."""
+
+    node: NodeName
+    own: int
+    on_chain: int
+    open_count: int
 
 
 class Assembled(NamedTuple):
@@ -224,6 +259,9 @@ Fact = (
     | Recorded
     | Promised
     | Reported
+    | BrokenFinality
+    | ReceiptRead
+    | NonceRead
     | Assembled
     | Signed
     | Expected

@@ -25,7 +25,7 @@ from rota.messages import (
 )
 from rota.sim.clock import TRUE_RATE_PERMILLE
 from rota.sim.disk import Fate
-from rota.sim.plan import REORGANISATION_DEPTH_MAX, Fault
+from rota.sim.plan import LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
 from rota.sim.sim_node import SimNode
 from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
 from rota.sim.world import World
@@ -360,6 +360,16 @@ def _reorganise(harm: Harm) -> Mend:
     return _nothing
 
 
+def _lose_blocks(harm: Harm) -> Mend:
+    """Blocks are taken back that were final for everybody, with their transactions or without."""
+    depth = harm.world.config.confirmations + harm.random.randint(1, REORGANISATION_DEPTH_MAX)
+    harm.world.chain.reorganise(depth, keeps_transactions=harm.random.random() < 0.3)
+    # Another block in the place of each: a chain that is only shorter may be one that lags behind.
+    for _ in range(depth):
+        harm.world.chain.mine(is_empty=True)
+    return _nothing
+
+
 def _nothing() -> None:
     """It is over at once."""
 
@@ -388,4 +398,5 @@ _KINDS: dict[str, Callable[[Harm], Mend]] = {
     "drop": _drop,
     "unknown": _unknown,
     "reorganise": _reorganise,
+    LOST_BLOCKS: _lose_blocks,
 }

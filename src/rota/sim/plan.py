@@ -43,6 +43,9 @@ FAULTS = (
     "unknown",
     "reorganise",
 )
+# Beyond what is promised: played when asked for by name, and judged for what holds then.
+LOST_BLOCKS = "lost-blocks"
+ASKED_FOR = (LOST_BLOCKS,)
 # The few that can go wrong at both ends of a connection.
 BETWEEN_TWO = ("cut", "one-way", "slow", "reconnect")
 REORGANISATION_DEPTH_MAX = 3
@@ -135,6 +138,11 @@ class Plan:
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
     liars: tuple[LiarPlan, ...] = ()
+
+    @property
+    def loses_blocks(self) -> bool:
+        """The chain takes back what was final."""
+        return any(fault.kind == LOST_BLOCKS for fault in self.faults)
 
 
 def draw_plan(seed: int, settings: Settings) -> Plan:

@@ -12,14 +12,15 @@ from functools import partial
 from random import Random
 from traceback import extract_tb
 
+from rota.core.effects import LookUpIntents
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
 from rota.core.node import Node
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood
+from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood, NonceRead, ReceiptRead
 from rota.sim.faults import BadWeather
-from rota.sim.invariants import Violation
+from rota.sim.invariants import AFTER_LOST_BLOCKS, Judge, Violation
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.mutator import Pair
@@ -101,6 +102,8 @@ class Swarm:
                 drawn_id(f"{each.node}-{each.number}", Party(f"user@{each.node}"), each.contract) for each in honest
             )
             self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
+        if plan.loses_blocks:
+            self.world.judge = Judge(self.world.terms, AFTER_LOST_BLOCKS)
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
@@ -349,7 +352,23 @@ class Swarm:
                 height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
                 judge.tell(Indexed(name, contract.address, height, view))
+        if self.plan.loses_blocks:
+            self._tell_receipts_and_nonces()
         judge.conclude()
+
+    def _tell_receipts_and_nonces(self) -> None:
+        """What the nodes answer at the end."""
+        world = self.world
+        for name, node in world.nodes.items():
+            assert node.core is not None, "everything is mended"
+            submitter = node.core.submitter
+            open_count = len(submitter.submissions) + len(submitter.recalling)
+            on_chain = world.ledger.next_nonce.get(submitter.signer, 0)
+            world.judge.tell(NonceRead(name, submitter.next_nonce, on_chain, open_count))
+            question = LookUpIntents(0, "", tuple(node.disk.intents))
+            answer = node.disk.look_up(question, world.contracts, node.config.confirmations)
+            for intent, outcome in (*answer.outcomes, *((each, None) for each in answer.unfinished)):
+                world.judge.tell(ReceiptRead(name, intent, outcome))
 
 
 def _place_of(error: Exception) -> str:

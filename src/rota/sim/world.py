@@ -30,7 +30,9 @@ from rota.core.effects import (
     NodeStarted,
     PermissionGranted,
     Persist,
+    RecallDispatches,
     ReplyToUser,
+    ReportFinalityBroken,
     ReportPrepared,
     ReportReceipt,
     RoundDispatch,
@@ -56,7 +58,7 @@ from rota.core.events import (
     StopRequested,
     Tick,
 )
-from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.core.observer import PEERS_KEPT_MAX
@@ -67,6 +69,7 @@ from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
 from rota.sim.facts import (
     Assembled,
+    BrokenFinality,
     Endorsed,
     HeartbeatSeen,
     Measured,
@@ -164,7 +167,7 @@ class World:
         self.names: dict[IntentId, str] = {}
         self.liars = liars
         self.conspiracy: Conspiracy | None = None
-        terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
+        self.terms = terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
         self.judge = Judge(terms, AMONG_LIARS if liars else EVERY)
         if liars:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
@@ -506,11 +509,21 @@ class World:
                 self.tell(node, node.disk.look_up(effect, self.contracts, node.config.confirmations))
             case LoadContract(contract):
                 self._load(node, contract)
+            case RecallDispatches(nonces):
+                self.tell(node, DispatchesRecalled(nonces, node.disk.recall(node.name, nonces)))
+            case ReportFinalityBroken():
+                self._report_broken(node, effect)
             case FindStates(contract, peer, leaves):
                 for digest, transitions in node.disk.find_states(contract, leaves):
                     self.tell(node, StatesFound(contract, peer, digest, transitions))
             case _:
                 self._compute(node, effect)
+
+    def _report_broken(self, node: SimNode, report: ReportFinalityBroken) -> None:
+        """Receipts of the node no longer hold."""
+        self.judge.tell(BrokenFinality(node.name, report.intents))
+        undone = ", ".join(self.show(intent) for intent in report.intents) or "nothing"
+        self.recorder.noted(self, f"{node.name} reports that final blocks are gone, and with them {undone}")
 
     def _send(self, node: SimNode, peer: NodeName, envelope: Envelope) -> None:
         """To a peer, over the wires, or to itself."""

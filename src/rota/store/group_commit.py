@@ -30,9 +30,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.config import Config
-from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist
+from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist, RecallDispatches
 from rota.core.events import Persisted, PersistFailed, StatesFound
-from rota.core.events.store import ContractLoaded, ContractMissing
+from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
 from rota.core.node import StoredNode
 from rota.digests import domain_separator
@@ -98,7 +98,7 @@ FINDINGS_WAITING_MAX: Final = 2_048
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
-Question = LookUpIntents | LoadContract | FindStates
+Question = LookUpIntents | LoadContract | FindStates | RecallDispatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +218,17 @@ class DatabaseStore:
     def trouble(self) -> str:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
         return self._trouble or self._reading_trouble or self._kept.trouble
+
+    # Confirmations.
+
+    async def confirmations(self) -> int | None:
+        """How many an earlier life of this node used; nothing when none did."""
+        return await self._read(_confirmations())
+
+    async def use_confirmations(self, confirmations: int) -> None:
+        """From now on this many make a block final, also by the next life's memory."""
+        await self._write_alone(Statement("UPDATE node SET confirmations = ?", (confirmations,)))
+        self._asking.confirmations = confirmations
 
     # Contracts, and what a node starts with.
 
@@ -344,7 +355,7 @@ class DatabaseStore:
             case LookUpIntents():
                 assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
                 self._order_answer(effect)
-            case LoadContract():
+            case LoadContract() | RecallDispatches():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
             case FindStates():
@@ -506,6 +517,8 @@ class DatabaseStore:
             case LoadContract(address):
                 found = await self._read(self._asking.contract_of(address))
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)
+            case RecallDispatches(nonces):
+                return (DispatchesRecalled(nonces, await self._read(self._asking.dispatches_with(nonces))),)
             case FindStates(contract, peer, leaves):
                 rounds = await self._read(self._asking.states_of(contract, leaves))
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
@@ -556,6 +569,13 @@ def _told(problem: Exception | None) -> Unavailable:
 
 def _is_away(problem: Exception | None) -> bool:
     return isinstance(problem, Unavailable | OutcomeUnknown)
+
+
+def _confirmations() -> Reading[int | None]:
+    rows = yield Statement("SELECT confirmations FROM node")
+    (confirmations,) = rows[0]
+    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
+    return confirmations
 
 
 def _written() -> Reading[int]:

@@ -13,6 +13,10 @@ the latest when the time up to which it could be committed has passed.
 What was sent and is not committed while it was valid, and for a while after it came, is forgotten. Of what this node's
 own parties signed, the contents are deleted then too: their bound is this node's own word, whereas the bound of what a
 peer sent is the peer's.
+
+A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
+one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
+so that every listener is told, also one that is past the old number.
 """
 
 from __future__ import annotations
@@ -21,9 +25,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
 from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_intent, decode_outcome
+from rota.store.finality import ACKNOWLEDGE, unacknowledged
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
 
 NUMBERED_AT_ONCE_MAX: Final = 500
@@ -102,15 +107,22 @@ class Listening:
         for intent, contract, leaf, accepted in rows:
             deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
             found.append(DueReceipt(IntentId(intent), contract, Leaf(leaf), deployment))
+        room = NUMBERED_AT_ONCE_MAX - len(found)
+        rows = (yield Statement(_UNDONE_AND_DUE, (room,))) if room else []
+        for intent, contract, accepted in rows:
+            deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
+            found.append(DueReceipt(IntentId(intent), contract, undone_leaf(IntentId(intent)), deployment))
         return tuple(found)
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
         """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
         now_ms = self._clock()
+        undone = [receipt.intent for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
         await self._access.write(
             [
                 *(_numbering(receipt, domain, now_ms) for receipt, domain in receipts),
                 *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
+                *(Statement(_UNDONE_TOLD, (intent,)) for intent in undone),
             ]
         )
 
@@ -141,6 +153,14 @@ class Listening:
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         """The block that committed it, and what was told of it there."""
         return await self._access.read(_commit_of(receipt))
+
+    async def undone_count(self) -> int:
+        """How many receipts no longer hold that no operator has acknowledged."""
+        return await self._access.read(unacknowledged())
+
+    async def acknowledge_undone(self) -> None:
+        """An operator knows of them; they stay marked."""
+        await self._access.write([ACKNOWLEDGE])
 
     # Listeners.
 
@@ -183,9 +203,10 @@ def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Itera
 
 
 def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
-    """It has the next number from now on, unless it has one already."""
+    """It has the next number from now on, unless it has one already and has not changed."""
     type_ = "public" if receipt.contract == NO_ADDRESS else "private"
-    return Statement(_NUMBER, (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
+    numbered = (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms)
+    return Statement(_NUMBER, (*numbered, undone_leaf(receipt.intent)))
 
 
 def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
@@ -281,7 +302,16 @@ LIMIT ?"""
 _NUMBER: Final = """
 INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms)
 SELECT COALESCE(MAX(sequence), 0) + 1, ?, ?, ?, ?, ?, ? FROM receipts WHERE 1 = 1
-ON CONFLICT (intent) DO NOTHING"""
+ON CONFLICT (intent) DO UPDATE SET
+    sequence = excluded.sequence, contract = excluded.contract, leaf = excluded.leaf,
+    numbered_at_ms = excluded.numbered_at_ms
+WHERE receipts.leaf <> excluded.leaf AND (excluded.leaf <> excluded.intent OR receipts.leaf = ?)"""
+
+_UNDONE_AND_DUE: Final = """
+SELECT receipts_undone.intent, receipts_undone.contract, intents.intent
+FROM receipts_undone LEFT JOIN intents ON intents.id = receipts_undone.intent
+WHERE receipts_undone.is_told = 0 ORDER BY receipts_undone.height, receipts_undone.intent LIMIT ?"""
+_UNDONE_TOLD: Final = "UPDATE receipts_undone SET is_told = 1 WHERE intent = ?"
 
 _EXPIRED_AND_SIGNED: Final = """
 contract = ? AND leaf = ? AND EXISTS (

@@ -154,6 +154,15 @@ class Asking:
         rows: Any = yield Statement(_UNSETTLED, (final_height,))
         return tuple(decode_dispatch(dispatch) for (dispatch,) in rows)
 
+    def dispatches_with(self, nonces: Sequence[int]) -> Reading[tuple[RoundDispatch, ...]]:
+        """What this node dispatched with these nonces, in their order."""
+        found: list[RoundDispatch] = []
+        for some in _in_batches(nonces):
+            sql = f"SELECT dispatch FROM dispatches WHERE nonce IN ({_marks(some)}) ORDER BY nonce"
+            rows: Any = yield Statement(sql, some)
+            found += [decode_dispatch(dispatch) for (dispatch,) in rows]
+        return tuple(found)
+
     def _undelivered(self) -> Reading[tuple[Delivery, ...]]:
         """What is owed of each dispatch and each prepared transition of which anything is owed."""
         rows: Any = yield Statement("SELECT digest, peer, part FROM deliveries WHERE is_acknowledged = 0")

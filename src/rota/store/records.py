@@ -5,7 +5,8 @@ syncpoints is one batch. Every statement may be carried out twice: a syncpoint w
 failure and had happened is written again by its own rule (protocol §8), and must change nothing then.
 
 An intent, a dispatch and a nonce have an outcome at a height; a state is committed and spent at one. A reorganisation
-takes away what lies above the height at which the chains part, and nothing else has to be undone.
+takes away what lies above the height at which the chains part, and nothing else has to be undone. Where it takes back
+final blocks, receipts are marked as well (`store.finality`).
 
 A state that is spent by a nullifier is noted with it when it is written, and with whether that is spent. From then on
 the nullifier's spending is its own.
@@ -27,6 +28,7 @@ from rota.core.effects import (
     DispatchRepriced,
     DispatchRound,
     EndingDecided,
+    FinalityBroken,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -53,6 +55,7 @@ from rota.digests import void_leaf
 from rota.payload import NULLIFIER_OUTPUT, is_nullifier
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
+from rota.store.finality import marking, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import ending_due, sent_due, signed_due, transition_due
 from rota.types import (
@@ -145,6 +148,8 @@ class Writing:
                     yield self._endorsed(contract, each, position)
             case BlocksIndexed():
                 yield from self._blocks(record, position)
+            case FinalityBroken():
+                yield from marking(record, self.clock())
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 yield from _of_deployment(record, position)
                 if isinstance(record, ContractTaken):
@@ -272,6 +277,7 @@ class Writing:
             )
             yield Statement(_LATEST_TIME, (block.time_s, block.time_s))
             yield from self._contents(block, position)
+        yield returning()
         yield Statement(_SETTLE_DISPATCHES)
         yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
 
@@ -293,6 +299,7 @@ class Writing:
             if outcome.status is LedgerStatus.COMMITTED:
                 if self._voids(contract, outcome.intent, outcome.leaf):
                     yield Statement(_VOIDED, (block.height, outcome.intent, contract))
+                    yield from restoring(outcome.intent)
                 else:
                     yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
                     yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
@@ -303,6 +310,7 @@ class Writing:
                         yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
+            yield from restoring(deployed.intent)
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 

@@ -47,7 +47,8 @@ _TABLE: Final = Table(
 
 # Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
 _HAS_SUCCEEDED: Final = f"""
-CASE WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
+CASE WHEN EXISTS (SELECT 1 FROM receipts_undone WHERE receipts_undone.intent = receipts.intent) THEN 0
+WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
 WHEN receipts.leaf <> receipts.intent THEN 1
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 

@@ -40,6 +40,8 @@ class Measurements:
     receipts_confirmed_total: int | None = None
     receipts_reverted_total: int | None = None
     intent_ids_used_total: int | None = None
+    finality_broken_total: int | None = None
+    receipts_undone: int | None = None
     public_set_aside: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
@@ -66,7 +68,11 @@ class Measurements:
 
 
 class Operations(Protocol):
-    """What operators and the machines that watch for them ask. Answered from memory, at once."""
+    """What operators and the machines that watch for them ask. Answered from memory, at once, beside what is done."""
+
+    async def acknowledge_finality(self) -> int:
+        """An operator knows of the receipts that no longer hold: how many these are. They stay marked."""
+        ...
 
     def readiness(self) -> tuple[str, ...]:
         """What is missing before this node can serve, each as a sentence that says how to mend it; empty when ready."""

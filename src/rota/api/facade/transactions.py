@@ -74,11 +74,12 @@ class TransactionView:
 
 @dataclass(frozen=True, slots=True)
 class ReceiptView:
-    """The final outcome of a transaction of this node; once shown it never changes.
+    """The final outcome of a transaction of this node; once shown it never changes, unless the chain's word does.
 
     `sequence` orders the receipts of this node. `contract` is the address that a deployment made. Where on the chain it
     was committed is there when it was; a failure always has a readable message. Its code is `INTENT_ID_USED` when
-    another transition used the id on the chain: then somebody has to look before it is submitted again.
+    another transition used the id on the chain: then somebody has to look before it is submitted again. It is
+    `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again.
     """
 
     id: IntentId

@@ -76,6 +76,8 @@ FIGURES: Final = {
     "receiptsConfirmed": "receipts_confirmed_total",
     "receiptsReverted": "receipts_reverted_total",
     "intentIdsUsed": "intent_ids_used_total",
+    "finalityBroken": "finality_broken_total",
+    "receiptsUndone": "receipts_undone",
     "publicSetAside": "public_set_aside",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
@@ -118,6 +120,15 @@ async def configuration(node: HasItself) -> Annotated[list[Setting], Meta(descri
     return [Setting(each.path, each.value, each.unit, each.is_default) for each in node.itself.settings()]
 
 
+@method("node_acknowledgeFinality", role=Role.OPERATE, answers="count")
+async def acknowledge_finality(node: Node) -> Annotated[int, Meta(description="How many these are")]:
+    """Let this node serve again although the chain took back final blocks and receipts no longer hold.
+
+    They stay marked with the failure code `FINALITY_BROKEN` until the chain has their transactions again.
+    """
+    return await node.acknowledge_finality()
+
+
 def _counts(counts: tuple[StateCount, ...]) -> dict[str, int]:
     return {each.state: each.count for each in counts}
 
@@ -126,4 +137,4 @@ def _queue(peer: PeerMeasurements) -> PeerQueue:
     return PeerQueue(peer.node, peer.is_connected, peer.queued_messages, peer.dropped_messages_total)
 
 
-METHODS: Final = (status, configuration)
+METHODS: Final = (status, configuration, acknowledge_finality)

@@ -1,7 +1,8 @@
-"""What a node is told by its store about contracts that it has not in memory."""
+"""What a node is told by its store about contracts and dispatches that it has not in memory."""
 
 from __future__ import annotations
 
+from rota.core.effects import RoundDispatch
 from rota.core.machine import Event
 from rota.core.sequencer import StoredContract
 from rota.frozen import dataclass
@@ -21,3 +22,11 @@ class ContractMissing(Event):
     """There is no such contract in this node's store."""
 
     contract: ContractAddress
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchesRecalled(Event):
+    """The answer to `RecallDispatches`: what this node dispatched with these nonces, as far as the store has it."""
+
+    nonces: tuple[int, ...]
+    dispatches: tuple[RoundDispatch, ...]

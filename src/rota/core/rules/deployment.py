@@ -256,6 +256,12 @@ def forget_seen(deployment: Deployment, event: Event) -> None:
     deployment.trouble = ""
 
 
+def take_back(deployment: Deployment, event: Event) -> None:
+    """That block was final and is gone; no user was told."""
+    forget_seen(deployment, event)
+    deployment.receipt = None
+
+
 def confirm(deployment: Deployment, event: DeploymentFinal) -> None:
     """It is on the chain, and stays."""
     deployment.seen = event.deployed

@@ -89,7 +89,6 @@ SEQUENCER: Final[Meanings] = {
 
 # `rota.config.Config`, what it has about the chain.
 SEQUENCER_ON_LEDGER: Final[Meanings] = {
-    "confirmations": ("blocks", "Blocks on top of one that make it final; 0 on a chain that takes nothing back."),
     "index_from_height": ("height", "Where a new index begins: no contract of interest is older."),
     "index_window_max": (
         "blocks",

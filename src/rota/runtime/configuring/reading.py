@@ -351,7 +351,8 @@ class _Reader:
         if not self._values.keys() >= set(paths.values()):
             return kind()  # One of them is wrong by itself, and is told already.
         try:
-            return kind(**{name: self._values[path] for name, path in paths.items()})
+            # What has no value is the package's own to choose, or is decided when the node starts.
+            return kind(**{name: self._values[path] for name, path in paths.items() if self._values[path] is not None})
         except ValueError as error:
             name, _, text = str(error).partition(": ")
             self._add_at(paths[name], text)

@@ -107,6 +107,16 @@ class LedgerSection:
     registry_from_height: int = key(Whole(0), 0, "The block from which on the Registry's events are read.", "height")
     registry_poll_ms: int = key(Whole(), 1_000, "Between two looks at the Registry.", "ms")
     registry_range_max: int = key(Whole(), 2_000, "Blocks whose events are asked for at once.", "blocks")
+    confirmations: int | None = key(
+        Whole(0),
+        NOTHING,
+        "Blocks on top of one that make it final. Left out, it follows from the chain: 0 where no block can be lost "
+        "(IBFT, QBFT, chains for development), 64 for proof of stake, else 12.",
+        "blocks",
+    )
+    accept_lost_blocks: bool = key(
+        Flag(), False, "Take 0 confirmations on a chain that can lose blocks: receipts may turn out false."
+    )
     following: FollowerLimits = field(default_factory=FollowerLimits)
     client: ClientLimits = field(default_factory=ClientLimits)
 

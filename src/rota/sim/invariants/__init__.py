@@ -17,6 +17,7 @@ from rota.sim.invariants.endings import (
     RotationIsFair,
     StatesReachTheirParties,
 )
+from rota.sim.invariants.finality import ReceiptsAreTrueOrMarked
 from rota.sim.invariants.judge import Invariant, Judge, Terms, Violation
 from rota.sim.invariants.ledger import (
     DispatchedWithPermissionAndEndorsements,
@@ -58,6 +59,12 @@ LIVENESS: tuple[type[Invariant], ...] = (
     EverybodyAgrees,
 )
 EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
+# Where more blocks are lost than `confirmations` cover, a receipt may be false until its node hears of it: F1 in place
+# of S1.
+AFTER_LOST_BLOCKS: tuple[type[Invariant], ...] = (
+    ReceiptsAreTrueOrMarked,
+    *(each for each in EVERY if each is not OneEffectAndOneOutcome),
+)
 # Where nodes lie, honest ones are judged. Who leads is then no longer a matter of rank alone (L2, L3), and outcomes
 # are judged by what their parties signed (T1 in place of S1).
 TRUST: tuple[type[Invariant], ...] = (
@@ -71,6 +78,7 @@ NOT_AMONG_LIARS: tuple[type[Invariant], ...] = (OneEffectAndOneOutcome, OneCoord
 AMONG_LIARS: tuple[type[Invariant], ...] = (*TRUST, *(each for each in EVERY if each not in NOT_AMONG_LIARS))
 
 __all__ = [
+    "AFTER_LOST_BLOCKS",
     "AMONG_LIARS",
     "EVERY",
     "LIVENESS",
@@ -94,6 +102,7 @@ __all__ = [
     "OutcomesAreTrue",
     "ProposalsAreKept",
     "QueuesAreBounded",
+    "ReceiptsAreTrueOrMarked",
     "RestartContradictsNothing",
     "RotationIsFair",
     "SignersHoldContents",

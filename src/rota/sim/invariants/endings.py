@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from rota.core.effects import (
+    FinalityBroken,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -102,6 +103,9 @@ class EveryIntentEnds(Invariant):
                 self.parked.pop(resumed, None)
             case IntentFinalised(receipt):
                 self.ended_in_life[receipt.intent] = self.lives.get(fact.node, 0)
+            case FinalityBroken(undone=undone):
+                # Their receipts are marked, which is an end too.
+                self.reported.update(each.intent for each in undone)
             case _:
                 pass
 
@@ -267,7 +271,14 @@ class EverybodyAgrees(Invariant):
             Committed: self._committed,
             Undone: self._undone,
             Reported: self._reported,
+            Recorded: self._recorded,
         }
+
+    def _recorded(self, fact: Recorded) -> None:
+        """What was reported of these holds no longer, and users are told (F1)."""
+        if isinstance(fact.record, FinalityBroken):
+            for each in fact.record.undone:
+                self.receipts.pop(each.intent, None)
 
     def _stood(self, fact: LedgerStood) -> None:
         self.ledger[fact.contract] = fact

@@ -14,6 +14,7 @@ from rota.core.effects import (
     DeploymentProposed,
     DispatchRepriced,
     EndingDecided,
+    FinalityBroken,
     IntentAccepted,
     IntentFinalised,
     IntentParked,
@@ -214,7 +215,7 @@ class RestartContradictsNothing(Invariant):
                 said.states.update(s.id for t in fact.record.transitions for s in t.outputs if s.content is not None)
             case StatesAcknowledged():
                 said.delivered.add((fact.record.digest, fact.record.peer))
-            case BlocksIndexed() | StoreTried():
+            case BlocksIndexed() | FinalityBroken() | StoreTried():
                 pass
             case NodeStarted(incarnation):
                 said.incarnation = incarnation

@@ -1,0 +1,90 @@
+"""What kind of chain an Ethereum node is on, and how many confirmations make a block of it final.
+
+A chain whose validators agree on each block before it counts (IBFT, QBFT) takes nothing back, and neither does a chain
+for development that one process makes: 0. Their blocks bear a fixed `mixHash`, and Besu answers for their validators. A
+proof-of-stake chain is final after two epochs of 32 slots: 64. Every other chain, by proof of work, by proof of
+authority (Clique) or unknown, loses its latest blocks now and again: 12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from rota.ledger.client import Call, RpcClient
+from rota.ledger.hexadecimal import read_quantity
+from rota.ledger.transports import RpcFailure
+from rota.ports import Unavailable
+
+ATTEMPTS_MAX: Final = 3
+USUAL: Final = 12
+PROOF_OF_STAKE: Final = 64
+# What all blocks of the family of Istanbul have in the place of proof of work.
+ISTANBUL: Final = "0x63746963616c2062797a616e74696e65206661756c7420746f6c6572616e6365"
+VALIDATORS: Final = ("qbft_getValidatorsByBlockNumber", "ibft_getValidatorsByBlockNumber")
+# How the versions of chains for development begin.
+DEVELOPMENT: Final = ("rota/", "anvil/", "hardhatnetwork/", "ganache/", "ethereumjs testrpc/")
+
+
+class WrongConfirmations(Exception):
+    """The number that is set is not right for this chain; the text says what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainKind:
+    """A chain as its node shows it."""
+
+    name: str
+    confirmations: int
+
+    @property
+    def may_lose_blocks(self) -> bool:
+        """Its latest blocks can be taken back."""
+        return self.confirmations > 0
+
+
+async def kind_of(client: RpcClient, chain_id: int) -> ChainKind:
+    """What the Ethereum node says of its chain. `Unavailable` when it does not answer, or is on another chain."""
+    together = await client.call_together(
+        Call("eth_chainId"),
+        Call("web3_clientVersion"),
+        Call("eth_getBlockByNumber", ("latest", False)),
+        *(Call(method, ("latest",)) for method in VALIDATORS),
+        attempts_max=ATTEMPTS_MAX,
+    )
+    found, version, block, *validators = together.answers
+    if isinstance(found, RpcFailure) or read_quantity(found) != chain_id:
+        raise Unavailable(f"the Ethereum node at {client.place} is not on chain {chain_id}")
+    shown = version if isinstance(version, str) else ""
+    header = block if isinstance(block, dict) else {}
+    return _judged(shown, header, any(isinstance(each, list) and each for each in validators))
+
+
+def _judged(version: str, header: dict[str, object], has_validators: bool) -> ChainKind:
+    name = version.split("/")[0] or "an unknown client"
+    if version.lower().startswith(DEVELOPMENT):
+        return ChainKind(f"a chain for development ({name})", 0)
+    if has_validators or header.get("mixHash") == ISTANBUL:
+        return ChainKind(f"IBFT or QBFT ({name})", 0)
+    if _difficulty(header) == 0:
+        return ChainKind(f"proof of stake ({name})", PROOF_OF_STAKE)
+    return ChainKind(f"a chain that may lose its latest blocks ({name})", USUAL)
+
+
+def _difficulty(header: dict[str, object]) -> int | None:
+    try:
+        return read_quantity(header.get("difficulty"))
+    except ValueError:
+        return None
+
+
+def confirmations_for(kind: ChainKind, wanted: int | None, accepts_lost_blocks: bool) -> int:
+    """What is used: what is set, or else what is right. `WrongConfirmations` where blocks would be lost unnoticed."""
+    if wanted is None:
+        return kind.confirmations
+    if wanted == 0 and kind.may_lose_blocks and not accepts_lost_blocks:
+        raise WrongConfirmations(
+            f"ledger.confirmations: 0 is refused on {kind.name}, where receipts would turn out false; leave it out or "
+            f"set it to {kind.confirmations}, or set ledger.accept_lost_blocks = true"
+        )
+    return wanted

@@ -1,0 +1,61 @@
+"""What holds when a chain takes back more blocks than `confirmations`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.sim.facts import Committed, NonceRead, ReceiptRead, Reported, Undone
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.types import IntentId, Outcome
+
+
+class ReceiptsAreTrueOrMarked(Invariant):
+    """F1: after lost blocks no receipt says confirmed for what is not on the chain, and nonces agree with the chain.
+
+    At no time has an intent two effects.
+
+    A receipt that no longer holds says reverted, and confirmed again when the chain has its intent again. That every
+    intent ends, marked or not, is L1.
+    """
+
+    name = "F1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is on the chain at the end, and what nodes answer then."""
+        self.committed: set[IntentId] = set()
+        self.reported: set[IntentId] = set()
+        return {
+            Reported: self._reported,
+            Committed: self._committed,
+            Undone: self._undone,
+            ReceiptRead: self._read,
+            NonceRead: self._nonce,
+        }
+
+    def _committed(self, fact: Committed) -> None:
+        intent = fact.transition.intent
+        if intent in self.committed:
+            self.accuse(f"{self.show(intent)} has two effects on the ledger")
+        if not fact.transition.is_empty:
+            self.committed.add(intent)
+
+    def _undone(self, fact: Undone) -> None:
+        self.committed.discard(fact.transition.intent)
+
+    def _reported(self, fact: Reported) -> None:
+        self.reported.add(fact.receipt.intent)
+
+    def _read(self, fact: ReceiptRead) -> None:
+        is_confirmed = fact.outcome is Outcome.CONFIRMED
+        if is_confirmed and fact.intent not in self.committed:
+            self.accuse(f"{fact.node} says that {self.show(fact.intent)} is confirmed, and the chain has lost it")
+        elif not is_confirmed and fact.intent in self.committed:
+            self.accuse(f"{fact.node} does not say that {self.show(fact.intent)} is confirmed, and the chain has it")
+        elif fact.outcome is None and fact.intent in self.reported:
+            self.accuse(f"{fact.node} had reported {self.show(fact.intent)}, and its receipt is gone without a mark")
+
+    def _nonce(self, fact: NonceRead) -> None:
+        if fact.own != fact.on_chain or fact.open_count:
+            words = f"goes on with nonce {fact.own} and the chain with {fact.on_chain}"
+            self.accuse(f"{fact.node} {words}; {fact.open_count} dispatches are open")

@@ -1,0 +1,248 @@
+"""Receipts that no longer hold, because the chain took back final blocks: marked, told and put back, on every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rota.core.effects import (
+    BlocksIndexed,
+    FinalityBroken,
+    IntentAccepted,
+    IntentFinalised,
+    RecallDispatches,
+    StatesReceived,
+    UndoneCommit,
+)
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.events.store import DispatchesRecalled
+from rota.core.node import OWN
+from rota.core.public_transaction import Ending, Mined
+from rota.digests import domain_separator, void_leaf
+from rota.ports import undone_leaf
+from rota.types import (
+    FINALITY_BROKEN,
+    FINALITY_BROKEN_REASON,
+    NO_CONTRACT,
+    NO_LEAF,
+    BlockHash,
+    Leaf,
+    Outcome,
+    Receipt,
+    Transition,
+)
+from tests.store.kit import (
+    CONTRACTS,
+    FIRST,
+    Make,
+    Opened,
+    a_deployed,
+    a_dispatch,
+    a_transition,
+    an_intent,
+    digest,
+    in_loop,
+    intent_id,
+    opened_on,
+)
+from tests.store.test_listening import accept_and_permit, block, commit, number_all
+from tests.store.test_submissions import PUBLIC, WAITING, like
+
+
+def lost(height: int, *transitions: Transition) -> FinalityBroken:
+    """The block at this height is gone, and those above; it was final."""
+    undone = tuple(UndoneCommit(height, FIRST, each.intent, each.leaf) for each in transitions)
+    return FinalityBroken(height - 1, height, undone)
+
+
+async def lose(opened: Opened, height: int, *transitions: Transition) -> None:
+    """Empty blocks come in its place."""
+    indexed = BlocksIndexed(height - 1, (block(height), block(height + 1)))
+    assert await opened.write(OWN, lost(height, *transitions), indexed)
+
+
+@in_loop
+async def test_confirmed_receipt_of_a_lost_final_block_is_never_reported_again(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        await commit(opened, 1, made)
+        assert (await opened.store.receipt_of(made.intent)) == Receipt(made.intent, Outcome.CONFIRMED, leaf=made.leaf)
+        await lose(opened, 1, made)
+        broken = Receipt(made.intent, Outcome.REVERTED, FINALITY_BROKEN_REASON, made.leaf, code=FINALITY_BROKEN)
+        assert await opened.store.receipt_of(made.intent) == broken
+        shown = await opened.store.transaction(made.intent)
+        assert shown is not None
+        assert shown.receipt == broken
+        assert shown.height is None
+        assert await opened.store.unfinished_count() == 0
+        assert (await opened.store.restore((FIRST,))).contracts[FIRST].intents == ()
+
+
+@in_loop
+async def test_listener_is_told_by_a_new_number_when_a_receipt_is_undone_and_when_it_returns(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        one, two = await accept_and_permit(opened, 1, 2)
+        await commit(opened, 1, one, two)
+        assert await number_all(opened) == [(1, one.intent), (2, two.intent)]
+        await lose(opened, 1, one)
+        assert await number_all(opened) == [(2, two.intent), (3, one.intent)]
+        place = await opened.store.listening.receipt_number(one.intent)
+        assert place is not None
+        assert place.is_undone
+        assert await opened.store.listening.due() == ()
+        assert await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
+        assert await number_all(opened) == [(2, two.intent), (4, one.intent)]
+        place = await opened.store.listening.receipt_number(one.intent)
+        assert place is not None
+        assert place.leaf == one.leaf
+        receipt = await opened.store.receipt_of(one.intent)
+        assert receipt is not None
+        assert receipt.outcome is Outcome.CONFIRMED
+
+
+@in_loop
+async def test_undone_receipt_counts_until_an_operator_acknowledges_it_or_it_returns(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        one, two = await accept_and_permit(opened, 1, 2)
+        await commit(opened, 1, one, two)
+        listening = opened.store.listening
+        assert await listening.undone_count() == 0
+        await lose(opened, 1, one, two)
+        assert await listening.undone_count() == 2
+        assert await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
+        assert await listening.undone_count() == 1
+        await listening.acknowledge_undone()
+        assert await listening.undone_count() == 0
+        receipt = await opened.store.receipt_of(two.intent)
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+
+
+@in_loop
+async def test_undone_receipt_is_found_as_failed(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        await commit(opened, 1, made)
+        await number_all(opened)
+        find = opened.store.submissions.find_ended
+        assert await find(like(success=True)) == (made.intent,)
+        await lose(opened, 1, made)
+        await number_all(opened)
+        assert await find(like(success=True)) == ()
+        assert await find(like(success=False)) == (made.intent,)
+
+
+@in_loop
+async def test_public_transaction_of_a_lost_block_is_marked_for_the_operator(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        store = opened.store
+        await store.public.accept(PUBLIC, WAITING, ())
+        (public,) = await store.public.open()
+        mined = Mined(b"h" * 32, 1, b"b" * 32, 0, True)
+        await store.public.save((replace(public, ending=Ending(True, 5, mined=mined)),))
+        await number_all(opened)
+        await lose(opened, 1)
+        assert await store.listening.undone_count() == 1
+        assert await number_all(opened) == [(2, PUBLIC.id)]
+        place = await store.listening.receipt_number(PUBLIC.id)
+        assert place is not None
+        assert place.is_undone
+        assert place.type == "public"
+
+
+@in_loop
+async def test_receipt_of_another_node_is_marked_too(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        foreign = a_transition(7)
+        assert await opened.write(FIRST, StatesReceived(digest(1), (foreign,)))
+        await commit(opened, 1, foreign)
+        assert await number_all(opened) == [(1, foreign.intent)]
+        await lose(opened, 1, foreign)
+        assert await number_all(opened) == [(2, foreign.intent)]
+        place = await opened.store.listening.receipt_number(foreign.intent)
+        assert place is not None
+        assert place.leaf == undone_leaf(foreign.intent)
+        assert await opened.write(OWN, BlocksIndexed(2, (block(3, foreign), block(4))))
+        assert await number_all(opened) == [(3, foreign.intent)]
+
+
+@in_loop
+async def test_voided_intent_whose_void_is_undone_is_marked_and_put_back(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        contract = CONTRACTS[0]
+        void = void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1))
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        voided = _committed(1, void)
+        assert await opened.write(OWN, BlocksIndexed(0, (voided, block(2))))
+        ended = Receipt(intent_id(1), Outcome.REVERTED, "cancelled")
+        assert await opened.write(FIRST, IntentFinalised(ended))
+        assert await number_all(opened) == [(1, intent_id(1))]
+        broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
+        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        receipt = await opened.store.receipt_of(intent_id(1))
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+        assert await number_all(opened) == [(2, intent_id(1))]
+        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
+        assert await opened.store.receipt_of(intent_id(1)) == ended
+        assert await number_all(opened) == [(3, intent_id(1))]
+
+
+def _committed(height: int, leaf: Leaf) -> ChainBlock:
+    outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
+    return ChainBlock(height, BlockHash(b"v%d" % height), BlockHash(b"p"), 10, ((FIRST, outcome),))
+
+
+@in_loop
+async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        deployment = an_intent(1, contract=NO_CONTRACT)
+        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        made = a_deployed(1)
+        has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
+        assert await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        ended = Receipt(deployment.id, Outcome.CONFIRMED, contract=made.contract)
+        assert await opened.write(NO_CONTRACT, IntentFinalised(ended))
+        broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
+        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        receipt = await opened.store.receipt_of(deployment.id)
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+        again = ChainBlock(3, BlockHash(b"3"), BlockHash(b"2"), 12, deployments=(made,))
+        assert await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
+        assert await opened.store.receipt_of(deployment.id) == ended
+        assert await opened.store.listening.undone_count() == 0
+
+
+@in_loop
+async def test_reverted_receipt_that_the_chain_confirms_is_told_by_a_new_number(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        assert await opened.write(FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "expired")))
+        assert await number_all(opened) == [(1, made.intent)]
+        await commit(opened, 1, made)
+        assert await number_all(opened) == [(2, made.intent)]
+        receipt = await opened.store.receipt_of(made.intent)
+        assert receipt is not None
+        assert receipt.outcome is Outcome.CONFIRMED
+
+
+@in_loop
+async def test_block_that_was_not_final_marks_nothing(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        assert await opened.write(OWN, BlocksIndexed(0, (block(1, made),)))
+        assert await opened.write(OWN, BlocksIndexed(0, (block(1),)))
+        assert await opened.store.receipt_of(made.intent) is None
+        assert [each.intent.id for each in (await opened.store.restore((FIRST,))).contracts[FIRST].intents] == [
+            made.intent
+        ]
+
+
+@in_loop
+async def test_dispatches_are_recalled_by_their_nonces(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        first, second = a_dispatch(1, 0, (a_transition(1),)), a_dispatch(2, 1, (a_transition(2),))
+        assert await opened.write(OWN, first)
+        assert await opened.write(OWN, second)
+        assert await opened.ask(RecallDispatches((1, 5))) == DispatchesRecalled((1, 5), (second,))
