@@ -55,6 +55,12 @@ RESTS = "states were kept for its sender and not used"
 TOO_MANY = "too many states are kept for its sender already"
 
 
+@pytest.fixture(autouse=True)
+def nobody_is_excused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sender has left one unused already."""
+    monkeypatch.setattr(module, "FIRST_CREDIT", 0)
+
+
 def prepared(name: str, *inputs: StateId, version: int = 0, at_s: int = GENESIS_S) -> Transition:
     """A transition that is prepared at this time, and valid as long as it may be."""
     return transition(name, *inputs, version=version, valid_until_s=at_s + VALIDITY_S, preparation=PREPARATION)
@@ -102,6 +108,7 @@ class Endorsing:
         """A final block comes so much later."""
         self.height += 1
         time_s = self.now_s + seconds
+        self.bench.now_ms += seconds * 1_000
         self.bench.tell(BlockIndexed(self.height, time_s, outcomes))
         self.bench.tell(OutcomesFinal(time_s, outcomes))
 
@@ -389,8 +396,19 @@ def test_sender_that_uses_most_of_what_is_kept_for_it_may_leave_some_unused() ->
     for number in range(8):
         endorsing.use(prepared(f"B-{number}", STATES[number], at_s=endorsing.now_s))
     endorsing.leave_unused(prepared("B-8", STATE, at_s=endorsing.now_s))
-    assert endorsing.refusal(prepared("B-9", STATE, at_s=endorsing.now_s)).startswith(RESTS)
-    assert endorsing.refusal(prepared("B-9", OTHER, at_s=endorsing.now_s)) == ""
+    endorsing.leave_unused(prepared("B-9", STATE, at_s=endorsing.now_s))
+    assert endorsing.refusal(prepared("B-10", STATE, at_s=endorsing.now_s)).startswith(RESTS)
+
+
+@pytest.mark.parametrize("of", [contract(A, B, C, D), contract(A, mode=Mode.STATIC, endorsers=(C,))])
+def test_settlement_that_fails_for_the_first_time_is_tried_again_at_once(
+    of: Contract, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_CREDIT", module.USED_PER_UNUSED)
+    endorsing = Endorsing(of=of)
+    endorsing.leave_unused(prepared("B-1", STATE))
+    endorsing.leave_unused(prepared("B-2", STATE, at_s=endorsing.now_s))
+    assert endorsing.refusal(prepared("B-3", STATE, at_s=endorsing.now_s)).startswith(RESTS)
 
 
 def test_party_of_a_token_that_leaves_a_leg_unused_does_not_hold_up_the_others_of_its_node() -> None:

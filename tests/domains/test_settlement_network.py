@@ -10,6 +10,7 @@ import pytest
 
 from rota.api import errors
 from rota.api.facade import DraftView, LegView, NamedLeg, Submission, TransactionType
+from rota.config import Config
 from rota.domains.noto.operations import lock_id_of
 from rota.ledger.bindings import creation_code, encode_call, revert_text, separator_of
 from rota.ledger.client import RpcRefused
@@ -25,7 +26,7 @@ from tests.runtime.kit import CHAIN_ID, Network, network, send
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 HOLDER, BUYER, SELLER = (Party(f"alice@{node}") for node in ALL)
 PRICE, SHARES = 40, 7
-HALF_A_DAY_S = 43_200
+HALF_S = Config().prepared_validity_s // 2
 
 
 @dataclass
@@ -205,10 +206,10 @@ async def test_where_one_side_fails_neither_happens_and_both_are_tried_again(tmp
         legs = named(gold, shares)
         payment = await market.bind(NODE2, gold, legs)
         first = await market.leg(NODE2, payment)
-        await market.let_time_pass(HALF_A_DAY_S)
+        await market.let_time_pass(HALF_S)
         transfer = await market.bind(NODE3, shares, legs)
         second = await market.leg(NODE3, transfer)
-        await market.let_time_pass(HALF_A_DAY_S + 600)
+        await market.let_time_pass(HALF_S + 60)
         assert await market.refusal(first, second) == "Expired"
         expired = await market.ended(NODE2, payment)
         assert (expired.outcome, expired.reason) == (Outcome.REVERTED, "the prepared transition has expired")

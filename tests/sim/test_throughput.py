@@ -10,14 +10,13 @@ from rota.types import Rotation
 
 # Those that cost most, over fewer bounds than ten; `rota simulate --throughput` measures them all.
 BOUNDS = 3
-COSTLY = ("never-assembles", "never-submits", "floods")
+COSTLY = ("never-assembles", "never-submits")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rotation", Rotation, ids=lambda rotation: rotation.value)
 @pytest.mark.parametrize("strategy", COSTLY)
-def test_liar_leaves_honest_members_their_share(strategy: str, rotation: Rotation) -> None:
-    found = measure(strategy, rotation=rotation, bounds=BOUNDS)
+def test_liar_leaves_honest_members_their_share(strategy: str) -> None:
+    found = measure(strategy, rotation=Rotation.STRICT, bounds=BOUNDS)
     assert found.confirmed_without > 500
     assert found.is_enough, f"{found.ratio:.2f} of what they get done without lies"
 

@@ -300,8 +300,7 @@ class Deployment(Machine):
         self.since_ms = self.context.now_ms
         self.context.timers.cancel_all(self)
         self.history.append((self.context.now_ms, self.state))
-        if len(self.history) > self.context.config.history_max:
-            del self.history[0]
+        del self.history[: -self.context.config.history_max]
 
 
 def is_as_agreed(

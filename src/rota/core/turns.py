@@ -8,12 +8,12 @@ the states of the others:
 - When states were kept and their intent is not committed, by expiry or by an empty transition, their sender rests: it
   gets none of them kept for as long as they were. In `ring` mode, where members share states, it gets no others either:
   for as long the first time, and twice as long each time that follows, up to eight times. Clean time undoes this step
-  by step. A sender that uses most of what is kept for it may leave one in nine unused, and then rests for the states in
-  question alone, as it does in the other modes: there a node's parties have coins of their own, and one of them is not
-  to hold up the others.
+  by step. The first time is excused, and a sender that uses most of what is kept for it may leave one in nine unused.
+  In the other modes a node's parties have coins of their own, and one of them is not to hold up the others.
 
-Times are chain time. Endorser and coordinator of a node share this. A restart forgets who rests, and for whom the
-states are kept that were kept before: those count for nobody.
+Bounds are chain time. Rests are by our own clock: while everybody rests, a chain may stand still. Endorser and
+coordinator of a node share this. A restart forgets who rests, and for whom the states are kept that were kept before:
+those count for nobody.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ SENDERS_MAX: Final = 1_024
 REST_STEPS_MAX: Final = 4
 USED_PER_UNUSED: Final = 8
 CREDIT_MAX: Final = 64
+# A settlement that fails is tried again at once: everybody may leave one unused.
+FIRST_CREDIT: Final = USED_PER_UNUSED
 NOBODY: Final = NodeName("")
 
 
@@ -53,7 +55,7 @@ class Turn:
 class _Standing:
     """How a sender uses what is kept for it. It rests until then, for so long, unless `step` is 0."""
 
-    credit: int = 0
+    credit: int = field(default_factory=lambda: FIRST_CREDIT)
     step: int = 0
     until_s: int = 0
     length_s: int = 1
@@ -80,13 +82,13 @@ class Turns:
         new = [state for state in dict.fromkeys(states) if turn is None or state not in turn.states]
         if turn is not None and not new:
             return ""
-        now_s = self.context.chain_time_s
+        now_s = self._now_s
         rests_until_s = max((self.rests.get((sender, state), 0) for state in new), default=0)
         standing = self.standings.get(sender)
         if standing is not None and standing.step:
             rests_until_s = max(rests_until_s, standing.until_s)
         if rests_until_s > now_s:
-            return f"states were kept for its sender and not used: others have their turn until {rests_until_s}"
+            return f"states were kept for its sender and not used: others have their turn for {rests_until_s - now_s} s"
         has_room = turn is not None or self.intents.has_room(sender, 1, INTENTS_MAX)
         if not has_room or not self.states.has_room(sender, len(new), STATES_MAX):
             return "too many states are kept for its sender already"
@@ -101,7 +103,7 @@ class Turns:
         """These states are kept."""
         turn = self.turns.get(kept.intent)
         if turn is None:
-            turn = self.turns[kept.intent] = Turn(sender, self.context.chain_time_s, kept.valid_until_s)
+            turn = self.turns[kept.intent] = Turn(sender, self._now_s, kept.valid_until_s)
             self.intents.take(sender, 1)
         new = dict.fromkeys(state for state in kept.inputs if state not in turn.states)
         turn.states.update(new)
@@ -140,6 +142,10 @@ class Turns:
                 self._note_unused(turn)
                 self.drop(intent)
 
+    @property
+    def _now_s(self) -> int:
+        return self.context.now_ms // 1_000
+
     def _note_used(self, sender: NodeName) -> None:
         if sender != NOBODY:
             standing = self._standing_of(sender)
@@ -148,7 +154,11 @@ class Turns:
     def _note_unused(self, turn: Turn) -> None:
         if turn.sender == NOBODY:
             return
-        now_s = self.context.chain_time_s
+        standing = self._standing_of(turn.sender)
+        if standing.credit >= USED_PER_UNUSED:
+            standing.credit -= USED_PER_UNUSED
+            return
+        now_s = self._now_s
         most_s = max(self.context.config.validity_s, self.context.config.prepared_validity_s) + VALIDITY_MARGIN_S
         length_s = max(1, min(now_s - turn.since_s, most_s))
         for state in turn.states:
@@ -157,10 +167,6 @@ class Turns:
             if len(self.rests) > RESTS_MAX:
                 del self.rests[next(iter(self.rests))]
         if self.context.contract.mode is not Mode.RING:
-            return
-        standing = self._standing_of(turn.sender)
-        if standing.credit >= USED_PER_UNUSED:
-            standing.credit -= USED_PER_UNUSED
             return
         if turn.since_s >= standing.until_s:
             # What was kept beside what it rests for does not count again.
