@@ -3,6 +3,7 @@
 #
 #   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock)
 #   ROUNDS=1 ONLY=3-anvil FAULTS='kill, cut' SEED=7     what `make chaos` plays; left out, all of it three times
+#   ROUNDS=10 SEEDS=100 how long `make soak` explores
 #   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
 
 SHELL := /bin/bash
@@ -11,12 +12,13 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
+AUDITOR := pip-audit==2.10.1
 STAMP := .venv/installed.stamp
 DOCS := .venv-docs
 DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
-COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
 ifeq ($(SKIP_FORBIDDEN),1)
@@ -72,6 +74,18 @@ chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the mi
 		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED))
 	@$(if $(ONLY)$(FAULTS),true,$(PYTEST) -m chaos)
 
+# Random exploration: what the gates draw is the same in every run, here it is new each time. A failure prints what
+# reproduces it.
+.PHONY: soak
+soak: $(STAMP) ## Property tests with new examples, and new seeds of the simulator; ROUNDS=, SEEDS=
+	@for round in $$(seq $(or $(ROUNDS),10)); do \
+		printf '\n== Property tests, new examples (%s of %s)\n' $$round $(or $(ROUNDS),10); \
+		ROTA_EXPLORE=1 $(PYTEST) -m 'hypothesis and not slow and not chaos'; \
+		first=$$(( RANDOM * 32768 + RANDOM + 100000 )); \
+		printf '\n== Simulator, seeds from %s\n' $$first; \
+		$(BIN)/rota simulate --seeds $$first..$$(( first + $(or $(SEEDS),100) )) --minutes 0.5 --jobs $$(nproc); \
+	done
+
 .PHONY: demo
 demo: $(STAMP) ## Run the demonstration
 	@$(BIN)/rota demo $(ARGS)
@@ -125,6 +139,15 @@ lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade t
 	$(COMPILE) $(ARGS) --output-file requirements/run.txt pyproject.toml
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
 	$(COMPILE) $(ARGS) --output-file requirements/docs.txt --group docs
+
+# What cannot be looked up fails (--strict): a package that nobody has judged is not one without flaws.
+.PHONY: audit
+audit: $(STAMP) ## Look up known vulnerabilities of all that is locked; ARGS='--vulnerability-service osv --osv-url URL' asks a mirror
+	@for lock in run dev docs; do \
+		echo "requirements/$$lock.txt:"; \
+		$(BIN)/uvx --from $(AUDITOR) pip-audit --strict --no-deps --disable-pip --progress-spinner off $(ARGS) \
+			--requirement requirements/$$lock.txt || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## Remove all that the other targets make, .venv among it

@@ -5,7 +5,8 @@ import {IMembers} from "./IMembers.sol";
 
 /// @title Decisions of two thirds of the members
 /// @notice A proposal is a call that this contract makes once two thirds of the members have voted for it. Any member
-/// may then execute it, once. The members themselves change in this way alone: by a proposal that calls this contract.
+/// may then execute it, once, until it expires 30 days after it was proposed. A vote counts for as long as its member stays
+/// one: whoever leaves and is added again has to vote anew. The members themselves change in this way alone: by a proposal that calls this contract.
 contract Proposals is IMembers {
     /// @notice There are 1 to 64 members.
     error WrongMemberCount(uint256 count);
@@ -24,6 +25,9 @@ contract Proposals is IMembers {
 
     /// @notice Somebody has executed it.
     error AlreadyExecuted(uint256 id);
+
+    /// @notice It was proposed too long ago.
+    error Expired(uint256 id);
 
     /// @notice Fewer than two thirds of the members have voted for it.
     error TooFewVotes(uint256 id, uint256 votes, uint256 required);
@@ -49,19 +53,30 @@ contract Proposals is IMembers {
     /// @notice An account is no member any more.
     event MemberRemoved(address indexed member);
 
+    /// @dev `membership` tells one time of being a member from another.
+    struct Vote {
+        address member;
+        uint64 membership;
+    }
+
     struct Proposal {
         address target;
         bool isExecuted;
+        uint64 expiresAt;
         bytes input;
-        address[] voters;
+        Vote[] votes;
     }
+
+    /// @notice How long a proposal can be voted for and executed, in seconds.
+    uint256 public constant OPEN_FOR = 30 days;
 
     uint256 private constant MEMBERS_MAX = 64;
 
     address[] private _members;
     mapping(address account => uint256 numberFromOne) private _numbers;
     Proposal[] private _proposals;
-    mapping(uint256 id => mapping(address member => bool)) private _hasVoted;
+    mapping(address account => uint64 times) private _memberships;
+    mapping(uint256 id => mapping(address member => uint64 membership)) private _voted;
 
     /// @dev Also when a name is given, whoever is no member learns that first.
     modifier onlyMember() {
@@ -88,6 +103,7 @@ contract Proposals is IMembers {
         id = _proposals.length;
         Proposal storage proposal = _proposals.push();
         proposal.target = target;
+        proposal.expiresAt = uint64(block.timestamp + OPEN_FOR);
         proposal.input = input;
         emit Proposed(id, msg.sender, target, input);
         _vote(id, proposal);
@@ -142,7 +158,7 @@ contract Proposals is IMembers {
     /// @param id The proposal
     /// @return target The contract that it calls
     /// @return input What it calls it with
-    /// @return votes How many of the present members have voted for it
+    /// @return votes How many of the present members have voted for it; none when it has expired
     /// @return isExecuted Whether somebody has executed it
     function proposalOf(uint256 id)
         external
@@ -152,6 +168,13 @@ contract Proposals is IMembers {
         if (id >= _proposals.length) revert UnknownProposal(id);
         Proposal storage proposal = _proposals[id];
         return (proposal.target, proposal.input, _votesFor(proposal), proposal.isExecuted);
+    }
+
+    /// @notice Whether a proposal can still be voted for and executed.
+    /// @param id The proposal
+    function isOpen(uint256 id) external view returns (bool) {
+        if (id >= _proposals.length) revert UnknownProposal(id);
+        return !_proposals[id].isExecuted && block.timestamp < _proposals[id].expiresAt;
     }
 
     /// @notice How many votes a proposal needs now: two thirds of the members, rounded up.
@@ -168,12 +191,14 @@ contract Proposals is IMembers {
         if (id >= _proposals.length) revert UnknownProposal(id);
         proposal = _proposals[id];
         if (proposal.isExecuted) revert AlreadyExecuted(id);
+        if (block.timestamp >= proposal.expiresAt) revert Expired(id);
     }
 
     function _vote(uint256 id, Proposal storage proposal) private {
-        if (_hasVoted[id][msg.sender]) revert AlreadyVoted(id, msg.sender);
-        _hasVoted[id][msg.sender] = true;
-        proposal.voters.push(msg.sender);
+        uint64 membership = _memberships[msg.sender];
+        if (_voted[id][msg.sender] == membership) revert AlreadyVoted(id, msg.sender);
+        _voted[id][msg.sender] = membership;
+        proposal.votes.push(Vote(msg.sender, membership));
         emit Voted(id, msg.sender);
     }
 
@@ -188,10 +213,12 @@ contract Proposals is IMembers {
         if (!isDone) revert ProposalFailed(id, reason);
     }
 
-    /// @dev Whoever was a member when it voted and is one no more does not count.
+    /// @dev Whoever has left since it voted does not count, also if it was added again.
     function _votesFor(Proposal storage proposal) private view returns (uint256 votes) {
-        for (uint256 i = 0; i < proposal.voters.length; ++i) {
-            if (isMember(proposal.voters[i])) ++votes;
+        if (block.timestamp >= proposal.expiresAt) return 0;
+        for (uint256 i = 0; i < proposal.votes.length; ++i) {
+            Vote storage given = proposal.votes[i];
+            if (isMember(given.member) && _memberships[given.member] == given.membership) ++votes;
         }
     }
 
@@ -200,6 +227,7 @@ contract Proposals is IMembers {
         if (_members.length == MEMBERS_MAX) revert WrongMemberCount(MEMBERS_MAX + 1);
         _members.push(account);
         _numbers[account] = _members.length;
+        ++_memberships[account];
         emit MemberAdded(account);
     }
 }

@@ -4,17 +4,33 @@ With ROTA_FORBID_SKIPS=1, as in CI, a skipped test is a failed one: a suite that
 could not run looks as green as one that ran it.
 
 No test is timed, so that Hypothesis does not judge how fast examples are made either: on a busy machine that
-would fail what is right.
+would fail what is right. The gates draw the same examples in every run; with ROTA_EXPLORE=1, as in `make soak`, every
+run draws new ones.
 """
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("rota", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+IS_EXPLORING = os.environ.get("ROTA_EXPLORE") == "1"
+
+settings.register_profile(
+    "rota",
+    deadline=None,
+    suppress_health_check=(HealthCheck.too_slow,),
+    derandomize=not IS_EXPLORING,
+    database=None,
+    print_blob=IS_EXPLORING,
+)
 settings.load_profile("rota")
+
+
+# A shell starts a job in the background with SIGINT ignored, which every process of a test would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def skips_are_forbidden() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from rota.cli.simulate import command
 from rota.core.effects import RoundDispatch
 from rota.core.submitter import Submitter
 from rota.sim.canaries import CANARIES, broken
+from rota.sim.coverage import Place
+from rota.sim.invariants import Count
 from rota.sim.liars.throughput import Throughput
+from rota.sim.swarm import Report
 from rota.types import Rotation
 
 NONCE_CANARY = next(canary for canary in CANARIES if canary.name == "reuses a nonce")
@@ -32,10 +36,41 @@ def test_clean_seeds_exit_0_and_say_so() -> None:
 def test_json_is_one_object_of_the_named_shape() -> None:
     summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--liars", "0", "--json").stdout)
     counts = ["seeds", "events", "simulated_seconds", "faults", "intents", "liars", "lies"]
-    assert list(summary) == [*counts, "mutated_fields", "violations"]
+    assert list(summary) == [*counts, "mutated_fields", "invariants", "without_chances", "work", "violations"]
     assert summary["seeds"] == 1
     assert summary["intents"] > 0
     assert summary["violations"] == []
+
+
+def test_report_counts_how_often_each_invariant_was_judged_and_could_have_failed() -> None:
+    arguments = ("--seeds", "3..5", "--minutes", "0.1", "--liars", "0")
+    counts = json.loads(simulate(*arguments, "--json").stdout)["invariants"]
+    assert counts["L1"]["judged"] == counts["L1"]["chances"] > 0
+    assert counts["S8"]["judged"] > counts["S8"]["chances"]
+    assert sum(counts["S8"]["by"].values()) == counts["S8"]["chances"]
+    assert f"{counts['L1']['judged']:>11}" in simulate(*arguments).stdout
+
+
+def test_report_tells_what_a_commit_costs() -> None:
+    arguments = ("--seed", "3", "--minutes", "0.1", "--liars", "0")
+    work = json.loads(simulate(*arguments, "--json").stdout)["work"]
+    assert work["assemblies"] >= work["commits"] > 0
+    assert {"dispatches", "resends", "rounds", "transactions"} <= set(work)
+    assert f"for each of {work['commits']} commits: " in simulate(*arguments).stdout
+
+
+def test_default_campaign_in_which_an_invariant_has_no_chance_exits_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(seed: int, **_: object) -> tuple[Report, Counter[Place]]:
+        return Report(
+            seed, nodes=1, simulated_ms=1, invariants={"S8": Count(5, 0, {}), "L1": Count(5, 5, {})}
+        ), Counter()
+
+    monkeypatch.setattr("rota.cli.simulate._play", play)
+    result = simulate("--seeds", "0..200")
+    assert (result.exit_code, "S8 had no chance to fail" in result.stdout) == (1, True)
+    assert json.loads(simulate("--seeds", "0..200", "--json").stdout)["without_chances"] == ["S8"]
+    assert simulate("--seeds", "0..199").exit_code == 0
+    assert simulate("--seeds", "0..200", "--faults", "none").exit_code == 0
 
 
 def test_liar_that_mutates_is_reported_with_how_many_fields_it_changed() -> None:

@@ -97,7 +97,8 @@ class Command:
 class Completion:
     """How a submission ended, at its place in the stream. `period` is the effective one; without a failure it happened.
 
-    `transaction` is the private or public transaction that the command became, if it came to that.
+    `transaction` is the private or public transaction that the command became, if it came to that. `corrects` is the
+    offset of an earlier completion of the same submission that no longer holds, because the chain's word changed.
     """
 
     offset: int
@@ -109,6 +110,7 @@ class Completion:
     period: Period
     transaction: IntentId | None = None
     failure: Failure | None = None
+    corrects: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

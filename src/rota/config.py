@@ -44,6 +44,9 @@ class Config:
     prepared_hold_s: int = 300
     in_flight_max: int = 5_000
     held_bytes_max: int = 67_108_864
+    deliveries_peer_max: int = 64
+    deliveries_peer_bytes_max: int = 4_194_304
+    deliveries_bytes_max: int = 67_108_864
     dispatch_ahead_max: int = 16
     assembly_slot_max: int = 64
     slot_ms_max: int = 500
@@ -68,6 +71,7 @@ class Config:
     intents_open_max: int = 50_000
     sequencers_max: int = 10_000
     paging_queue_max: int = 1_000
+    paging_bytes_max: int = 67_108_864
     proposals_max: int = 1_024
     proposals_bytes_max: int = 67_108_864
     proposal_ttl_s: int = 604_800

@@ -142,6 +142,11 @@ def node_of(party: Party) -> NodeName:
     return NodeName(party.rpartition("@")[2])
 
 
+# Whoever proposes a contract to a node chooses them, and the node computes every place when it first ranks.
+VIRTUAL_NODES_MAX: Final = 65_536
+RING_PLACES_MAX: Final = 131_072
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """A private contract's own configuration, fixed at its creation and the same for everybody (protocol §2)."""
@@ -163,7 +168,11 @@ class Contract:
         _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
         _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
         _require(self.range_size >= 1, "range_size", "at least 1 block")
-        _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
+        most = VIRTUAL_NODES_MAX
+        _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
+        most = RING_PLACES_MAX // len(self.committee)
+        is_computed = self.mode is not Mode.RING or self.virtual_nodes <= most
+        _require(is_computed, "virtual_nodes", f"at most {most} with {len(self.committee)} members")
 
     @property
     def spare(self) -> int:

@@ -51,7 +51,7 @@ class MemoryFollowing:
     async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
         assert isinstance(query, dict)
         limit = query.get("limit")
-        assert isinstance(limit, int)
+        assert limit is None or isinstance(limit, int)
         found = [kept.view for kept in self.kept().values() if not is_open or kept.receipt is None]
         return tuple(found[:limit])
 

@@ -11,7 +11,7 @@ import msgspec
 from rota.core.events import LedgerOutcome
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, Unavailable
 from rota.runtime.listeners import Bell, Found
-from rota.types import IntentId
+from rota.types import ContractAddress, IntentId
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -69,8 +69,14 @@ class MemoryListening:
     async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
         return ()
 
-    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
+    async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
         return None
+
+    async def receipts_of(self, intent: IntentId) -> tuple[NumberedReceipt, ...]:
+        return ()
+
+    async def may_return(self, intent: IntentId) -> bool:
+        return True
 
     async def undone_count(self) -> int:
         return 0

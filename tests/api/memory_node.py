@@ -222,7 +222,9 @@ class MemoryNode:
                 raise invalid(f"dependsOn[{place}]", f"must be a transaction of {self.name}")
         for kept in self.kept.values():
             if submission.idempotency_key and kept.view.idempotency_key == submission.idempotency_key:
-                raise key_used(submission.idempotency_key, kept.view.id)
+                used = key_used(submission.idempotency_key, kept.view.id)
+                asked = (submission.function, submission.data)
+                raise used.compared(asked == (kept.view.function, kept.view.data), {"data": kept.view.data})
         intent = IntentId(hashlib.sha256(f"{len(self.kept)}".encode()).digest()[:16])
         self.kept[intent] = Kept(
             TransactionView(

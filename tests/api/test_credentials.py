@@ -1,5 +1,6 @@
 """Who is let in, and what is done about those who are not."""
 
+import asyncio
 import base64
 import json
 from dataclasses import replace
@@ -10,9 +11,13 @@ from aiohttp import WSCloseCode
 from structlog.testing import capture_logs
 
 from rota.api.credentials import (
+    DELAYED_MAX,
     EVERY_ROLE,
+    PASSWORD_CHECKS_MAX,
     Credential,
+    Doorkeeper,
     FailedAttempts,
+    Refused,
     Role,
     make_token,
     password_credential,
@@ -109,35 +114,170 @@ async def test_malformed_credentials_are_refused(header: str) -> None:
         await refusal(to, "transport_nodeName", Authorization=header)
 
 
+class Slept:
+    """Notes for how long it was to sleep, and does not."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def doorkeeper(slept: Slept, clock: Clock, *credentials: Credential) -> Doorkeeper:
+    attempts = FailedAttempts(clock, attempts_max=2, window_ms=60_000, addresses_max=100, delay_max_ms=1_000)
+    return Doorkeeper(credentials, attempts, slept)
+
+
+async def is_admitted(keeper: Doorkeeper, header: str, address: str = "10.0.0.1") -> bool:
+    try:
+        await keeper.admit(header, address)
+    except Refused:
+        return False
+    return True
+
+
 @asynchronous
-async def test_failed_attempts_are_limited_until_their_window_has_passed() -> None:
-    limits = Limits(failed_attempts_max=3, failed_attempts_window_ms=60_000)
-    async with served(settings=guarded(READER_CREDENTIAL, limits=limits)) as to:
-        for _ in range(3):
-            await refusal(to, "transport_nodeName", Authorization="Bearer guess")
-        # Whoever guesses right now is not told so either.
-        for header in ("Bearer guess", f"Bearer {READER}"):
-            assert await refusal(to, "transport_nodeName", Authorization=header) == (
-                "too many failed attempts from this address; try again in 60 s"
-            )
-        to.clock.now_ms += 59_001
-        assert "try again in 1 s" in await refusal(to, "transport_nodeName", Authorization="Bearer guess")
-        to.clock.now_ms += 999
-        assert await to.call("transport_nodeName", Authorization=f"Bearer {READER}") == "node1"
+async def test_right_token_is_admitted_at_once_whatever_others_tried() -> None:
+    slept, clock = Slept(), Clock()
+    keeper = doorkeeper(slept, clock, READER_CREDENTIAL)
+    for _ in range(20):
+        assert not await is_admitted(keeper, "Bearer guess")
+    # The first two are not delayed, then longer and longer.
+    assert slept.seconds[:6] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    count = len(slept.seconds)
+    assert await is_admitted(keeper, f"Bearer {READER}")
+    assert len(slept.seconds) == count
+    clock.now_ms += 60_000
+    assert not await is_admitted(keeper, "Bearer guess")
+    assert len(slept.seconds) == count
 
 
-def test_the_addresses_of_failed_attempts_are_bounded() -> None:
-    clock = Clock()
-    attempts = FailedAttempts(clock, attempts_max=2, window_ms=1_000, addresses_max=3)
+@asynchronous
+async def test_passwords_are_delayed_by_address_and_user_name_before_they_are_checked() -> None:
+    slept, clock = Slept(), Clock()
+    keeper = doorkeeper(slept, clock, PERSON)
+    for _ in range(3):
+        assert not await is_admitted(keeper, basic("anna", "guess"))
+    assert slept.seconds == [0.1]
+    # Another address, and another name at the same address, are not concerned.
+    assert await is_admitted(keeper, basic("anna", PASSWORD), "10.0.0.2")
+    assert not await is_admitted(keeper, basic("bob", "guess"))
+    assert slept.seconds == [0.1]
+    # The right one waits once, and then is known.
+    other = password_credential("anna", EVERY_ROLE, "new")
+    keeper.use([other])
+    assert await is_admitted(keeper, basic("anna", "new"))
+    assert slept.seconds == [0.1, 0.2]
+    assert await is_admitted(keeper, basic("anna", "new"))
+    assert slept.seconds == [0.1, 0.2]
+
+
+@asynchronous
+async def test_guesses_from_one_address_do_not_hold_up_passwords_from_another() -> None:
+    attempts = FailedAttempts(Clock(), attempts_max=100, window_ms=60_000, addresses_max=100, delay_max_ms=1_000)
+    keeper = Doorkeeper([PERSON], attempts)
+    guesses = [asyncio.create_task(is_admitted(keeper, basic(f"guess {n}", "x"))) for n in range(12)]
+    await asyncio.sleep(0)
+    assert await is_admitted(keeper, basic("anna", PASSWORD), "10.0.0.2")
+    assert sum(guess.done() for guess in guesses) <= 2 * PASSWORD_CHECKS_MAX
+    assert not any(await asyncio.gather(*guesses))
+
+
+@asynchronous
+async def test_delayed_attempts_are_bounded_and_a_right_token_is_admitted_beside_them() -> None:
+    waiting, going_on = 0, asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        nonlocal waiting
+        waiting += 1
+        await going_on.wait()
+
+    attempts = FailedAttempts(Clock(), attempts_max=1, window_ms=60_000, addresses_max=100, delay_max_ms=1_000)
+    keeper = Doorkeeper([READER_CREDENTIAL, PERSON], attempts, sleep)
+    guesses = [asyncio.create_task(is_admitted(keeper, "Bearer guess")) for _ in range(2 * DELAYED_MAX)]
+    while waiting < DELAYED_MAX:
+        await asyncio.sleep(0)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert waiting == DELAYED_MAX
+    assert sum(guess.done() for guess in guesses) == DELAYED_MAX
+    assert await is_admitted(keeper, f"Bearer {READER}")
+    going_on.set()
+    assert not any(await asyncio.gather(*guesses))
+
+
+def test_addresses_of_failed_attempts_are_bounded() -> None:
+    attempts = FailedAttempts(Clock(), attempts_max=1, window_ms=1_000, addresses_max=3, delay_max_ms=1_000)
     for number in range(10):
-        attempts.note(f"10.0.0.{number}")
+        attempts.note((f"10.0.0.{number}", ""))
     assert len(attempts) == 3
-    attempts.note("10.0.0.9")
-    assert attempts.wait_ms("10.0.0.9") == 1_000
-    assert attempts.wait_ms("10.0.0.0") == 0
-    clock.now_ms += 1_000
-    assert attempts.wait_ms("10.0.0.9") == 0
-    assert attempts.note("10.0.0.9") == 1
+    assert attempts.delay_s(("10.0.0.9", "")) == 0.1
+    assert attempts.delay_s(("10.0.0.0", "")) == 0
+
+
+@pytest.mark.parametrize(
+    ("proxies", "path", "counted"),
+    [
+        ((), "203.0.113.9", "127.0.0.1"),
+        (("127.0.0.1",), "203.0.113.9", "203.0.113.9"),
+        (("127.0.0.0/8",), "6.6.6.6, 203.0.113.9", "203.0.113.9"),
+        (("127.0.0.1", "10.0.0.0/8"), "6.6.6.6, 203.0.113.9, 10.1.1.1", "203.0.113.9"),
+        (("127.0.0.1",), "", "127.0.0.1"),
+        (("127.0.0.1",), "no address", "no address"),
+    ],
+)
+@asynchronous
+async def test_attempts_are_counted_by_the_address_that_a_trusted_proxy_names(
+    proxies: tuple[str, ...], path: str, counted: str
+) -> None:
+    settings = replace(guarded(READER_CREDENTIAL), proxies=proxies)
+    async with served(settings=settings) as to:
+        with capture_logs() as logs:
+            await refusal(to, "transport_nodeName", Authorization="Bearer guess", **{"X-Forwarded-For": path})
+    assert [each["address"] for each in logs] == [counted]
+
+
+@asynchronous
+async def test_header_that_a_trusted_proxy_adds_counts_before_the_one_that_its_client_sent() -> None:
+    settings = replace(guarded(READER_CREDENTIAL), proxies=("127.0.0.1",))
+    async with served(settings=settings) as to:
+        path = [("X-Forwarded-For", each) for each in ("6.6.6.6", "203.0.113.9")]
+        headers = [("Authorization", "Bearer guess"), *path]
+        with capture_logs() as logs:
+            async with to.session.post(to.entrance.http_url, data=b"{}", headers=headers) as answer:
+                assert answer.status == 401
+    assert [each["address"] for each in logs] == ["203.0.113.9"]
+
+
+def test_proxy_that_is_no_address_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"proxies: must be addresses or networks, such as 10\.0\.0\.0/8, not 'x'"):
+        Settings(proxies=("x",))
+
+
+@asynchronous
+async def test_missing_or_wrong_credentials_are_401_and_a_missing_role_is_403() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL)) as to:
+        call = json.dumps({"id": 1, "method": "ptx_sendTransaction", "params": [TRANSFER]}).encode()
+        for header, status in (({}, 401), ({"Authorization": "Bearer x"}, 401)):
+            async with to.session.post(to.entrance.http_url, data=call, headers=header) as answer:
+                assert answer.status == status
+                assert answer.headers["WWW-Authenticate"] == 'Bearer realm="rota"'
+                assert (await answer.json())["error"]["code"] == -32000
+        assert (await to.post(call, Authorization=f"Bearer {READER}"))[0] == 403
+        # A batch has an error for each entry.
+        assert (await to.post(b"[" + call + b"]", Authorization=f"Bearer {READER}"))[0] == 200
+
+
+@asynchronous
+async def test_body_of_a_stranger_is_not_read() -> None:
+    async with served(settings=guarded(READER_CREDENTIAL)) as to:
+        port = int(to.entrance.http_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n")
+        # Nothing of the body is ever sent.
+        assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 401 Unauthorized\r\n"
+        writer.close()
 
 
 @asynchronous

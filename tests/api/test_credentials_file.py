@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rota.api.credentials import (
     DIGEST_BYTES,
     SALT_BYTES,
+    CertificateCredential,
     Credential,
     PasswordCredential,
     Role,
@@ -29,14 +30,16 @@ def written(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters=":"), min_size=1, max_size=20)
 ROLES = st.frozensets(st.sampled_from(Role), min_size=1)
-CREDENTIALS = st.builds(
-    TokenCredential, NAMES, ROLES, st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)
-) | st.builds(
-    PasswordCredential,
-    NAMES,
-    ROLES,
-    st.binary(min_size=SALT_BYTES, max_size=SALT_BYTES),
-    st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES),
+FAMILIES = st.none() | st.frozensets(st.sampled_from(("ptx", "cmd", "seq")), min_size=1)
+PARTIES = st.none() | st.frozensets(st.sampled_from(("alice", "a_b", "treasury.*", "x.y")), min_size=1).map(
+    lambda names: tuple(sorted(names))
+)
+DIGESTS = st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)
+SALTS = st.binary(min_size=SALT_BYTES, max_size=SALT_BYTES)
+CREDENTIALS = (
+    st.builds(TokenCredential, NAMES, ROLES, DIGESTS, FAMILIES, PARTIES)
+    | st.builds(CertificateCredential, NAMES, ROLES, DIGESTS, FAMILIES, PARTIES)
+    | st.builds(PasswordCredential, NAMES, ROLES, SALTS, DIGESTS, FAMILIES, PARTIES)
 )
 
 
@@ -62,6 +65,13 @@ def test_a_file_that_others_may_read_or_write_is_refused_with_the_remedy(tmp_pat
     ("text", "message"),
     [
         ("", "must hold from 1 to 1000 entries"),
+        *(
+            (
+                f'[[credential]]\nname = "a"\nroles = ["read"]\nparties = {wrong}\n{TOKEN}',
+                r"credential 1\.parties: must be",
+            )
+            for wrong in ("[]", '"alice"', '["*"]', '["a@node1"]', '["a*"]', '[""]', '["a b"]', "[5]", '["*.a"]')
+        ),
         ("my-secret", "is not TOML"),
         ("credential = 5", "must hold from 1 to 1000 entries"),
         ("credential = [5]", "credential 1: must be a table"),
@@ -70,10 +80,13 @@ def test_a_file_that_others_may_read_or_write_is_refused_with_the_remedy(tmp_pat
         (f'[[credential]]\nname = "a"\n{TOKEN}', r"credential 1\.roles: must be a list of read, submit, operate"),
         (f'[[credential]]\nname = "a"\nroles = ["my-secret"]\n{TOKEN}', r"credential 1\.roles"),
         (f'[[credential]]\nname = "a"\nroles = []\n{TOKEN}', r"credential 1\.roles"),
-        ('[[credential]]\nname = "a"\nroles = ["read"]', "must have either token_sha256 or password_scrypt"),
+        (
+            '[[credential]]\nname = "a"\nroles = ["read"]',
+            "must have one of token_sha256, password_scrypt, certificate_sha256",
+        ),
         (
             f'[[credential]]\nname = "a"\nroles = ["read"]\n{TOKEN}\npassword_scrypt = "my-secret"',
-            "must have either token_sha256 or password_scrypt",
+            "must have one of token_sha256, password_scrypt, certificate_sha256",
         ),
         (
             '[[credential]]\nname = "a"\nroles = ["read"]\ntoken_sha256 = "my-secret"',
@@ -85,7 +98,7 @@ def test_a_file_that_others_may_read_or_write_is_refused_with_the_remedy(tmp_pat
         ),
         (
             '[[credential]]\nname = "a"\nroles = ["read"]\ntoken = "my-secret"',
-            "credential 1: has an unknown key; those are name, roles, families, token_sha256, password_scrypt",
+            "credential 1: has an unknown key; those are name, roles, families, parties, token_sha256",
         ),
         (
             f'[[credential]]\nname = "a"\nroles = ["read"]\n{TOKEN}\n' * 2,

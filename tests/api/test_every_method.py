@@ -177,6 +177,7 @@ def test_every_method_answers(world: World) -> None:
     [
         ("ptx_createReceiptListener", {"name": "far", "filters": {"sequenceAbove": 2**63}}),
         ("ptx_queryTransactions", {"limit": 1, "lessThan": [{"field": "created", "value": -(2**63) - 1}]}),
+        ("ptx_queryTransactions", {"limit": 1, "lessThan": [{"field": "created", "value": -(2**63) + 1}]}),
         ("ptx_queryTransactionReceipts", {"limit": 1, "equal": [{"field": "blockNumber", "value": 2**63}]}),
         ("ptx_queryTransactions", {"limit": 1, "equal": [{"field": "idempotencyKey", "value": "na\0me"}]}),
     ],
@@ -515,10 +516,14 @@ def _set_aside(world: World, one: Client, _: Client) -> None:
     assert "the database was wound back" in aside["reason"]
     assert one.ask("seq_explain", first)["state"] == "SetAside"
     assert any("2 public transactions are set aside" in each for each in one.ask("node_status")["warnings"])
-    assert one.ask("ptx_updateTransaction", second, {**poor, "data": [5], "gas": 100_000, "maxFeePerGas": 0}) == second
+    cheaper = {**poor, "data": [5], "gas": 100_000, "maxFeePerGas": 0}
+    with pytest.raises(RpcFailed, match="cannot be changed any more"):
+        one.ask("ptx_updateTransaction", second, cheaper)
     assert world.ask(one, "ptx_dropSetAside", first) is True
     assert "dropped by an operator" in one.wait_for("ptx_getTransactionReceipt", first)["failureMessage"]
     assert world.ask(one, "ptx_releaseSetAside", second) is True
+    # It waits for funds again, until it offers no price.
+    assert one.ask("ptx_updateTransaction", second, cheaper) == second
     one.receipt(second)
     with pytest.raises(RpcFailed, match="is not set aside"):
         one.ask("ptx_releaseSetAside", second)

@@ -23,7 +23,8 @@ def answered(body: bytes, node: MemoryNode | None = None, limits: Limits | None 
 
     async def ask() -> bytes | None:
         metrics = EntranceMetrics(CollectorRegistry())
-        return await Dispatcher(node or MemoryNode(), TABLE, limits or Limits(), metrics).answer(body, ANYBODY)
+        dispatcher = Dispatcher(node or MemoryNode(), TABLE, limits or Limits(), metrics)
+        return (await dispatcher.answer(body, ANYBODY)).body
 
     answer = asyncio.run(ask())
     return json.loads(answer) if answer is not None else None
@@ -44,7 +45,7 @@ def test_an_id_comes_back_as_it_was_written(written: str) -> None:
 
     async def ask() -> bytes | None:
         dispatcher = Dispatcher(MemoryNode(), TABLE, Limits(), EntranceMetrics(CollectorRegistry()))
-        return await dispatcher.answer(body, ANYBODY)
+        return (await dispatcher.answer(body, ANYBODY)).body
 
     assert asyncio.run(ask()) == f'{{"jsonrpc":"2.0","id":{written},"result":"node1"}}'.encode()
 
@@ -57,12 +58,85 @@ def test_an_id_comes_back_as_it_was_written(written: str) -> None:
         (b'[{"id":1}', "not JSON: Input data was truncated"),
         (b"{} {}", "not JSON: JSON is malformed: trailing characters (byte 4)"),
         (b'{"id":"\xff"}', "not JSON: not UTF-8 at byte 7"),
-        (b"5", "a request is an object with method, params and id: Expected `object`, got `int`"),
-        (b"[]", "a batch holds at least one request"),
     ],
 )
-def test_what_is_no_request_is_refused_with_the_flaw(body: bytes, message: str) -> None:
+def test_bad_json_is_a_parse_error(body: bytes, message: str) -> None:
+    assert error_of(body) == (-32700, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"5", "a request is an object with method, params and id: Expected `object`, got `int`"),
+        (b"[]", "a batch holds at least one request"),
+        (b"{}", "method: must be the name of a method"),
+        (b'{"method":5}', "method: must be the name of a method"),
+        (b'{"jsonrpc":"1.0","method":"transport_nodeName"}', "jsonrpc: must be '2.0'"),
+    ],
+)
+def test_json_that_is_no_request_is_refused_with_the_flaw(body: bytes, message: str) -> None:
     assert error_of(body) == (-32600, message)
+
+
+def test_entry_of_a_batch_that_is_no_request_is_answered() -> None:
+    answer = answered(b'[{},{"method":"transport_nodeName"}]')
+    assert isinstance(answer, list)
+    assert [each["error"]["code"] for each in answer] == [-32600]
+
+
+def test_structure_of_a_body_and_of_a_call_are_bounded() -> None:
+    limits = Limits(json_tokens_max=200, call_tokens_max=40)
+    call = {"id": 1, "method": "transport_nodeName", "params": [list(range(60))]}
+    answer = answered(json.dumps(call).encode(), limits=limits)
+    assert isinstance(answer, dict)
+    assert answer["error"]["message"] == "params: more than 40 texts, commas and brackets"
+    body = json.dumps([{"id": n, "method": "transport_nodeName"} for n in range(60)]).encode()
+    assert error_of(body, limits) == (-32600, "more than 200 texts, commas and brackets")
+
+
+def test_answers_of_a_batch_are_bounded_together() -> None:
+    batch = [{"id": n, "method": "rpc.discover"} for n in range(1_000)]
+    limits = Limits(answer_bytes_max=1_000_000)
+    answers = answered(json.dumps(batch).encode(), limits=limits)
+    assert isinstance(answers, list)
+    assert len(answers) == 1_000
+    given = [each for each in answers if "result" in each]
+    assert 1 < len(given) < 10
+    assert len(json.dumps(given)) < 1.1 * limits.answer_bytes_max
+    assert {each["error"]["code"] for each in answers if "error" in each} == {-32005}
+
+
+def test_call_behind_answers_that_are_too_long_does_nothing() -> None:
+    node = MemoryNode()
+    batch = [{"id": n, "method": "rpc.discover"} for n in range(40)]
+    batch += [{"id": 40, "method": "ptx_sendTransaction", "params": [TRANSFER]}]
+    answers = answered(json.dumps(batch).encode(), node, Limits(answer_bytes_max=5_000))
+    assert isinstance(answers, list)
+    assert {each["error"]["code"] for each in answers} == {-32005}
+    assert node.kept == {}
+
+
+def test_short_answer_is_given_when_little_room_is_left() -> None:
+    node = MemoryNode()
+    call = {"id": 1, "method": "ptx_sendTransaction", "params": [TRANSFER]}
+    answer = answered(json.dumps(call).encode(), node, Limits(answer_bytes_max=1))
+    assert isinstance(answer, dict)
+    assert len(node.kept) == 1
+    assert "result" in answer
+
+
+def test_loop_serves_others_between_entries_of_a_batch() -> None:
+    async def count_turns() -> int:
+        dispatcher = Dispatcher(MemoryNode(), TABLE, Limits(), EntranceMetrics(CollectorRegistry()))
+        batch = json.dumps([{"id": n, "method": "transport_nodeName"} for n in range(1_000)]).encode()
+        answering = asyncio.create_task(dispatcher.answer(batch, ANYBODY))
+        turns = 0
+        while not answering.done():
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    assert asyncio.run(count_turns()) > 1_000 / 32
 
 
 def test_a_method_must_be_named_and_the_version_be_ours() -> None:

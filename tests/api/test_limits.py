@@ -9,6 +9,7 @@ from collections.abc import Callable
 import aiohttp
 import pytest
 
+from rota.api.listener import RESERVED_MAX
 from rota.api.settings import Bind, Limits, Settings
 from rota.network.ports import held_port
 from tests.api.kit import TRANSFER, UNKNOWN_ID, Served, asynchronous, served
@@ -127,6 +128,26 @@ def text_frame(content: bytes) -> bytes:
     return b"\x81" + (0x80 | 126).to_bytes() + len(content).to_bytes(2, "big") + bytes(4) + content
 
 
+@asynchronous
+async def test_websocket_frame_that_is_not_masked_ends_the_connection() -> None:
+    call = b'{"id":1,"method":"transport_nodeName"}'
+    for unmasked in (bytes((0x81, len(call))) + call, b"\x81\x7e" + (200).to_bytes(2, "big") + call.ljust(200)):
+        for cut in (0, 1):
+            async with served() as to:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port_of(to.entrance.websocket_url))
+                writer.write(UPGRADE)
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(text_frame(call.ljust(300)) + unmasked[:cut])
+                first = await reader.readexactly(2)
+                answer = await reader.readexactly(first[1])
+                assert json.loads(answer)["result"] == "node1"
+                writer.write(unmasked[cut:])
+                # A close frame with the code of a protocol error, and nothing else.
+                rest = await reader.read()
+                assert (rest[0], rest[2:4]) == (0x88, (1002).to_bytes(2, "big"))
+                writer.close()
+
+
 def slow_reader(url: str) -> socket.socket:
     """A client with little room that never reads."""
     client = socket.socket()
@@ -136,20 +157,62 @@ def slow_reader(url: str) -> socket.socket:
     return client
 
 
+async def connected(to: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port_of(to.entrance.http_url))
+
+
+HELD = json.dumps({"id": 1, "method": "ptx_getTransaction", "params": [UNKNOWN_ID]}).encode()
+
+
 @asynchronous
-async def test_connections_are_bounded_and_one_that_leaves_makes_room() -> None:
-    async with served(limits=Limits(connections_max=3)) as to:
-        held = [await asyncio.open_connection("127.0.0.1", port_of(to.entrance.http_url)) for _ in range(3)]
-        await until(lambda: to.entrance.connection_count("http") == 3)
-        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(to.entrance.http_url))
-        assert await reader.read() == b""
-        writer.close()
-        held.pop()[1].close()
-        await until(lambda: to.entrance.connection_count("http") == 2)
+async def test_idle_connections_keep_nobody_out() -> None:
+    async with served(limits=Limits(connections_max=8)) as to:
+        idle = [await connected(to) for _ in range(80)]
+        for path in ("/livez", "/readyz"):
+            assert (await to.get(path))[0] == 200
         assert await to.call("transport_nodeName") == "node1"
-        assert await refused_count(to, "connections") == 1
-        for _, writer in held:
+        assert to.entrance.connection_count("http") == 8
+        assert await refused_count(to, "connections") > 70
+        for _, writer in idle:
             writer.close()
+
+
+@asynchronous
+async def test_connection_that_was_answered_stays_before_those_that_said_nothing() -> None:
+    async with served(limits=Limits(connections_max=3)) as to:
+        assert await to.call("transport_nodeName") == "node1"
+        silent = [await connected(to) for _ in range(30)]
+        await until(lambda: to.entrance.connection_count("http") == 3)
+        before = to.entrance.connection_count("http")
+        assert await to.call("transport_nodeName") == "node1"
+        assert to.entrance.connection_count("http") == before
+        for reader, writer in silent[:28]:
+            assert await reader.read() == b""
+            writer.close()
+        for _, writer in silent[28:]:
+            writer.close()
+
+
+@asynchronous
+async def test_busy_connections_are_bounded_and_health_is_answered_beside_them() -> None:
+    node = MemoryNode(holding=asyncio.Event())
+    async with served(node, limits=Limits(connections_max=3)) as to:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(HELD)
+        busy = [await connected(to) for _ in range(3)]
+        for _, writer in busy:
+            writer.write(head + HELD)
+        await until(lambda: node.waiting_count == 3)
+        for path in ("/livez", "/readyz", "/metrics"):
+            assert (await to.get(path))[0] == 200
+        reader, writer = await connected(to)
+        writer.write(head + HELD)
+        assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 503 Service Unavailable\r\n"
+        assert node.waiting_count == 3
+        # Those that are let in beyond the bound have a bound too.
+        more = [await connected(to) for _ in range(100)]
+        await until(lambda: to.entrance.connection_count("http") <= 3 + RESERVED_MAX)
+        for _, each in (*busy, *more, (reader, writer)):
+            each.close()
 
 
 @asynchronous
@@ -172,6 +235,23 @@ async def test_bytes_are_bounded_over_all_requests() -> None:
         node.holding.set()
         assert await first == (200, {"jsonrpc": "2.0", "id": 1, "result": None})
         assert (await to.post(body))[0] == 200
+
+
+@asynchronous
+async def test_answers_in_flight_are_bounded_over_all_clients_and_short_ones_are_given() -> None:
+    limits = Limits(answer_bytes_max=10_000_000, answers_bytes_max=10_000_000, send_timeout_ms=60_000)
+    async with served(limits=limits) as to:
+        body = json.dumps([{"id": n, "method": "rpc.discover"} for n in range(40)]).encode()
+        client = slow_reader(to.entrance.http_url)
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(client, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        while (await to.post(body))[0] != 503:
+            await asyncio.sleep(0)
+        assert await refused_count(to, "busy") == 1
+        assert await to.call("transport_nodeName") == "node1"
+        client.close()
+        while (await to.post(body))[0] != 200:
+            await asyncio.sleep(0)
 
 
 @asynchronous
@@ -221,7 +301,7 @@ async def test_a_websocket_answers_as_http_does() -> None:
         await client.send_bytes(b'{"id":"x","method":"nothing"}')
         assert (await client.receive_json())["error"]["code"] == -32601
         await client.send_str("{")
-        assert (await client.receive_json())["error"]["code"] == -32600
+        assert (await client.receive_json())["error"]["code"] == -32700
         await client.ping(b"are you there")
         await client.send_str('{"id":2,"method":"transport_nodeName"}')
         assert (await client.receive_json())["result"] == "node1"
@@ -303,6 +383,7 @@ async def test_a_taken_port_is_told_and_nothing_is_left_listening() -> None:
         ({"body_bytes_max": 0}, "body_bytes_max: must be a whole number of at least 1, not 0"),
         ({"calls_max": True}, "calls_max: must be a whole number of at least 1, not True"),
         ({"bodies_bytes_max": 5}, "bodies_bytes_max: must be at least body_bytes_max"),
+        ({"answers_bytes_max": 5}, "answers_bytes_max: must be at least answer_bytes_max"),
     ],
 )
 def test_a_wrong_limit_is_refused_by_name(wrong: dict[str, int], message: str) -> None:

@@ -253,6 +253,7 @@ async def test_what_is_wrong_with_a_listener_is_named() -> None:
             (create, {"name": ""}, "listener.name"),
             (create, {"name": "a b"}, "listener.name"),
             (create, {"name": "l3", "filters": {"sequenceAbove": -1}}, "listener.filters.sequenceAbove"),
+            (create, {"name": "l3", "filters": {"sequenceAbove": 2**63}}, "listener.filters.sequenceAbove"),
             (create, {"name": "l3", "filters": {"type": "other"}}, "listener.filters.type"),
             (
                 create,

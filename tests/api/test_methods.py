@@ -76,7 +76,7 @@ async def test_a_used_idempotency_key_is_an_error_with_its_code_and_the_existing
         assert error == {
             "code": -32001,
             "message": f"PD012220: idempotencyKey 'k1' was used before, for transaction {first}",
-            "data": {"transactionId": first},
+            "data": {"transactionId": first, "same": True},
         }
 
 

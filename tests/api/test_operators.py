@@ -14,6 +14,11 @@ FIGURES = {
     "rota_rpc_call_seconds": ("histogram", "How long JSON-RPC calls took, from the request's decoding to its answer"),
     "rota_rpc_refused": ("counter", "Requests and connections that were refused before a call was read"),
     "rota_rpc_connections": ("gauge", "Open connections by listener"),
+    "rota_loop_hold_longest_seconds": (
+        "gauge",
+        "The longest time for which the event loop was held in the last minute, in processor time",
+    ),
+    "rota_loop_holds": ("counter", "Times that the event loop was held for more than 50 ms of processor time"),
     "rota_ready": ("gauge", "1 when nothing that the node needs is missing"),
     "rota_index_height": ("gauge", "The block that this node's own index has reached"),
     "rota_ledger_height": ("gauge", "The newest block that the ledger has told of"),
@@ -24,7 +29,7 @@ FIGURES = {
     "rota_coordinators_active": ("gauge", "Contracts that this node is the active coordinator of"),
     "rota_intents_open": ("gauge", "Transactions of this node's users that are not final"),
     "rota_rounds_unconfirmed": ("gauge", "Dispatched rounds without an outcome on the ledger"),
-    "rota_deliveries_open": ("gauge", "Deliveries of private states that are not acknowledged"),
+    "rota_deliveries_open": ("gauge", "Deliveries of private states in memory that are not acknowledged"),
     "rota_certificate_valid_until_seconds": (
         "gauge",
         "When the certificate that peers are shown ends, in seconds since 1970",
@@ -162,3 +167,31 @@ async def ready(get: object) -> tuple[int, object]:
 def samples(text: str) -> dict[str, float]:
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {re.sub(" .*", "", line): float(line.rpartition(" ")[2]) for line in lines}
+
+
+@asynchronous
+async def test_host_that_a_page_may_have_taken_reads_no_figures_and_no_details() -> None:
+    node = MemoryNode()
+    async with served(node) as to:
+        for host in ("127.0.0.1:1", "localhost", "[::1]:5"):
+            assert (await to.get("/metrics", Host=host))[0] == 200
+            assert "missing" in json.loads((await to.get("/readyz", Host=host))[1])
+        for host in ("evil.example", "evil.example:31548", "127.0.0.1.evil.example"):
+            assert (await to.get("/metrics", Host=host))[0] == 403
+            assert json.loads((await to.get("/readyz", Host=host))[1]) == {"ready": True}
+
+
+@asynchronous
+async def test_readiness_names_files_without_their_folders() -> None:
+    class Troubled(MemoryNode):
+        def readiness(self) -> tuple[str, ...]:
+            return (
+                "the store is away: /var/lib/rota/alice/rota.db: disk full",
+                "http://127.0.0.1:8545/v1/key: no answer",
+            )
+
+    async with served(Troubled()) as to:
+        assert json.loads((await to.get("/readyz"))[1])["missing"] == [
+            "the store is away: rota.db: disk full",
+            "http://127.0.0.1:8545/v1/key: no answer",
+        ]

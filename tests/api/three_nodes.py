@@ -25,7 +25,7 @@ from rota.types import NodeName
 from tests.runtime.kit import CHAIN_ID, Network, network
 
 NAMES: Final = ("node1", "node2", "node3")
-WAIT_S: Final = 30.0
+WAIT_S: Final = 90.0
 LOOK_S: Final = 0.05
 FREE: Final = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
 

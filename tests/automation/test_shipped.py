@@ -10,6 +10,7 @@ from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.shipped import (
     ASK_FOR_STATES,
     LACKING_STATES,
+    PROPOSALS_LOOKED_AT_MAX,
     PRUNABLE_COMPLETIONS,
     PRUNE_COMPLETIONS,
     AdvanceEpochs,
@@ -34,6 +35,10 @@ class Proposals(ModelContract):
         self.votes: list[set[ContractAddress]] = []
         self.executed: set[int] = set()
         self.bad: set[int] = set()
+        self.expired: set[int] = set()
+
+    def isOpen(self, number: int) -> bool:
+        return number not in self.executed | self.expired
 
     def members(self) -> list[ContractAddress]:
         return [account_of(f"node{number}") for number in range(NODES)]
@@ -44,7 +49,8 @@ class Proposals(ModelContract):
     def proposalOf(self, number: int) -> tuple[ContractAddress, bytes, int, bool]:
         if number >= len(self.votes):
             raise Reverted(f"UnknownProposal(id {number})")
-        return PROPOSALS, b"", len(self.votes[number]), number in self.executed
+        votes = 0 if number in self.expired else len(self.votes[number])
+        return PROPOSALS, b"", votes, number in self.executed
 
     def propose(self) -> None:
         self.votes.append(set())
@@ -139,6 +145,22 @@ def test_a_proposal_whose_call_fails_is_set_aside_and_holds_nobody_up() -> None:
     assert report.performed == (f"proposal/{PROPOSALS}/1",)
     assert report.set_aside == (f"proposal/{PROPOSALS}/0",)
     assert not report.findings
+
+
+def test_proposals_that_expired_hide_no_later_one() -> None:
+    model = Proposals()
+    model.expired.update(range(PROPOSALS_LOOKED_AT_MAX))
+
+    def act(world: TriggerWorld) -> None:
+        for _ in range(PROPOSALS_LOOKED_AT_MAX + 1):
+            world.ledger_call(PROPOSALS, account_of("node0"), "propose")
+        for voter in range(NODES):
+            world.ledger_call(PROPOSALS, account_of(f"node{voter}"), "vote", PROPOSALS_LOOKED_AT_MAX)
+
+    (report,) = simulate_trigger(
+        lambda: ExecuteProposals(PROPOSALS), {PROPOSALS: model}, seeds=[3], act=act, has_faults=False
+    )
+    assert report.performed == (f"proposal/{PROPOSALS}/{PROPOSALS_LOOKED_AT_MAX}",)
 
 
 def test_each_node_asks_for_its_own_states_at_once() -> None:

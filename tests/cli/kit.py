@@ -17,7 +17,7 @@ from rota.cli.main import main
 from tests.keys.kit import CHEAP
 
 ROTA = (sys.executable, "-c", "from rota.cli.main import main; main()")
-WAIT_S = 30
+WAIT_S = 90
 CHAIN_ID = 77
 
 

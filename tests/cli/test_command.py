@@ -32,6 +32,17 @@ def used(url: str, contract: str, folder: Path) -> None:
     # The journal of another day does not know of it; the node does.
     again = rota(*submit[:-6], "--journal", str(folder / "another"), *submit[-4:], "--within", "60", "--json")
     assert (again.exit_code, json.loads(again.output)["completionOffset"]) == (0, 1)
+    once_more = rota(*submit[:-6], "--journal", str(folder / "a third"), *submit[-4:])
+    assert once_more.exit_code == 0
+    assert once_more.output.startswith("succeeded: it was done before, at offset 1, on 20")
+    # The same command id for another transaction is a conflict, with whatever journal.
+    other = json.dumps({"type": "private", "to": contract, "function": "spend"})
+    for name, reason in (("journal", "the journal has this change"), ("a fourth", "for another transaction")):
+        used_id = ("submit", *own, "--journal", str(folder / name), "--command-id", "salary 5", "--transaction", other)
+        conflict = rota(*used_id)
+        assert conflict.exit_code == 1
+        assert "ALREADY_EXISTS / COMMAND_ID_USED" in conflict.output
+        assert reason in conflict.output
     failing = json.dumps({"type": "private", "to": contract, "function": "revert"})
     failed = rota("submit", *own, *journal, "--command-id", "salary 6", "--transaction", failing)
     assert failed.exit_code == 1

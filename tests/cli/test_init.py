@@ -63,7 +63,8 @@ def test_configuration_has_every_key_and_what_was_asked_for(tmp_path: Path) -> N
         "node": {"name": "node1", "password_file": "password"},
         "ledger": {"url": "http://127.0.0.1:1", "chain_id": CHAIN_ID, "registry": registry, "factory": registry},
         "store": {"url": "sqlite:x.db"},
-        "transport": {"endpoint": "127.0.0.1:1"},
+        # The others are on this machine too, as the endpoint is.
+        "transport": {"endpoint": "127.0.0.1:1", "local_endpoints": True},
         "rpc": {"port": 31_648},
         "operations": {},
         "commands": {},

@@ -49,6 +49,11 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     paid = told("token", "transfer", token, "bob@node3", 30, *alice, "--key", "rent")
     assert paid["success"] is True
     assert told("token", "transfer", token, "bob@node3", 30, *alice, "--key", "rent")["id"] == paid["id"]
+    other = rota("token", "transfer", token, "bob@node3", 4, *alice, "--key", "rent")
+    assert other.exit_code == 1
+    assert paid["id"] in other.stderr
+    assert '"amount": "30"' in other.stderr
+    assert "Nothing was sent; use another --key" in other.stderr
     assert done("token", "balance", token, "alice@node2", "--node", to.node1.url) == "70"
     done("token", "burn", token, 10, *alice)
     done("token", "transfer", token, "bob@node3", 5, "--owner", "alice@node2", *bank)
@@ -91,7 +96,9 @@ def test_a_private_contract_is_used_by_the_members_of_a_group(to: ThreeNodes, tm
     group = made["id"]
     assert told("group", "show", made["contractAddress"], *one)["id"] == group
     assert "alice@node1, bob@node2" in done("group", "show", group, *one)
-    assert "desk" in done("group", "list", *one, "--member", "alice@node1")
+    listed = done("group", "list", *one, "--member", "alice@node1").splitlines()
+    assert listed[1].split()[0] == "desk"
+    assert listed[1].endswith("alice@node1, bob@node2")
     assert done("group", "list", "--node", to.node3.url) == "There is none."
     absent = rota("group", "show", group, "--node", to.node3.url)
     assert (absent.exit_code, "has no group" in absent.stderr) == (1, True)

@@ -168,6 +168,8 @@ async def test_transactions_are_listed() -> None:
         listed = (await typed(to, "tx", "list")).stdout.splitlines()
         assert [line.split()[0] for line in listed] == ["id", first, second]
         assert ("confirmed" in listed[1], "pending" in listed[2]) == (True, True)
+        # No terminal: nothing is cut.
+        assert all(line.endswith(CONTRACT) for line in listed[1:])
         pending = json.loads((await typed(to, "tx", "list", "--pending", "--json")).stdout)
         assert [each["id"] for each in pending] == [second]
 

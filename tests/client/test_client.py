@@ -113,7 +113,7 @@ async def test_transaction_without_a_key_is_given_one_and_sent_again_under_it() 
 
 @in_loop
 async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_good_as_accepted() -> None:
-    server = Server(500, error(-32001, "PD012220", transactionId=ID))
+    server = Server(500, error(-32001, "PD012220", transactionId=ID, same=True))
     async with client_of(server) as client:
         sent = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k", depends_on=(ID,))
     assert sent.id == ID
@@ -128,6 +128,24 @@ async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_
             "idempotencyKey": "k",
         }
     ]
+
+
+@in_loop
+@pytest.mark.parametrize("same", [{"same": False}, {}])
+async def test_key_that_the_client_made_is_its_own_whatever_the_node_compared(same: dict[str, object]) -> None:
+    """The answer was lost, and the node cannot compare the requests now: nobody else knows the key."""
+    server = Server(500, error(-32001, "PD012220", transactionId=ID, **same))
+    async with client_of(server) as client:
+        assert (await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice")).id == ID
+
+
+@in_loop
+@pytest.mark.parametrize("same", [{"same": False}, {}])
+async def test_key_that_was_used_for_something_else_is_an_error(same: dict[str, object]) -> None:
+    server = Server(error(-32001, "PD012220", transactionId=ID, **same))
+    async with client_of(server) as client:
+        with pytest.raises(Refused, match="PD012220"):
+            _ = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k")
 
 
 @in_loop
@@ -221,9 +239,9 @@ async def test_many_that_are_waited_for_together_are_asked_about_more_rarely() -
         waiting = [client.transaction(ID).ended(timeout_ms=500) for _ in range(100)]
         ended = await asyncio.gather(*waiting, return_exceptions=True)
     assert {type(each) for each in ended} == {Pending}
-    # The second look at each would be due after a hundred times `look_apart_ms`.
+    # The second look at each would be due after a hundred times `look_apart_ms`; a busy machine makes fewer first ones.
     looks = [asked for asked in server.asked if asked["method"] == "ptx_getTransactionReceipt"]
-    assert len(looks) == 100
+    assert 0 < len(looks) <= 100
 
 
 @in_loop

@@ -154,11 +154,78 @@ async def test_a_duplicate_is_a_success(tmp_path: Path, uses_stream: bool) -> No
     assert verdict.error is None
 
 
+@pytest.mark.parametrize("bound_ms", [None, 60_000])
 @in_loop
-async def test_a_duplicate_that_is_told_as_a_completion_is_a_success(tmp_path: Path) -> None:
-    node = ScriptedNode(failure("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5"))
+async def test_command_id_that_the_journal_does_not_know_is_checked_against_all_that_the_node_knows(
+    tmp_path: Path, bound_ms: int | None
+) -> None:
+    pruned = refusal("FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="4")
+    before = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", accepted_at_ms="900", same="true")
+    for number, script in enumerate(((before,), (pruned, WELL), (Unreachable("lost"), before))):
+        node = ScriptedNode(*script)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        application = Application(folder, node)
+        order = ("pay carol", TRANSACTION)
+        if bound_ms is None:
+            verdict = await application.commands.exactly_once(*order, command_id="salary 5")
+        else:
+            verdict = await application.commands.exactly_once_within(bound_ms, *order, command_id="salary 5")
+        assert verdict.outcome is Outcome.SUCCEEDED
+        assert [sent["deduplicationOffset"] for sent in node.submitted] == [[0], [0, 4], [0, 0]][number]
+        # After an attempt of our own the acceptance may be ours.
+        assert verdict.done_before_ms == [900, None, None][number]
+        application.journal.close()
+
+
+@in_loop
+async def test_command_id_that_was_used_for_another_transaction_is_a_conflict(tmp_path: Path) -> None:
+    conflict = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", accepted_at_ms="900", same="false")
+    application = Application(tmp_path, ScriptedNode(conflict))
+    order = ("pay carol", TRANSACTION)
+    verdict = await application.commands.exactly_once(*order, command_id="salary 5")
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "COMMAND_ID_USED")
+    # What the journal knows is compared too, before anything is sent.
+    verdict = await application.commands.exactly_once("pay carol", {**TRANSACTION, "function": "burn"})
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "COMMAND_ID_USED")
+    application.journal.close()
+
+
+@pytest.mark.parametrize("same", ["true", "false"])
+@in_loop
+async def test_duplicate_that_a_completion_reports_is_compared_by_another_submission(tmp_path: Path, same: str) -> None:
+    """A node that crashed before it checked for duplicates reports one as a completion, and compares nothing."""
+    answer = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", same=same)
+    node = ScriptedNode(failure("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5"), answer)
     verdict = await paid(tmp_path, node, uses_stream=True)
-    assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 5)
+    if same == "true":
+        assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 5)
+    else:
+        assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "COMMAND_ID_USED")
+
+
+@pytest.mark.parametrize("returns", [True, False])
+@in_loop
+async def test_withdrawn_success_is_not_the_verdict_and_the_next_completion_is(tmp_path: Path, returns: bool) -> None:
+    class LosingNode(ScriptedNode):
+        """Its chain loses the block before the client has read the completion, and decides later."""
+
+        def _completions(self, after: int) -> dict[str, Any]:
+            if not self.reads:
+                withdrawal = failure("FAILED_PRECONDITION", "FINALITY_BROKEN", definite_answer="false")
+                self.completions.append(
+                    {**self.completions[0], "offset": 9, "correctsOffset": 8, "failure": withdrawal}
+                )
+            elif len(self.reads) == 2:
+                reverted = {} if returns else {"failure": failure("FAILED_PRECONDITION", "TRANSACTION_REVERTED")}
+                self.completions.append({**self.completions[0], "offset": 10, **reverted})
+            return super()._completions(after)
+
+    verdict = await paid(tmp_path, LosingNode(WELL), uses_stream=True)
+    if returns:
+        assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 10)
+    else:
+        assert verdict.outcome is Outcome.FAILED
 
 
 @streams
@@ -184,20 +251,41 @@ async def test_while_another_is_in_flight_a_waiting_client_submits_again(tmp_pat
     assert verdict.outcome is Outcome.SUCCEEDED
 
 
-@pytest.mark.parametrize("is_well", [True, False])
+@pytest.mark.parametrize("same", ["true", "false"])
+@pytest.mark.parametrize("is_ours", [True, False])
 @in_loop
-async def test_while_another_is_in_flight_a_streaming_client_awaits_its_completion(
-    tmp_path: Path, is_well: bool
+async def test_success_of_another_submission_counts_only_when_it_was_the_same_transaction(
+    tmp_path: Path, same: str, is_ours: bool
 ) -> None:
-    node = ScriptedNode(IN_FLIGHT, WELL)
-    other: dict[str, Any] = {"offset": 8, "submissionId": "other"}
-    node.completions.append(other if is_well else {**other, "failure": GONE})
-    verdict = await paid(tmp_path, node, uses_stream=True)
-    if is_well:
+    """Another journal may use the same command id for another transaction, which is in flight now."""
+    other = {"offset": 8, "submissionId": "other"}
+    answer = refusal(
+        "ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="8", existing_submission_id="other", same=same
+    )
+    node = ScriptedNode(IN_FLIGHT, answer)
+    node.completions.append(other)
+    application = Application(tmp_path, node, uses_stream=True)
+    attempts = ("other",) if is_ours else ()
+    application.journal.remember(
+        JournalEntry("pay carol", "id", TRANSACTION, 0, offset=3, attempts=len(attempts), open_attempts=attempts)
+    )
+    verdict = await application.pay()
+    application.journal.close()
+    assert node.reads == [7]
+    if is_ours or same == "true":
         assert (verdict.outcome, verdict.submission_id) == (Outcome.SUCCEEDED, "other")
-        assert node.reads == [7]
+        assert len(node.submitted) == (1 if is_ours else 2)
     else:
-        assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "CONTRACT_NOT_ACTIVE")
+        assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "COMMAND_ID_USED")
+
+
+@in_loop
+async def test_change_is_submitted_when_another_submission_in_flight_has_failed(tmp_path: Path) -> None:
+    node = ScriptedNode(IN_FLIGHT, WELL)
+    node.completions.append({"offset": 8, "submissionId": "other", "failure": GONE})
+    verdict = await paid(tmp_path, node, uses_stream=True)
+    assert verdict.outcome is Outcome.SUCCEEDED
+    assert verdict.submission_id == node.submitted[1]["submissionId"]
 
 
 @in_loop
@@ -247,17 +335,15 @@ async def test_an_offset_that_is_not_supported_is_replaced_by_the_earliest_on_re
 
 @streams
 @in_loop
-async def test_a_pruned_offset_is_replaced_by_the_first_received_one_while_nothing_can_have_happened(
+async def test_pruned_offset_is_replaced_by_the_last_pruned_one_while_nothing_can_have_happened(
     tmp_path: Path, uses_stream: bool
 ) -> None:
     pruned = refusal("FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="9")
     node = ScriptedNode(pruned, WELL)
-    node.completions = [{"offset": 11, "submissionId": "somebody's"}]
-    node.end = 11
     application = Application(tmp_path, node, uses_stream=uses_stream)
     application.journal.remember(JournalEntry("pay carol", "id", TRANSACTION, 0, offset=3))
     assert (await application.pay()).outcome is Outcome.SUCCEEDED
-    assert [sent["deduplicationOffset"] for sent in node.submitted] == [3, 11]
+    assert [sent["deduplicationOffset"] for sent in node.submitted] == [3, 9]
     application.journal.close()
 
 

@@ -37,7 +37,7 @@ LIAR, COORDINATOR, VICTIM = NodeName("node1"), NodeName("node2"), NodeName("node
 NAMES = (LIAR, COORDINATOR, VICTIM)
 VALIDITY_S = 60
 LOOK_S = 0.05
-WAIT_MS = 30_000
+WAIT_MS = 90_000
 SETTINGS: Mapping[str, int] = {"sequencer.validity_s": VALIDITY_S, "sequencer.id_used_grace_ms": 2_000}
 
 

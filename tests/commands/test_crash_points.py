@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Failure, Period
 from rota.commands.desk import Desk, Entry
+from rota.commands.events import Contradicted
 from rota.sim.commands import (
     EPOCH_MS,
     GOES_WELL,
@@ -15,6 +17,7 @@ from rota.sim.commands import (
     REVERTS,
     CommandWorld,
     Faults,
+    LostBlocks,
     Pruning,
     Submitted,
     flaws_of,
@@ -75,9 +78,57 @@ def test_a_crash_at_every_moment_leaves_each_change_done_once(capsys: pytest.Cap
         print(f"\ncommands in the simulator: crashed at {crashed} moments, {calm.moments} of one run")
 
 
-def random_script(seed: int) -> list[Submitted | Pruning]:
+@pytest.mark.parametrize("returns", [True, False])
+def test_success_whose_block_is_lost_is_withdrawn_and_its_change_happens_once(returns: bool) -> None:
+    """While its outcome is open again, the same change is in flight: neither a duplicate nor free to happen twice."""
+    script = (
+        submitted(0, "pay 1", 1, wants_outcome=True),
+        LostBlocks(EPOCH_MS + 500, returns),
+        submitted(600, "pay 1", 2),
+        submitted(1_200, "pay 1", 3, wants_outcome=True),
+    )
+    calm = CommandWorld(script)
+    calm.run()
+    assert flaws_of(calm) == []
+    first, withdrawal, again, *more = calm.published.values()
+    assert (first.failure, withdrawal.corrects) == (None, first.offset)
+    assert withdrawal.failure is not None
+    assert (withdrawal.failure.error_id, dict(withdrawal.failure.metadata)) == (
+        "FINALITY_BROKEN",
+        {"definite_answer": "false"},
+    )
+    assert (again.submission_id, again.failure is None) == (first.submission_id, returns)
+    answers = [answer.error_id for _, answer in calm.answers if isinstance(answer, Failure)]
+    assert answers == ["SUBMISSION_ALREADY_IN_FLIGHT", *(["DUPLICATE_COMMAND"] if returns else [])]
+    assert [each.failure for each in more] == ([] if returns else [None])
+    for seed in range(2):
+        for moment in range(1, calm.moments + 1):
+            world = CommandWorld(script, seed, crash_at=moment)
+            world.run()
+            assert flaws_of(world) == [], f"crashed before moment {moment} with seed {seed}"
+
+
+def test_the_checkers_find_a_desk_that_frees_a_change_whose_block_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary: the change is submitted again while the first transaction may return, and happens twice."""
+
+    correctly = Desk._correct
+
+    def correct(self: Desk, contradicted: Contradicted) -> None:
+        correctly(self, contradicted)
+        if self._ended and self._ended[-1].reopens:
+            self._ended[-1] = replace(self._ended[-1], reopens=False)
+            del self.entries[contradicted.submission.change]
+
+    monkeypatch.setattr(Desk, "_correct", correct)
+    script = (submitted(0, "pay 1", 1), LostBlocks(EPOCH_MS + 500, returns=True), submitted(600, "pay 1", 2))
+    world = CommandWorld(script)
+    world.run()
+    assert flaws_of(world) != []
+
+
+def random_script(seed: int) -> list[Submitted | Pruning | LostBlocks]:
     random = Random(f"commands {seed}")
-    script: list[Submitted | Pruning] = [
+    script: list[Submitted | Pruning | LostBlocks] = [
         Pruning(EPOCH_MS + random.randrange(5_000), random.randrange(4)) for _ in range(random.randrange(4))
     ]
     for number in range(random.randrange(5, 40)):
@@ -94,6 +145,8 @@ def random_script(seed: int) -> list[Submitted | Pruning]:
                 wants_outcome=random.random() < 0.5,
             )
         )
+    for _ in range(random.randrange(3)):
+        script.append(LostBlocks(EPOCH_MS + random.randrange(5_000), random.random() < 0.5))
     return script
 
 

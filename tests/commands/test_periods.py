@@ -13,10 +13,11 @@ from rota.command_types import (
     Period,
     StatusCode,
 )
+from rota.commands.acceptance import Acceptance
 from rota.commands.changes import DURATION_MS_MAX, OFFSET_MAX, change_of, command_of, parties_of
 from rota.commands.errors import duration_text
 from rota.commands.outcomes import failure_of
-from rota.commands.periods import Acceptance, Stream, effective_period, flaw_of_subscription, is_duplicate, objection_to
+from rota.commands.periods import Stream, effective_period, flaw_of_subscription, is_duplicate, objection_to
 from rota.types import NodeName, Party
 
 NODE = NodeName("node1")
@@ -125,9 +126,10 @@ def test_parties_are_whole_sorted_and_each_there_once() -> None:
         (DeduplicationDuration(0), Acceptance(5, NOW_MS - 1, "s"), False),
         # As long as time can be written.
         (DeduplicationDuration(DURATION_MS_MAX), Acceptance(1, 1, "s"), True),
-        # An offset is exclusive.
+        # An offset is inclusive.
         (DeduplicationOffset(4), Acceptance(5, 0, "s"), True),
-        (DeduplicationOffset(5), Acceptance(5, NOW_MS, "s"), False),
+        (DeduplicationOffset(5), Acceptance(5, 0, "s"), True),
+        (DeduplicationOffset(6), Acceptance(5, NOW_MS, "s"), False),
         (DeduplicationOffset(0), Acceptance(1, 0, "s"), True),
         (DeduplicationOffset(0), None, False),
         (DeduplicationDuration(WEEK_MS), None, False),
@@ -146,6 +148,7 @@ def test_an_acceptance_within_the_period_makes_a_duplicate(
             "completion_offset": str(acceptance.offset),
             "existing_submission_id": "s",
             "change_id": CHANGE.hex(),
+            "accepted_at_ms": str(acceptance.published_at_ms),
         }
 
 
@@ -158,8 +161,8 @@ def test_a_clock_that_steps_back_does_not_move_the_window() -> None:
 
 
 def test_an_omitted_period_is_the_maximum_duration() -> None:
-    assert effective_period(None, WEEK_MS) == DeduplicationDuration(WEEK_MS)
-    assert effective_period(DeduplicationOffset(3), WEEK_MS) == DeduplicationOffset(3)
+    assert effective_period(None, WEEK_MS, Stream(), NOW_MS) == DeduplicationDuration(WEEK_MS)
+    assert effective_period(DeduplicationOffset(3), WEEK_MS, Stream(), NOW_MS) == DeduplicationOffset(3)
 
 
 # Pruned data, and what has not come yet.
@@ -191,6 +194,26 @@ def test_a_period_that_reaches_into_pruned_data_or_beyond_the_end_is_refused(
         assert objection is not None
         assert objection.code is StatusCode.FAILED_PRECONDITION
         assert (objection.error_id, dict(objection.metadata)) == (error_id, metadata)
+
+
+def test_omitted_period_after_a_pruning_by_a_clock_that_was_ahead_covers_what_is_left() -> None:
+    ahead = Stream(end=10, published_at_ms=NOW_MS + WEEK_MS, pruned=4, pruned_at_ms=NOW_MS + WEEK_MS - 1_000)
+    period = effective_period(None, WEEK_MS, ahead, NOW_MS)
+    assert period == DeduplicationOffset(4)
+    assert objection_to(CHANGE, period, ahead, NOW_MS, None) is None
+    assert objection_to(CHANGE, period, ahead, NOW_MS, Acceptance(4, NOW_MS, "s")) is not None
+    long_ago = Stream(end=10, published_at_ms=NOW_MS, pruned=4, pruned_at_ms=NOW_MS - WEEK_MS - 1)
+    assert effective_period(None, WEEK_MS, long_ago, NOW_MS) == DeduplicationDuration(WEEK_MS)
+
+
+@pytest.mark.parametrize("period", [DeduplicationOffset(1), DeduplicationDuration(WEEK_MS)])
+def test_duplicate_that_is_still_known_is_answered_although_its_period_reaches_too_far_back(period: Period) -> None:
+    objection = objection_to(CHANGE, period, PRUNED, NOW_MS, Acceptance(7, NOW_MS - 5, "s"))
+    assert objection is not None
+    assert objection.error_id == "DUPLICATE_COMMAND"
+    refused = objection_to(CHANGE, period, PRUNED, NOW_MS, None)
+    assert refused is not None
+    assert refused.error_id != "DUPLICATE_COMMAND"
 
 
 def test_what_the_error_names_as_usable_is_usable() -> None:
@@ -238,7 +261,6 @@ def test_subscribers_below_the_pruned_offset_or_beyond_the_end_are_told_so(
         ("an input is not available", StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE"),
         ("cancelled", StatusCode.CANCELLED, "TRANSACTION_CANCELLED"),
         ("PD200005: Insufficient funds (available=3)", StatusCode.FAILED_PRECONDITION, "TRANSACTION_REVERTED"),
-        ("FINALITY_BROKEN: the chain took back", StatusCode.FAILED_PRECONDITION, "FINALITY_BROKEN"),
         ("INTENT_ID_USED: a transition that alice@node1 …", StatusCode.FAILED_PRECONDITION, "INTENT_ID_USED"),
     ],
 )

@@ -321,6 +321,41 @@ def test_vote_of_a_member_that_left_does_not_count(chain: Chain, proposals: Cont
     assert refused(chain, "Proposals", proposals, "execute(uint256)", 0) == "TooFewVotes(0, 1, 2)"
 
 
+def test_member_that_is_added_again_has_no_old_vote(chain: Chain, proposals: ContractAddress) -> None:
+    target = chain.deploy("Target")
+    chain.call("Proposals", proposals, "propose", target, call_data("Target", "touch"), sender=CAROL)
+    chain.call("Proposals", proposals, "vote", 0)
+    decide(chain, proposals, 1, "removeMember", CAROL)
+    decide(chain, proposals, 2, "addMember", CAROL)
+    assert chain.call("Proposals", proposals, "proposalOf", 0)[2] == 1
+    assert refused(chain, "Proposals", proposals, "execute(uint256)", 0) == "TooFewVotes(0, 1, 2)"
+    chain.call("Proposals", proposals, "vote", 0, sender=CAROL)
+    assert refused(chain, "Proposals", proposals, "vote", 0, sender=CAROL) == f"AlreadyVoted(0, '{CAROL}')"
+    assert chain.call("Proposals", proposals, "proposalOf", 0)[2] == 2
+    chain.call("Proposals", proposals, "execute(uint256)", 0)
+
+
+def test_votes_expire_with_their_proposal(chain: Chain, proposals: ContractAddress) -> None:
+    target = chain.deploy("Target")
+    chain.call("Proposals", proposals, "propose", target, call_data("Target", "touch"))
+    chain.call("Proposals", proposals, "vote", 0, sender=BOB)
+    open_for_s = chain.call("Proposals", proposals, "OPEN_FOR")
+    assert open_for_s == 30 * 86_400
+    chain.time_s += open_for_s - 1
+    assert chain.call("Proposals", proposals, "isOpen", 0) is True
+    assert chain.call("Proposals", proposals, "proposalOf", 0)[2] == 2
+    chain.time_s += 1
+    assert chain.call("Proposals", proposals, "isOpen", 0) is False
+    assert chain.call("Proposals", proposals, "proposalOf", 0)[2:] == (0, False)
+    assert refused(chain, "Proposals", proposals, "execute(uint256)", 0) == "Expired(0,)"
+    assert refused(chain, "Proposals", proposals, "vote", 0, sender=CAROL) == "Expired(0,)"
+    # Another one is not concerned.
+    chain.call("Proposals", proposals, "propose", target, call_data("Target", "touch"))
+    chain.call("Proposals", proposals, "vote", 1, sender=BOB)
+    chain.call("Proposals", proposals, "execute(uint256)", 1)
+    assert chain.call("Proposals", proposals, "isOpen", 1) is False
+
+
 def test_members_are_distinct_and_bounded_and_the_last_one_stays(chain: Chain) -> None:
     zero = "0x" + "00" * 20
     wrong: tuple[tuple[list[str], str], ...] = (
@@ -341,5 +376,5 @@ def test_members_are_distinct_and_bounded_and_the_last_one_stays(chain: Chain) -
 
 def test_proposal_needs_a_target_and_a_number_that_exists(chain: Chain, proposals: ContractAddress) -> None:
     assert refused(chain, "Proposals", proposals, "propose", DAVE, b"") == f"NoTarget('{DAVE}',)"
-    for function in ("vote", "execute(uint256)", "proposalOf"):
+    for function in ("vote", "execute(uint256)", "proposalOf", "isOpen"):
         assert refused(chain, "Proposals", proposals, function, 0) == "UnknownProposal(0,)"

@@ -18,6 +18,7 @@ from rota.core.effects import (
     SignTransition,
     VerifyEndorsement,
     VerifyEndorsers,
+    VerifyParties,
 )
 from rota.core.events import (
     AssemblyFailed,
@@ -27,6 +28,7 @@ from rota.core.events import (
     EndorsersVerified,
     IntentSubmitted,
     MessageReceived,
+    PartiesVerified,
     Persisted,
     RoundChecked,
     Tick,
@@ -188,7 +190,8 @@ def digest_of(*leaves: Leaf, valid_until_s: int = GENESIS_S + 600) -> Digest:
 class Bench:
     """One node's sequencer on a test bench: tell it things, read what it asks for.
 
-    Every endorsement is its endorser's own unless it is forged; `verifies` is whether that is answered at once.
+    Every endorsement is its endorser's own unless it is forged; `verifies` is whether that is answered at once,
+    and `verifies_parties` whether questions for the signatures of parties are.
     """
 
     node: NodeName = A
@@ -200,6 +203,7 @@ class Bench:
     height: int = 0
     effects: list[Effect] = field(default_factory=list)
     verifies: bool = True
+    verifies_parties: bool = True
 
     def __post_init__(self) -> None:
         self.sequencer = Sequencer(
@@ -220,6 +224,8 @@ class Bench:
         found = self.sequencer.step(self.now_ms, event)
         self._note_orders(found)
         self.effects.extend(found)
+        if self.verifies_parties:
+            self.verify_parties()
         if self.verifies:
             self.verify()
         return found
@@ -241,6 +247,12 @@ class Bench:
         check = self.sequencer.endorser.checking.get((peer, request_id))
         digest = check.request.digest if check is not None else digest_of(Leaf(b"-" * 32))
         self.tell(RoundChecked(peer, request_id, signature, digest=digest, **options))  # type: ignore[arg-type]
+
+    def verify_parties(self) -> None:
+        """Which transitions bear the signature of their party? Each one unless it is forged."""
+        for order in self.take(VerifyParties):
+            false = tuple(each.leaf for each in order.transitions if each.signature == FORGED)
+            self.tell(PartiesVerified(order.request_id, false))
 
     def verify(self) -> None:
         """Whose signatures are these? The keys of the endorsers are known."""

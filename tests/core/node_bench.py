@@ -18,6 +18,7 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RecallDeliveries,
     RecallDispatches,
     Record,
     ReplyToUser,
@@ -28,6 +29,7 @@ from rota.core.effects import (
     SignTransition,
     SubmitTransaction,
     VerifyEndorsement,
+    VerifyParties,
 )
 from rota.core.events import (
     AssemblyFinished,
@@ -37,6 +39,7 @@ from rota.core.events import (
     LedgerOutcome,
     LedgerStatus,
     MessageReceived,
+    PartiesVerified,
     Persisted,
     PersistFailed,
     RoundChecked,
@@ -209,6 +212,8 @@ class NodeBench:
                 return [self.disk.look_up(effect, (*self.contracts, *self.known), self.config.confirmations)]
             case LoadContract(address):
                 return [self.loaded(address)]
+            case RecallDeliveries():
+                return [self.disk.deliveries_to(A, effect)]
             case RecallDispatches(nonces):
                 return [DispatchesRecalled(nonces, self.disk.recall(A, nonces))]
             case _:
@@ -227,6 +232,8 @@ class NodeBench:
                 return [ForContract(of, TransitionSigned(request_id, each, b"signed"))]
             case CheckRound(of, peer, request_id, digest):
                 return [ForContract(of, RoundChecked(peer, request_id, b"signature", digest=digest))]
+            case VerifyParties(of, request_id):
+                return [ForContract(of, PartiesVerified(request_id))]
             case VerifyEndorsement(of, peer, digest, signature):
                 return [ForContract(of, EndorsementVerified(peer, digest, signature, is_valid=True))]
             case _:
@@ -364,6 +371,12 @@ class NodeBench:
             for sent in self.all(SendMessage)
             if sent.peer == to and isinstance(sent.envelope.body, kind)
         ]
+
+    def take_said(self, kind: type[MessageType], to: NodeName) -> list[MessageType]:
+        """The same, and forget all effects so far."""
+        said = self.said(kind, to)
+        self.seen.clear()
+        return said
 
     def nonces_sent(self) -> list[int]:
         return [submit.dispatch.nonce for submit in self.all(SubmitTransaction)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -17,6 +17,7 @@ from rota.core.acquaintance import (
     MISTRUST_MS,
     REFUSED_MS,
     SERVED_A_WINDOW_MAX,
+    SERVED_BYTES_A_WINDOW_MAX,
     TRIES_MAX,
 )
 from rota.core.effects import (
@@ -41,7 +42,7 @@ from rota.messages import (
     Startup,
     Verdict,
 )
-from rota.types import NO_CONTRACT, Contract, ContractAddress, KnownContract, Leaf, NodeName, RequestId
+from rota.types import NO_CONTRACT, Contract, ContractAddress, KnownContract, Leaf, Mode, NodeName, Party, RequestId
 from tests.core.deployment_bench import GENESIS, ID, MADE, STATIC, D
 from tests.core.kit import A, B, C
 from tests.core.node_bench import CONFIG, NodeBench
@@ -419,6 +420,22 @@ def test_peer_that_asks_too_often_is_not_answered() -> None:
     bench.wait(1_000)
     bench.hear(B, GenesisRequest(ASKED), MADE)
     assert bench.all(FindGenesis)[-1].peer == B
+
+
+def test_peer_that_asks_for_a_large_genesis_again_and_again_gets_bounded_bytes() -> None:
+    """A question takes a few bytes, and to decode and send the answer takes a thousand times as much."""
+    members = tuple(Party(f"party-{number}@{B}") for number in range(20_000))
+    large = encode_genesis(replace(GENESIS, mode=Mode.SENDER, members=members))
+    known = KnownContract(GENESIS.contract(MADE), ID, (), large)
+    bench = Bench()
+    for _ in range(2):
+        bench.seen.clear()
+        for _ in range(SERVED_A_WINDOW_MAX):
+            bench.tell(GenesisFound(B, ASKED, known))
+        assert len(bench.said(GenesisResponse, B)) == SERVED_BYTES_A_WINDOW_MAX // len(large) > 1
+        bench.tell(GenesisFound(C, ASKED, known))
+        assert len(bench.said(GenesisResponse, C)) == 1
+        bench.wait(1_000)
 
 
 def test_contract_whose_states_are_wanted_is_loaded_to_be_asked_for_later() -> None:

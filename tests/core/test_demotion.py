@@ -501,6 +501,19 @@ def test_peer_whose_height_was_waited_for_in_vain_counts_as_level_until_the_rang
     assert observer(bench).height_bound(B, 2**62) == 400
 
 
+def test_peer_whose_height_is_waited_for_in_vain_again_counts_as_level_for_longer_each_time() -> None:
+    bench = Bench(of=contract(), height=250)
+    ranges = []
+    for _ in range(9):
+        observer(bench).doubt(B)
+        observer(bench).doubt(B)
+        began = bench.sequencer.context.block_range
+        while observer(bench).height_bound(B, 2**62) == bench.sequencer.context.height:
+            bench.block(bench.sequencer.context.height + 100)
+        ranges.append(bench.sequencer.context.block_range - began)
+    assert ranges == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+
+
 def test_huge_heartbeat_number_makes_nobody_unheard_but_its_author() -> None:
     bench = Bench(node=C, of=TWO_OF_THREE)
     bench.hear(B, CoordinatorHeartbeat(HUGE, State.ACTIVE), life=2**62)

@@ -548,6 +548,15 @@ def test_deployment_that_is_lost_after_its_user_was_told_is_looked_for_on_the_ch
     assert bench.node.deployments.awaited() == (ID,)
 
 
+def test_lost_deployment_is_looked_for_after_a_restart() -> None:
+    bench = DeploymentBench()
+    bench.agreed()
+    bench.put_on_chain(deployed())
+    bench.reorganise(1)
+    bench.restart()
+    assert bench.node.deployments.awaited() == (ID,)
+
+
 def test_lost_deployments_that_are_looked_for_are_bounded() -> None:
     bench = DeploymentBench()
     for number in range(UNDONE_MAX + 5):

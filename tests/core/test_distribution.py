@@ -8,16 +8,34 @@ import pytest
 
 from rota.config import Config
 from rota.core.consistency import consistent_for
-from rota.core.distribution import RECEIVED_KEPT_MAX, Delivery, Distribution, deliveries_of, fullest
-from rota.core.effects import DispatchRound, StatesAcknowledged, StatesReceived
+from rota.core.distribution import (
+    PEERS_OWED_MAX,
+    RECEIVED_KEPT_MAX,
+    DeliveriesRecalled,
+    Delivery,
+    Distribution,
+    deliveries_of,
+    delivery_bytes,
+    fullest,
+)
+from rota.core.effects import (
+    DispatchRound,
+    RecallDeliveries,
+    Record,
+    RoundDispatch,
+    StatesAcknowledged,
+    StatesReceived,
+    TransitionPrepared,
+)
 from rota.core.events import ConnectionLost, ConnectionMade, Tick
-from rota.core.node import StoredNode
+from rota.core.node import OWN, StoredNode
 from rota.core.private_states import RECEIVING_MAX
 from rota.digests import domain_separator
-from rota.messages import StateDistribution, StateDistributionAcknowledgement
-from rota.types import NodeName, StateId, Transition
+from rota.messages import EndorserSignature, PreparedTransaction, StateDistribution, StateDistributionAcknowledgement
+from rota.sim.disk import Disk
+from rota.types import Digest, NodeName, StateId, Transition
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, D, contract, digest_of, transition
-from tests.core.node_bench import NOWHERE, START, NodeBench
+from tests.core.node_bench import NOWHERE, OURS, START, NodeBench
 
 CONFIG = Config()
 SEPARATOR = domain_separator(contract().chain_id, ADDRESS)
@@ -67,8 +85,23 @@ def test_dispatcher_that_may_not_see_a_state_promises_it_to_nobody() -> None:
 # Delivering.
 
 
-def distribution(*undelivered: Delivery) -> Distribution:
-    return Distribution(A, CONFIG, 0, undelivered)
+def distribution(*owed: NodeName, config: Config = CONFIG) -> Distribution:
+    return Distribution(A, config, 0, owed)
+
+
+def numbered(number: int, *nodes: NodeName, content: bytes | None = None) -> DispatchRound:
+    """A round of one transition with one state for these nodes."""
+    made = transition(f"B-{number}")
+    content = content if content is not None else made.outputs[0].content
+    return order(replace(made, outputs=(replace(made.outputs[0], distribution=nodes, content=content),)))
+
+
+def sent(sending: Distribution, now_ms: int) -> list[Delivery]:
+    return [due for due in sending.take_due(now_ms) if isinstance(due, Delivery)]
+
+
+def recalled(sending: Distribution, now_ms: int) -> list[RecallDeliveries]:
+    return [due for due in sending.take_due(now_ms) if isinstance(due, RecallDeliveries)]
 
 
 def test_states_are_sent_again_less_and_less_often_until_acknowledged() -> None:
@@ -78,16 +111,18 @@ def test_states_are_sent_again_less_and_less_often_until_acknowledged() -> None:
     for now_ms in range(0, 40_000, 100):
         times.extend(now_ms for _ in sending.take_due(now_ms))
     assert times == [0, 1_000, 3_000, 7_000, 15_000, 25_000, 35_000]
-    sending.acknowledged(C, DIGEST, 0)
+    sending.acknowledged(40_000, C, DIGEST, 0)
     assert sending.next_due_ms() is None
-    sending.acknowledged(C, DIGEST, 0)
+    sending.acknowledged(40_000, C, DIGEST, 0)
+    assert (sending.open_count, sending.size, sending.owed) == (0, 0, ())
 
 
 def test_nothing_is_sent_over_a_connection_that_is_down_and_at_once_when_it_is_back() -> None:
-    sending = distribution(*deliveries_of(order(listed_for(C, D)), A))
+    sending = distribution()
+    sending.take(0, order(listed_for(C, D)))
     sending.connection_changed(0, C, connected=False)
-    assert [delivery.peer for delivery in sending.take_due(0)] == [D]
-    sending.acknowledged(D, DIGEST, 0)
+    assert [delivery.peer for delivery in sent(sending, 0)] == [D]
+    sending.acknowledged(0, D, DIGEST, 0)
     assert sending.next_due_ms() is None
     sending.connection_changed(7_777, C, connected=True)
     assert sending.next_due_ms() == 7_777
@@ -145,6 +180,16 @@ def test_every_copy_is_acknowledged_and_written_once() -> None:
     assert len(bench.records(StatesReceived)) == 1
 
 
+def test_transition_that_is_durable_is_not_written_again_beside_a_new_one() -> None:
+    """A peer would store another copy of the same large transition with every small one."""
+    bench, other, bare = NodeBench(), transition("B-2"), transition("B-3")
+    bare = replace(bare, outputs=tuple(replace(state, content=None) for state in bare.outputs))
+    bench.hear(B, StateDistribution(DIGEST, (MADE,)))
+    bench.hear(B, StateDistribution(digest_of(other.leaf), (MADE, other, bare)))
+    assert [record.transitions for record in bench.records(StatesReceived)] == [(MADE,), (other,)]
+    assert len(bench.said(StateDistributionAcknowledgement, B)) == 2
+
+
 def test_states_beyond_what_may_be_written_at_a_time_are_taken_when_they_come_again() -> None:
     bench = NodeBench(slow=(StatesReceived,))
     for part in range(RECEIVING_MAX + 1):
@@ -185,19 +230,27 @@ def test_states_of_a_contract_that_we_do_not_have_are_ignored() -> None:
     assert bench.records(StatesReceived) == []
 
 
-def stored_with_delivery() -> StoredNode:
-    return StoredNode(1, undelivered=deliveries_of(order(listed_for(C)), A), blocks=(START,))
+def bench_that_owes(
+    *rounds: DispatchRound, config: Config = CONFIG, failing: tuple[type[Record], ...] = ()
+) -> NodeBench:
+    """A node that starts from a disk on which these rounds are dispatched and nothing is acknowledged."""
+    disk = Disk(blocks=[START])
+    for nonce, each in enumerate(rounds):
+        disk.write(OWN, (RoundDispatch(each, "A", nonce),))
+    owed = disk.restore(A, (OURS,), 0).owed
+    return NodeBench(stored=StoredNode(1, owed=owed, blocks=(START,)), disk=disk, config=config, failing=failing)
 
 
 def test_restarted_node_delivers_what_was_not_acknowledged() -> None:
-    bench = NodeBench(stored=stored_with_delivery())
+    bench = bench_that_owes(order(listed_for(C)))
     assert bench.node.next_deadline_ms() == 0
     bench.tell(Tick())
     assert bench.said(StateDistribution, C) == [StateDistribution(DIGEST, (listed_for(C),))]
 
 
 def test_acknowledgement_is_durable_before_delivery_stops() -> None:
-    bench = NodeBench(stored=stored_with_delivery(), failing=(StatesAcknowledged,))
+    bench = bench_that_owes(order(listed_for(C)), failing=(StatesAcknowledged,))
+    bench.tell(Tick())
     bench.hear(C, StateDistributionAcknowledgement(DIGEST))
     assert bench.node.distribution.is_open(C, DIGEST, 0)
     bench.failing = ()
@@ -209,12 +262,183 @@ def test_acknowledgement_is_durable_before_delivery_stops() -> None:
 
 
 def test_delivery_waits_for_a_lost_connection() -> None:
-    bench = NodeBench(stored=stored_with_delivery())
+    bench = bench_that_owes(order(listed_for(C)))
     bench.tell(ConnectionLost(C))
     bench.wait(60_000)
     assert bench.said(StateDistribution, C) == []
     bench.tell(ConnectionMade(C))
     assert len(bench.said(StateDistribution, C)) == 1
+
+
+def test_states_of_a_prepared_transition_are_delivered_under_its_leaf() -> None:
+    bench = NodeBench()
+    made = listed_for(A, B, C)
+    prepared = PreparedTransaction(DIGEST, (made.leaf,), GENESIS_S + 600, (EndorserSignature(A, b"signed"),), made)
+    bench.node.states.distribute_prepared(ADDRESS, ())
+    assert bench.node.distribution.open_count == 0
+    bench.node.states.distribute_prepared(ADDRESS, (TransitionPrepared(B, prepared),))
+    assert bench.node.distribution.owed == (C,)
+    assert bench.node.distribution.is_open(C, Digest(made.leaf), 0)
+
+
+# Memory is bounded, and nothing is lost.
+
+SMALL = Config(
+    deliveries_peer_max=2, transition_bytes_max=1_000, deliveries_peer_bytes_max=4_000, deliveries_bytes_max=9_000
+)
+
+
+def acknowledge_all(bench: NodeBench, peer: NodeName) -> list[Digest]:
+    """The peer acknowledges what it is sent, until it is sent nothing more."""
+    got: list[Digest] = []
+    while open_ := [
+        each
+        for each in bench.take_said(StateDistribution, peer)
+        if bench.node.distribution.is_open(peer, each.digest, 0)
+    ]:
+        for delivery in open_:
+            got.append(delivery.digest)
+            bench.hear(peer, StateDistributionAcknowledgement(delivery.digest, delivery.part))
+    return list(dict.fromkeys(got))
+
+
+def test_peer_that_never_acknowledges_takes_no_more_memory_than_its_window_and_gets_everything_when_it_does() -> None:
+    rounds = [numbered(number, C) for number in range(9)]
+    bench = bench_that_owes(*rounds, config=SMALL)
+    for _ in range(3):
+        bench.wait(60_000)
+        assert bench.node.distribution.open_count == 2
+    assert acknowledge_all(bench, C) == [each.digest for each in rounds]
+    assert bench.node.distribution.owed == ()
+    assert bench.node.distribution.next_due_ms() is None
+
+
+def test_restarted_node_goes_on_where_the_peer_acknowledged_last() -> None:
+    rounds = [numbered(number, C) for number in range(5)]
+    bench = bench_that_owes(*rounds, config=SMALL)
+    bench.tell(Tick())
+    bench.hear(C, StateDistributionAcknowledgement(rounds[0].digest))
+    bench.restart()
+    bench.take_said(StateDistribution, C)
+    bench.tell(Tick())
+    assert acknowledge_all(bench, C) == [each.digest for each in rounds[1:]]
+
+
+def test_delivery_beyond_the_window_waits_in_the_store_behind_earlier_ones() -> None:
+    sending = distribution(config=SMALL)
+    for number in range(4):
+        sending.take(0, numbered(number, C))
+    assert [delivery.digest for delivery in sent(sending, 0)] == [numbered(0, C).digest, numbered(1, C).digest]
+    sending.acknowledged(5, C, numbered(0, C).digest, 0)
+    assert recalled(sending, 5) == []
+    sending.acknowledged(6, C, numbered(1, C).digest, 0)
+    assert sending.take_due(6) == [RecallDeliveries(C, 1, 2, 4_000)]
+
+
+def test_window_is_bounded_in_bytes() -> None:
+    sending = distribution(config=SMALL)
+    sending.take(0, numbered(0, C, content=b"c" * 3_000))
+    sending.take(0, numbered(1, C, content=b"c" * 3_000))
+    assert sending.open_count == 1
+    assert len(sent(sending, 0)) == 1
+
+
+def test_round_that_is_dispatched_again_is_delivered_once() -> None:
+    sending = distribution()
+    sending.take(0, numbered(0, C))
+    size = sending.size
+    sending.take(0, numbered(0, C))
+    assert (sending.open_count, sending.size) == (1, size)
+    assert len(sent(sending, 0)) == 1
+
+
+def test_store_that_does_not_answer_is_asked_again_under_the_same_number() -> None:
+    sending = distribution(C)
+    assert sending.take_due(0) == [RecallDeliveries(C, 1, 64, CONFIG.deliveries_peer_bytes_max)]
+    assert sending.next_due_ms() == 1_000
+    assert sending.take_due(1_000) == [RecallDeliveries(C, 1, 64, CONFIG.deliveries_peer_bytes_max)]
+    due = deliveries_of(numbered(0, C), A)
+    sending.take_recalled(1_500, DeliveriesRecalled(C, 1, due, is_all=True))
+    assert sent(sending, 1_500) == list(due)
+    sending.take_recalled(1_600, DeliveriesRecalled(C, 1, due, is_all=True))
+    sending.take_recalled(1_600, DeliveriesRecalled(D, 1, due, is_all=True))
+    assert (sending.open_count, sent(sending, 1_600)) == (1, [])
+
+
+def test_delivery_that_becomes_durable_while_the_store_is_read_is_recalled_afterwards() -> None:
+    sending = distribution(C)
+    sending.take_due(0)
+    sending.take(1, numbered(0, C))
+    sending.take_recalled(2, DeliveriesRecalled(C, 1, (), is_all=True))
+    assert sending.take_due(2) == [RecallDeliveries(C, 2, 64, CONFIG.deliveries_peer_bytes_max)]
+    sending.take_recalled(3, DeliveriesRecalled(C, 2, deliveries_of(numbered(0, C), A), is_all=True))
+    sending.acknowledged(4, C, numbered(0, C).digest, 0)
+    assert (sending.owed, sending.next_due_ms()) == ((), None)
+
+
+def test_peer_that_is_owed_nothing_according_to_the_store_is_forgotten() -> None:
+    sending = distribution(C)
+    sending.take_due(0)
+    sending.take_recalled(1, DeliveriesRecalled(C, 1, (), is_all=True))
+    assert (sending.owed, sending.next_due_ms()) == ((), None)
+
+
+def test_window_of_the_peer_that_is_silent_for_the_longest_time_returns_to_the_store() -> None:
+    sending, silent, other = distribution(config=SMALL), NodeName("S"), NodeName("O")
+    large = b"c" * 2_000
+    sending.take(0, numbered(0, silent, content=large))
+    sending.take(1, numbered(1, other, content=large))
+    sending.take(2, numbered(2, C, content=large))
+    sent(sending, 2)
+    sending.acknowledged(3, C, numbered(2, C).digest, 0)
+    sending.take(3, numbered(3, C, content=large))
+    sending.take(4, numbered(4, D, content=large))
+    assert sending.size <= SMALL.deliveries_bytes_max
+    assert [
+        sending.is_open(peer, numbered(n, peer, content=large).digest, 0) for n, peer in ((0, silent), (1, other))
+    ] == [False, True]
+    # It is tried again, with one delivery, and another silent one makes room.
+    assert recalled(sending, 1_004) == [RecallDeliveries(silent, 1, 1, 4_000)]
+    again = deliveries_of(numbered(0, silent, content=large), A)
+    sending.take_recalled(1_005, DeliveriesRecalled(silent, 1, again, is_all=False))
+    assert again[0] in sent(sending, 1_005)
+    assert not sending.is_open(other, numbered(1, other).digest, 0)
+    sending.acknowledged(1_006, silent, again[0].digest, 0)
+    assert RecallDeliveries(silent, 2, 2, 4_000) in sending.take_due(1_006)
+
+
+def test_one_delivery_that_is_larger_than_all_memory_for_deliveries_is_sent() -> None:
+    sending = distribution(config=SMALL)
+    sending.take(0, numbered(0, C, content=b"c" * 10_000))
+    assert len(sent(sending, 0)) == 1
+
+
+def test_nodes_that_do_not_exist_take_bounded_memory_and_keep_no_states_from_others() -> None:
+    sending = distribution()
+    sending.take(0, numbered(0, C))
+    for number in range(PEERS_OWED_MAX):
+        sending.take(1, numbered(1, NodeName(f"nobody-{number}")))
+    assert len(sending.owed) == PEERS_OWED_MAX
+    assert C not in sending.owed
+    sending.connection_changed(2, C, connected=True)
+    assert C in [recall.peer for recall in recalled(sending, 2)]
+    # The store may owe something to any peer that is new here.
+    sending.take(3, numbered(2, D))
+    assert [recall.peer for recall in recalled(sending, 3)] == [D]
+
+
+def test_node_that_owes_more_peers_than_it_remembers_finds_the_others_when_they_connect() -> None:
+    sending = distribution(*(NodeName(f"peer-{number}") for number in range(PEERS_OWED_MAX + 1)))
+    assert len(sending.owed) == PEERS_OWED_MAX
+    last = NodeName(f"peer-{PEERS_OWED_MAX}")
+    sending.connection_changed(1, last, connected=True)
+    assert last in [each.peer for each in recalled(sending, 1)]
+
+
+def test_size_of_a_delivery_is_that_of_its_transitions() -> None:
+    sending = distribution()
+    sending.take(0, numbered(0, C))
+    assert sending.size == delivery_bytes(deliveries_of(numbered(0, C), A)[0])
 
 
 # Which copy is told.
@@ -225,3 +449,11 @@ def test_of_two_copies_of_a_leaf_the_one_with_more_states_is_told() -> None:
     other = digest_of(transition("B-2").leaf)
     assert fullest([(other, bare), (DIGEST, MADE)], (MADE.leaf,)) == ((DIGEST, (MADE,)),)
     assert fullest([(DIGEST, MADE), (other, bare)], (MADE.leaf,)) == ((DIGEST, (MADE,)),)
+
+
+def test_of_two_copies_of_a_leaf_a_peer_is_told_the_one_with_more_that_it_may_see() -> None:
+    """A liar's copy names us alone on its lists."""
+    hidden = replace(MADE, outputs=tuple(replace(state, distribution=(A,)) for state in MADE.outputs))
+    other = digest_of(transition("B-2").leaf)
+    assert fullest([(other, hidden), (DIGEST, MADE)], (MADE.leaf,), C) == ((DIGEST, (MADE,)),)
+    assert fullest([(other, hidden), (DIGEST, MADE)], (MADE.leaf,)) == ((other, (hidden,)),)

@@ -242,6 +242,24 @@ def test_deployment_of_a_final_block_that_is_taken_back_is_named() -> None:
     assert bench.records(FinalityBroken)[0].undone == (UndoneCommit(1, NO_CONTRACT, B1, NO_LEAF),)
 
 
+def test_final_block_that_is_lost_after_a_restart_on_a_shorter_chain_is_reported() -> None:
+    """The chain loses blocks that were not final, the node restarts, and then the chain loses a final one."""
+    bench = NodeBench(config=replace(CONFIG, confirmations=1))
+    bench.submit("A-1")
+    bench.block((ADDRESS, outcome(A1)), mined=[mined(0)])
+    bench.block()
+    bench.block()
+    assert bench.node.index.final_height == 2
+    del bench.chain[-1]
+    bench.show_head()
+    bench.wait(20 * CONFIG.stale_head_ms)
+    assert (bench.node.height, bench.node.index.final_height) == (2, 2)
+    bench.restart()
+    assert bench.node.index.final_height == 2
+    bench.reorganise(1)
+    assert [report.parted_at for report in bench.all(ReportFinalityBroken)] == [1]
+
+
 # What is not done.
 
 
@@ -337,8 +355,9 @@ def test_shorter_chain_whose_latest_block_we_passed_over_is_waited_for() -> None
     assert bench.all(ReportFinalityBroken) == []
 
 
-def test_final_blocks_that_did_nothing_for_us_are_not_reported() -> None:
+def test_final_blocks_that_did_nothing_for_us_are_reported_without_intents() -> None:
+    """The index does not know of public transactions, which may have been in them."""
     bench = NodeBench()
     bench.block()
     bench.reorganise(1)
-    assert bench.all(ReportFinalityBroken) == []
+    assert [(each.parted_at, each.intents) for each in bench.all(ReportFinalityBroken)] == [(0, ())]

@@ -13,6 +13,7 @@ import pytest
 
 from rota.core import private_states
 from rota.core import seen as seen_module
+from rota.core.consistency import Consistent
 from rota.core.distribution import FOUND_PARTS_FROM
 from rota.core.effects import (
     DistributeStates,
@@ -24,6 +25,7 @@ from rota.core.effects import (
     StoreStates,
 )
 from rota.core.events import AssemblyFinished, LedgerOutcome, LedgerStatus, StatesFound, TransitionSigned
+from rota.core.seen import Seen
 from rota.core.states.sender_transaction import State
 from rota.messages import (
     AssembleResponse,
@@ -32,7 +34,7 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
 )
-from rota.types import Digest, RequestId, Transition
+from rota.types import Digest, NodeName, RequestId, Transition
 from rota.wire.sizes import transition_bytes
 from tests.core import test_prepared as p
 from tests.core import test_sender_transaction as x
@@ -170,6 +172,18 @@ def test_sender_with_many_signed_transitions_displaces_only_its_own(monkeypatch:
     assert remembered(bench, transition("A-2")) == ()
 
 
+def test_fields_that_no_leaf_binds_make_no_account_larger() -> None:
+    made = Consistent(transition("B-1"))
+    padded = Consistent(
+        replace(made, unknown=b"u" * 60_000, outputs=tuple(replace(each, unknown=b"u") for each in made.outputs))
+    )
+    seen = Seen()
+    seen.note(padded, A)
+    seen.note_signed(padded, B)
+    assert seen.find((made.leaf,)) == (made,)
+    assert seen._bytes == transition_bytes(made)
+
+
 def test_endorser_does_not_forget_what_was_skipped() -> None:
     """A coordinator that commits it too early, before what it spends, commits it again later."""
     bench, made = endorser(), transition("B-1")
@@ -286,3 +300,45 @@ def test_endorser_gives_what_it_has_seen_of_an_unpermitted_commit() -> None:
     bench.hear(C, StateRequest((made.leaf,)))
     assert [sent.transitions for sent in bench.said(StateDistribution, C)] == [(made,)]
     assert bench.records(StatesReceived) == []
+
+
+# False lists: no leaf binds who may see a state, and whoever sends a transition may name anybody.
+
+
+def with_lists(made: Consistent, *nodes: NodeName) -> Consistent:
+    return Consistent(replace(made, outputs=tuple(replace(state, distribution=nodes) for state in made.outputs)))
+
+
+def test_copy_with_false_lists_does_not_make_an_endorser_forget_what_it_signed() -> None:
+    bench, made = endorser(), states("B-1", (b"for all", (A, B, C)))
+    endorse(bench, made, 1)
+    bench.sequencer.endorser.states_stored((with_lists(made, C),))
+    assert remembered(bench, made) == (made,)
+    bench.sequencer.endorser.states_stored((made,))
+    assert remembered(bench, made) == ()
+
+
+def test_copy_with_other_lists_takes_the_place_of_what_an_endorser_has_not_signed() -> None:
+    """The lists of what it has not signed are the word of the coordinator that showed it."""
+    bench, made = endorser(), states("B-1", (b"for all", (A, B, C)))
+    endorse(bench, with_lists(made, A, C), 1, signature=b"")
+    bench.sequencer.endorser.states_stored((made,))
+    assert remembered(bench, made) == ()
+
+
+@pytest.mark.parametrize("comes_first", [True, False])
+def test_endorser_writes_what_it_signed_beside_a_copy_with_false_lists(comes_first: bool) -> None:
+    """B commits its own transition, shows it to A alone, and tells A that nobody else may see it."""
+    made = states("B-1", (b"for all", (A, B, C)))
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    false = StateDistribution(digest_of(made.leaf), (with_lists(made, A),))
+    if comes_first:
+        bench.hear(B, false)
+    bench.sequencer().endorser.seen.note_signed(made, B)
+    if not comes_first:
+        bench.hear(B, false)
+    bench.block((ADDRESS, committed(made)))
+    bench.wait(3_000)
+    own = StatesReceived(Digest(made.leaf), (made,), private_states.SEEN_PART)
+    assert own in bench.records(StatesReceived)
+    assert len(bench.sequencer().endorser.seen) == 0

@@ -344,6 +344,23 @@ def test_intent_reverts_with_the_one_of_another_contract_that_it_depends_on() ->
     assert bench.nonces_sent() == []
 
 
+def test_acceptance_is_answered_although_the_step_that_answers_also_writes() -> None:
+    """Found by O2: A-2 ends in the step that answers its user, and a failing disk lost the answer with the receipt."""
+    bench = NodeBench(contracts=(contract(B),))
+    bench.submit("A-1")
+    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
+    bench.submit("A-2", depends_on=(A1,))
+    answered = bench.seen.index(ReplyToUser("A-2", A2))
+    (finalised,) = [
+        number
+        for number, effect in enumerate(bench.seen)
+        if isinstance(effect, Persist)
+        and isinstance(effect.records[0], IntentFinalised)
+        and effect.records[0].receipt.intent == A2
+    ]
+    assert answered < finalised
+
+
 def test_dependency_that_is_confirmed_already_holds_nobody_up() -> None:
     bench = NodeBench()
     bench.submit("A-1")

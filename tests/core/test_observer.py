@@ -458,7 +458,7 @@ def test_strangers_are_forgotten_before_they_are_too_many_and_members_never() ->
 
 def test_committee_of_any_size_is_known_whole() -> None:
     members = tuple(NodeName(f"member {number}") for number in range(PEERS_KEPT_MAX + 1))
-    watching = observer(Bench(node=members[0], of=contract(*members, endorsers=())))
+    watching = observer(Bench(node=members[0], of=contract(*members, mode=Mode.SENDER, endorsers=())))
     for member in members:
         watching.peer(member)
     assert len(watching.peers) == len(members)

@@ -42,6 +42,7 @@ from rota.types import (
     Contract,
     ContractAddress,
     DelegationNumber,
+    Digest,
     Mode,
     NodeName,
     Outcome,
@@ -50,7 +51,7 @@ from rota.types import (
     StateId,
     Transition,
 )
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, intent_id
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, D, intent_id, transition
 from tests.core.node_bench import A1, A2, B1, NOWHERE, OTHER, OURS, START, THEIRS, NodeBench, intent, order, outcome
 
 SMALL = Config(sequencers_max=2, paging_queue_max=3)
@@ -343,6 +344,37 @@ def test_peers_that_name_contracts_without_end_keep_no_user_and_no_other_peer_aw
         bench.hear(NodeName(f"liar{peer}"), BACK, made_up(100 + peer))
     assert len(bench.all(LoadContract)) == 32
     assert bench.submit("A-1", Y) == []
+    assert bench.all(LoadContract)[-1] == LoadContract(Y)
+
+
+def large(number: int, size: int) -> StateDistribution:
+    return StateDistribution(Digest(number.to_bytes(32, "big")), (replace(transition("B-1"), unknown=bytes(size)),))
+
+
+def test_peers_that_send_large_messages_of_made_up_contracts_take_bounded_memory() -> None:
+    config = Config(paging_queue_max=640, paging_bytes_max=160_000)
+    bench = bench_of(OURS, config=config, silent=(LoadContract,))
+    for number in range(10):
+        bench.hear(C, large(number, 3_000), made_up(number))
+    assert len(bench.all(LoadContract)) == 2
+    bench.hear(B, large(1, 90_000), made_up(100))
+    assert bench.all(LoadContract)[-1] == LoadContract(made_up(100))
+    bench.hear(D, large(1, 90_000), made_up(101))
+    bench.hear(B, BACK, made_up(102))
+    assert len(bench.all(LoadContract)) == 3
+    bench.hear(D, BACK, X)
+    assert bench.all(LoadContract)[-1] == LoadContract(X)
+    bench.submit("A-1", Y)
+    assert bench.all(LoadContract)[-1] == LoadContract(Y)
+
+
+def test_message_that_is_larger_than_all_memory_for_waiting_ones_waits_when_no_other_does() -> None:
+    bench = bench_of(OURS, config=Config(paging_bytes_max=1_000), silent=(LoadContract,))
+    bench.hear(B, large(1, 3_000), X)
+    bench.hear(C, BACK, Y)
+    assert bench.all(LoadContract) == [LoadContract(X)]
+    bench.tell(bench.loaded(X))
+    bench.hear(C, BACK, Y)
     assert bench.all(LoadContract)[-1] == LoadContract(Y)
 
 

@@ -302,6 +302,24 @@ def test_refused_sender_is_on_probation() -> None:
     assert rounds(bench) == [(B, ["B-1"])]
 
 
+def test_sender_whose_transition_endorsers_cannot_judge_does_not_hold_up_the_next_round_too() -> None:
+    """Its node does not tell them the verifier of its party: each waits five seconds for it, in every round."""
+    bench = shared_round(transition("B-1"), transition("C-1"))
+    bench.fail_on(C, "B-1")
+    assert rounds(bench)[1:] == [(None, ["C-1"]), (B, ["B-1"])]
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-2"))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("C-2"))
+    bench.sign()
+    assert rounds(bench)[1:] == [(None, ["C-1"]), (B, ["B-1"]), (B, ["B-2"]), (None, ["C-2"])]
+
+
+def test_endorser_that_fails_on_all_senders_of_a_round_puts_none_on_probation() -> None:
+    bench = shared_round(transition("B-1"), transition("C-1"))
+    bench.fail_on(C, "B-1", "C-1")
+    assert not bench.coordinator.probation.standings
+    assert rounds(bench)[1:] == [(B, ["B-1"]), (C, ["C-1"])]
+
+
 def test_sender_that_is_refused_for_good_is_on_probation() -> None:
     bench = active(of=NOTARISED, config=Config(endorse_retry_max=1))
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))

@@ -20,6 +20,7 @@ from rota.core.events import (
     LedgerStatus,
     OutcomesFinal,
 )
+from rota.core.pace import Measured
 from rota.core.progress import GROWTH_MAX, Progress
 from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
@@ -340,6 +341,9 @@ def test_number_that_a_redirect_told_us_is_repeated_to_nobody_else() -> None:
 def test_slow_delegate_is_not_left_while_our_intents_end() -> None:
     names = [f"A-{number}" for number in range(1, 8)]
     delegate = Delegate(*names)
+    # Another member was as slow.
+    pace = delegate.bench.sequencer.sender.progress.pace
+    pace.measured[C] = Measured(10 * TIMEOUT_MS * len(names), 10, 10 * TIMEOUT_MS, delegate.bench.now_ms)
     for height, name in enumerate(names[:6], HEIGHT + 1):
         delegate.live(TIMEOUT_MS - 500)
         outcome = LedgerOutcome(
@@ -514,6 +518,26 @@ def test_early_assemble_request_is_forgotten_when_its_coordinator_has_given_it_u
     delegate.bench.block(HEIGHT + 1)
     assert delegate.bench.sequencer.sender.assembly.early == {}
     assert delegate.state_of("A-1") is TransactionState.DELEGATED
+
+
+def test_coordinator_whose_request_names_a_height_that_does_not_come_is_not_waited_for_again() -> None:
+    delegate = Delegate("A-1", "A-2")
+    for number, name in enumerate(("A-1", "A-2"), 1):
+        request = AssembleRequest(RequestId(1, number), (intent_id(name),), Snapshot())
+        delegate.bench.hear(B, request, height=HEIGHT + 50)
+        if number == 1:
+            assert delegate.state_of(name) is TransactionState.DELEGATED
+            delegate.live(2_000)
+    assert delegate.state_of("A-2") is TransactionState.ASSEMBLING
+
+
+def test_coordinator_whose_height_comes_in_time_is_not_doubted() -> None:
+    delegate = Delegate("A-1")
+    request = AssembleRequest(RequestId(1, 1), (intent_id("A-1"),), Snapshot())
+    delegate.bench.hear(B, request, height=HEIGHT + 1)
+    delegate.bench.block(HEIGHT + 1)
+    assert delegate.state_of("A-1") is TransactionState.ASSEMBLING
+    assert delegate.bench.sequencer.observer.height_bound(B, HEIGHT + 9) == HEIGHT + 9
 
 
 def test_stranger_cannot_take_the_place_of_an_early_request() -> None:

@@ -11,7 +11,8 @@ from rota.config import Config
 from rota.core.graph import SNAPSHOT_STATES_MAX
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.rules.coordinator import REDIRECTS_MAX
-from rota.core.shares import SENDERS_RECKONED, Shares
+from rota.core.shares import PROVEN_MAX, SENDERS_RECKONED, Proven, Shares
+from rota.core.signers import ENDORSED_ENOUGH
 from rota.core.states.coordinator_transaction import State
 from rota.messages import (
     Answer,
@@ -38,11 +39,11 @@ NOTARISED = endorsed_by_others(endorsers=(C,))
     [
         (contract(A, B, C), 7_000),
         (contract(A, mode=Mode.SENDER), 12_000),
-        (contract(A, mode=Mode.STATIC), 6_000 + 6_000 // SENDERS_RECKONED),
+        (contract(A, mode=Mode.STATIC), 6_000 + 3_000 // SENDERS_RECKONED),
     ],
 )
 def test_sender_that_is_alone_gets_all_but_the_shares_of_others(of: Contract, most: int) -> None:
-    shares = Shares(of)
+    shares = Shares(of, proven(B))
     shares.take(B, most if of.mode is not Mode.RING else 8_000)
     assert not shares.has_room(B, 1, 12_000)
     shares.give_back(B, 1)
@@ -50,7 +51,7 @@ def test_sender_that_is_alone_gets_all_but_the_shares_of_others(of: Contract, mo
 
 
 def test_others_always_get_their_shares_and_all_of_it_together_is_never_too_much() -> None:
-    shares = Shares(contract(A, B, C))
+    shares = Shares(contract(A, B, C), proven())
     for sender in (A, B, C):
         while shares.has_room(sender, 7, 120):
             shares.take(sender, 7)
@@ -61,21 +62,93 @@ def test_others_always_get_their_shares_and_all_of_it_together_is_never_too_much
 
 def test_everybody_has_a_place_where_there_are_hardly_more_than_senders() -> None:
     """Seed 39: of six places half was divided among five senders, nobody had a share, and one that floods had all."""
-    shares = Shares(contract(A, B, C))
+    shares = Shares(contract(A, B, C), proven())
     for sender in (C, B, A):
         while shares.has_room(sender, 1, 4):
             shares.take(sender, 1)
     assert shares.held == {C: 2, B: 1, A: 1}
 
 
-def test_newcomers_to_a_contract_for_anybody_have_room() -> None:
-    shares = Shares(contract(A, mode=Mode.STATIC))
-    while shares.has_room(B, 1, 320):
-        shares.take(B, 1)
-    for number in range(SENDERS_RECKONED - 1):
-        assert shares.has_room(NodeName(str(number)), 10, 320)
-        shares.take(NodeName(str(number)), 10)
-    assert shares.total == 320
+def proven(*senders: NodeName) -> Proven:
+    known = Proven(A)
+    for sender in senders:
+        known.note(sender)
+    return known
+
+
+def fill(shares: Shares, sender: NodeName, amount: int, most: int) -> int:
+    """A sender takes as much as it can; how much that is."""
+    while shares.has_room(sender, amount, most):
+        shares.take(sender, amount)
+    return shares.held.get(sender, 0)
+
+
+def test_newcomers_to_a_contract_for_anybody_have_room_beside_a_proven_sender_that_takes_all_it_can() -> None:
+    shares = Shares(contract(A, mode=Mode.STATIC), proven(B))
+    assert fill(shares, B, 1, 1_280) == 640 + 20
+    for number in range(SENDERS_RECKONED):
+        assert fill(shares, NodeName(str(number)), 10, 1_280) == 20
+    assert fill(shares, NodeName("one more"), 1, 1_280) == 0
+
+
+def test_stranger_that_is_alone_gets_a_quarter_and_its_share() -> None:
+    shares = Shares(contract(A, mode=Mode.STATIC), proven())
+    assert fill(shares, B, 1, 1_280) == 320 + 20
+
+
+def test_stranger_becomes_proven_with_what_it_holds() -> None:
+    known = proven()
+    shares = Shares(contract(A, mode=Mode.STATIC), known)
+    assert fill(shares, B, 1, 1_280) == 340
+    known.note(B)
+    assert fill(shares, B, 1, 1_280) == 660
+
+
+@pytest.mark.parametrize("mode", [Mode.STATIC, Mode.SENDER])
+@pytest.mark.parametrize("count", [16, 64, 1_000])
+def test_strangers_that_collude_do_not_shut_out_a_proven_sender(count: int, mode: Mode) -> None:
+    shares = Shares(contract(A, mode=mode), proven(B), is_endorsers=True)
+    for number in range(count):
+        fill(shares, NodeName(f"colluder-{number}"), 1, 4_096)
+    assert shares.total <= 2_048
+    assert fill(shares, B, 1, 4_096) >= 1_024
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_proven_senders_that_collude_leave_another_one_its_share(count: int) -> None:
+    colluders = [NodeName(f"colluder-{number}") for number in range(count)]
+    shares = Shares(contract(A, mode=Mode.STATIC), proven(B, *colluders))
+    for sender in (*colluders, *(NodeName(f"stranger-{number}") for number in range(count))):
+        fill(shares, sender, 1, 4_096)
+    assert fill(shares, B, 1, 4_096) == 1_024 // (count + 2)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 6, 17])
+def test_sender_gets_something_of_a_small_resource(most: int) -> None:
+    assert fill(Shares(contract(A, mode=Mode.STATIC), proven()), B, 1, most) >= 1
+    assert Shares(contract(A, mode=Mode.STATIC), proven()).has_room(B, most, most)
+
+
+@pytest.mark.parametrize("most", [4, 6, 12, 40])
+def test_sender_that_floods_leaves_every_other_its_first_place_of_a_small_resource(most: int) -> None:
+    """Seeds 20331 and 20386: shares were smaller than one place, and a stranger that floods had all."""
+    shares = Shares(contract(A, mode=Mode.STATIC), proven())
+    fill(shares, C, 1, most)
+    assert shares.has_room(B, 1, most)
+    shares.take(B, 1)
+    if most > 6:
+        assert shares.has_room(NodeName("another"), 1, most)
+
+
+def test_proven_senders_are_remembered_up_to_a_number_and_the_node_itself_always() -> None:
+    known = proven(*(NodeName(str(number)) for number in range(PROVEN_MAX)), A)
+    assert len(known.senders) == PROVEN_MAX
+    assert A in known.senders
+    assert NodeName("0") not in known.senders
+    known.note(NodeName("1"))
+    known.note(NodeName("new"))
+    assert NodeName("1") in known.senders
+    assert NodeName("2") not in known.senders
 
 
 # Places.
@@ -91,6 +164,23 @@ def test_one_sender_does_not_take_all_places() -> None:
     bench.hear(peer, AssembleResponse(request.request_id, (parked("B-0"),)))
     bench.delegate("B-9")
     assert answers(bench, B) == [Answer.ACCEPTED]
+
+
+@pytest.mark.parametrize("count", [16, 64])
+def test_colluding_strangers_do_not_take_the_places_of_a_sender_that_made_progress(count: int) -> None:
+    bench = active(of=contract(A, mode=Mode.STATIC, endorsers=(C,)), config=Config(in_flight_max=256))
+    made = transition("B-1")
+    bench.bring(State.ENDORSEMENT_GATHERING, made)
+    bench.sign()
+    bench.permit()
+    bench.write_rounds()
+    bench.block(1, bench.outcome(made))
+    bench.wait(bench.config.heartbeat_ms)
+    for number in range(count):
+        bench.delegate(*(f"N{number}-{each}" for each in range(160)))
+    assert 64 <= bench.coordinator.quotas.places.total <= 128
+    bench.delegate(*(f"B-{number}" for number in range(2, 66)))
+    assert answers(bench, B) == [Answer.ACCEPTED] * 64
 
 
 def test_what_a_user_asks_for_is_not_kept() -> None:
@@ -154,6 +244,7 @@ def flood(bench: CoordinatorBench, *made: Transition) -> None:
 
 def test_one_sender_does_not_take_all_locks() -> None:
     bench = active(of=NOTARISED)
+    bench.coordinator.signers.endorsed[B] = ENDORSED_ENOUGH
     bench.coordinator.graph.place_foreign(handed("A-1"), 10**9)
     spent = (StateId(Leaf(number.to_bytes(32, "big")), 0) for number in range(SNAPSHOT_LOCKS_MAX))
     flood(bench, *(transition(f"B-{number}", *islice(spent, 15)) for number in range(256)))
@@ -276,3 +367,9 @@ def test_slow_sender_that_is_alone_does_not_wait() -> None:
     bench.delegate("B-1", "B-2")
     slow_slot(bench, 1_500, 1)
     assert [peer for peer, _ in bench.asked(AssembleRequest)] == [B]
+
+
+def test_history_of_an_intent_at_its_coordinator_is_bounded() -> None:
+    bench = active(of=NOTARISED, config=Config(history_max=2))
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
+    assert len(bench.transaction("B-1").history) == 2

@@ -522,6 +522,32 @@ def test_what_returns_from_a_dissolved_round_keeps_its_place_in_the_order_of_ass
     assert names(open_request(bench, B)) == ["B-2", "B-3"]
 
 
+def test_what_returns_from_a_dissolved_round_shares_no_round_with_what_stands_on_its_users() -> None:
+    """Else two rounds would stand on one another, and neither would ever be dispatched. C dissolves the first."""
+    bench = active()
+    first = transition("B-1")
+    second = transition("B-2", first.outputs[0].id)
+    third = transition("B-3", second.outputs[0].id)
+    fourth = transition("B-4", third.outputs[0].id)
+    for name in ("B-8", "B-9"):
+        bench.bring(State.ENDORSEMENT_GATHERING, transition(name))
+    fillers = bench.asked(EndorsementRequest)
+    bench.bring(State.ENDORSEMENT_GATHERING, first)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("C-1"))
+    for (peer, request), made in zip(fillers, (None, second, None, third), strict=True):
+        sign(bench, peer, request)
+        if made is not None:
+            bench.bring(State.ENDORSEMENT_GATHERING, made)
+    bench.bring(State.ENDORSEMENT_GATHERING, fourth)
+    assert [name_of(intent) for intent in bench.transaction("C-1").round.members] == ["B-1", "C-1"]  # type: ignore[union-attr]
+    bench.delegate("C-1", number=2, is_voiding=True)
+    for _ in range(4):
+        bench.sign()
+        bench.permit()
+        bench.write_rounds()
+    assert [bench.state_of(f"B-{number}") for number in range(1, 5)] == [State.DISPATCHED] * 4
+
+
 def test_member_that_leaves_before_its_round_opens_is_not_in_it() -> None:
     bench = active(config=Config(rounds_open_max=1))
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-0"))

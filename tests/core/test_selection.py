@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.core.selection import RING_SIZE, RingHash, places_of, rank_by_distance, ranking, ring_place
-from rota.types import Contract, ContractAddress, Mode, NodeName
+from rota.types import VIRTUAL_NODES_MAX, Contract, ContractAddress, Mode, NodeName
 
 A, B, C, D = (NodeName(name) for name in "ABCD")
 NODE1, NODE2, NODE3, NODE4 = (NodeName(f"node{number}") for number in range(1, 5))
@@ -183,6 +183,12 @@ def test_place_is_the_first_eight_bytes_of_sha_256() -> None:
 def test_member_stands_at_as_many_places_as_the_contract_says() -> None:
     places = places_of(NODE1, 1024, ring_place)
     assert sorted(place_by_protocol(f"node1#{index}") for index in range(1024)) == list(places)
+
+
+def test_places_of_members_that_are_made_up_take_bounded_memory() -> None:
+    kept_max = places_of.cache_parameters()["maxsize"]
+    assert kept_max is not None
+    assert kept_max * VIRTUAL_NODES_MAX * places_of(NODE1, 1024, ring_place).itemsize <= 256 * 1024 * 1024
 
 
 @pytest.mark.parametrize("virtual_nodes", [1, 3, 1024])

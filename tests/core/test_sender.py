@@ -521,6 +521,28 @@ def test_acceptance_makes_the_next_pause_short_again() -> None:
     assert told(bench) == [B]
 
 
+# Heartbeats that are owed, and those that are not.
+
+
+@pytest.mark.parametrize("of", [contract(B, mode=Mode.STATIC), WITHOUT_US])
+def test_sender_without_intents_delegates_at_once_to_a_coordinator_that_it_has_not_heard_for_long(of: Contract) -> None:
+    bench = accepted_bench("A-1", of=of)
+    beat(bench, B, 2, "A-1")
+    confirm(bench, "A-1")
+    bench.wait(60_000)
+    assert doing(bench) is State.IDLE
+    bench.forget()
+    bench.submit("A-2")
+    assert told(bench) == [B]
+
+
+def test_coordinator_that_holds_our_intent_and_goes_quiet_is_left() -> None:
+    bench = accepted_bench("A-1", of=WITHOUT_US)
+    beat(bench, B, 2, "A-1")
+    bench.wait(DEFAULTS.silence_ms + 1)
+    assert C in told(bench)
+
+
 # Connections.
 
 

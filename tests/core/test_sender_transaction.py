@@ -1291,6 +1291,21 @@ def test_cancel_is_final_at_once_when_no_version_was_ever_assembled() -> None:
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
 
 
+def test_cancel_whose_receipt_is_not_written_is_answered_once_and_goes_on() -> None:
+    """Found by O2: the user waited until the disk worked again, for as long as that took."""
+    bench = delegated()
+    bench.forget()
+    bench.tell(CancelRequested("canceller", ID))
+    (persist,) = bench.take(Persist)
+    bench.tell(PersistFailed(persist.token, ""))
+    error = "the cancellation could not be written; try again"
+    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID, error)]
+    bench.wait(Config().retry_backoff_ms)
+    bench.write()
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
+    assert bench.take(ReplyToUser) == [], "the user has had the answer"
+
+
 @pytest.mark.parametrize("way", [assembling, parked])
 def test_cancel_is_final_at_once_before_anything_was_signed(way: Callable[[], Bench]) -> None:
     bench = way()

@@ -6,6 +6,7 @@ import pytest
 
 from rota.config import Config
 from rota.core.events import ConnectionLost, ConnectionMade, LedgerStatus
+from rota.core.signers import ENDORSED_ENOUGH
 from rota.core.states.coordinator_transaction import State
 from rota.messages import (
     AssembleError,
@@ -18,7 +19,7 @@ from rota.messages import (
     HandoverReason,
     IntentError,
 )
-from rota.types import DelegationNumber, HeartbeatNumber, NodeName, RequestId, Transition, Tried
+from rota.types import DelegationNumber, HeartbeatNumber, Mode, NodeName, RequestId, Transition, Tried
 from tests.core.coordinator_bench import (
     CoordinatorBench,
     active,
@@ -29,7 +30,7 @@ from tests.core.coordinator_bench import (
     restarted,
     settled,
 )
-from tests.core.kit import B, C, intent_id, remade, transition
+from tests.core.kit import A, B, C, contract, intent_id, remade, transition
 
 NUMBER = DelegationNumber(1, 1)
 
@@ -92,6 +93,7 @@ def test_senders_that_both_wait_take_turns() -> None:
 
 def test_next_slot_is_assembled_on_the_last_ones_states_while_that_is_being_endorsed() -> None:
     bench = active()
+    bench.coordinator.signers.endorsed[B] = ENDORSED_ENOUGH
     bench.delegate("B-1")
     bench.delegate("C-1")
     made = transition("B-1", transition("X-1").outputs[0].id)
@@ -204,6 +206,27 @@ def test_sender_that_does_not_answer_loses_its_turn_and_holds_nobody_up() -> Non
     bench.wait(1)
     assert bench.state_of("B-1") is State.POOLED
     assert len(bench.asked(AssembleRequest, C)) == 1
+
+
+def test_strangers_that_let_every_slot_time_out_leave_every_second_one_to_proven_senders() -> None:
+    """Forty nodes that were only registered; B had a transition committed here."""
+    bench = active(of=contract(A, mode=Mode.STATIC, endorsers=(C,)))
+    bench.sequencer.context.proven.note(B)
+    for number in range(40):
+        bench.delegate(f"N{number}-1")
+    asked: dict[RequestId, NodeName] = {}
+    for number in range(10):
+        bench.delegate(f"B-{number + 1}")
+        for _ in range(2):
+            for peer, request in bench.asked(AssembleRequest):
+                asked[request.request_id] = peer
+                if peer == B:
+                    results = tuple(assembled(transition(name_of(each))) for each in request.intents)
+                    bench.hear(B, AssembleResponse(request.request_id, results))
+        bench.wait(bench.config.assemble_timeout_ms)
+    senders = list(asked.values())
+    assert senders.count(B) == 9
+    assert len(set(senders)) == 11, "the others have their turns too"
 
 
 def test_sender_that_lost_its_turn_comes_back_with_a_new_request_after_a_backoff() -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rota.core.consistency import Consistent
 from rota.core.distribution import DELIVERY_BYTES_MAX, FOUND_PARTS_FROM, deliveries_of, parts_of
-from rota.core.effects import DispatchRound, FindStates, SendMessage, StatesAcknowledged, StatesReceived
-from rota.core.events import StatesFound, StatesWanted, Tick
+from rota.core.effects import DispatchRound, FindStates, LoadContract, SendMessage, StatesAcknowledged, StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus, StatesFound, StatesWanted, Tick
+from rota.core.incomplete import INCOMPLETE_MAX, INCOMPLETE_OF_PEER_MAX, TIMES_MAX, Incomplete
 from rota.core.node import StoredNode
 from rota.digests import core_of, leaf_of, state_commitment
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
@@ -74,6 +75,86 @@ def test_nobody_is_asked_for_nothing_or_for_a_contract_that_is_not_in_memory() -
     bench.tell(StatesWanted(ADDRESS, ()))
     bench.tell(StatesWanted(NOWHERE, leaves(1)))
     assert bench.all(SendMessage) == []
+
+
+# Contents that were left out.
+
+
+def partly(made: Consistent) -> Consistent:
+    """The transition without the content of its second state, on whose list A is."""
+    first, second = made.outputs
+    return Consistent(replace(made, outputs=(first, replace(second, content=None))))
+
+
+def committed(bench: NodeBench, made: Transition) -> None:
+    outcome = LedgerOutcome(made.intent, made.leaf, DIGEST, LedgerStatus.COMMITTED)
+    bench.block((ADDRESS, outcome))
+
+
+WHOLE = states("B-1", (b"one", (A, B)), (b"two", (A, B)))
+
+
+def test_contents_that_were_left_out_of_a_committed_transition_are_asked_for_until_they_come() -> None:
+    bench = bench_of_three()
+    bench.hear(B, StateDistribution(DIGEST, (partly(WHOLE),)))
+    committed(bench, WHOLE)
+    bench.wait(2_000)
+    assert bench.said(StateRequest, B) == bench.said(StateRequest, C) == [StateRequest((WHOLE.leaf,))]
+    bench.hear(C, StateDistribution(DIGEST, (WHOLE,), FOUND_PARTS_FROM))
+    assert bench.records(StatesReceived)[-1].transitions == (WHOLE,)
+    bench.wait(600_000)
+    assert len(bench.said(StateRequest, C)) == 1
+    assert bench.node.states.incomplete.look_at_ms is None
+
+
+def test_contents_that_never_come_are_asked_for_a_number_of_times() -> None:
+    bench = bench_of_three()
+    bench.hear(B, StateDistribution(DIGEST, (partly(WHOLE),)))
+    committed(bench, WHOLE)
+    bench.wait(3_600_000)
+    assert len(bench.said(StateRequest, C)) == TIMES_MAX
+    assert bench.node.states.incomplete.look_at_ms is None
+
+
+def test_contents_of_a_transition_that_is_not_on_the_chain_are_asked_of_nobody() -> None:
+    bench = bench_of_three()
+    bench.hear(B, StateDistribution(DIGEST, (partly(WHOLE),)))
+    bench.wait(3_600_000)
+    assert bench.said(StateRequest, C) == []
+
+
+def test_contents_that_are_for_others_are_not_asked_for() -> None:
+    bench = bench_of_three()
+    made = partly(states("B-1", (b"one", (A, B)), (b"two", (B, C))))
+    bench.hear(B, StateDistribution(DIGEST, (made,)))
+    committed(bench, made)
+    bench.wait(10_000)
+    assert bench.said(StateRequest, C) == []
+
+
+def test_contract_that_is_not_in_memory_is_loaded_to_ask_for_contents_that_were_left_out() -> None:
+    bench = bench_of_three()
+    bench.hear(B, StateDistribution(DIGEST, (partly(WHOLE),)))
+    del bench.node.sequencers.loaded[ADDRESS]
+    bench.silent = (LoadContract,)
+    bench.wait(1_000)
+    assert bench.all(LoadContract) == [LoadContract(ADDRESS)]
+
+
+def test_incomplete_transitions_are_remembered_up_to_a_number_by_peer_and_in_total() -> None:
+    incomplete = Incomplete(A, 1_000)
+    for peer in range(10):
+        for number in range(200):
+            made = partly(states(f"B-{peer}-{number}", (b"one", (A, B)), (b"two", (A, B))))
+            incomplete.note(0, NodeName(str(peer)), ADDRESS, made)
+            incomplete.note(0, NodeName(str(peer)), ADDRESS, made)
+    due = incomplete.take_due(1_000)
+    assert len(due) == INCOMPLETE_MAX
+    assert sum(each.peer == NodeName("0") for each in due) == INCOMPLETE_OF_PEER_MAX
+    assert incomplete.take_due(1_999) == []
+    for each in due:
+        incomplete.forget(each)
+    assert (incomplete.look_at_ms, incomplete.take_due(9_999)) == (None, [])
 
 
 # Answering.
@@ -149,7 +230,8 @@ def test_acknowledgement_of_what_was_asked_for_ends_no_delivery_that_holds_more(
     wanted, other = states("B-1", (b"one", (C,))), states("B-2", (b"two", (C,)))
     round_ = (wanted, other)
     order = DispatchRound(ADDRESS, DIGEST, tuple(t.leaf for t in round_), round_, (B, B), (), GENESIS_S + 600)
-    bench = bench_of_three(StoredNode(1, undelivered=deliveries_of(order, A), blocks=(START,)))
+    bench = bench_of_three(StoredNode(1, blocks=(START,)))
+    bench.node.distribution.take(0, order)
     bench.tell(StatesFound(ADDRESS, C, DIGEST, (wanted,)))
     [found] = bench.said(StateDistribution, C)
     assert found.transitions == (wanted,)
@@ -207,7 +289,8 @@ def test_each_part_of_a_round_is_delivered_and_acknowledged_for_itself() -> None
     order = DispatchRound(ADDRESS, DIGEST, tuple(t.leaf for t in round_), round_, (B, B), (), GENESIS_S + 600)
     owed = deliveries_of(order, A)
     assert [(delivery.peer, delivery.part) for delivery in owed] == [(C, 0), (C, 1)]
-    bench = bench_of_three(StoredNode(1, undelivered=owed, blocks=(START,)))
+    bench = bench_of_three(StoredNode(1, blocks=(START,)))
+    bench.node.distribution.take(0, order)
     bench.tell(Tick())
     assert [sent.part for sent in bench.said(StateDistribution, C)] == [0, 1]
     bench.hear(C, StateDistributionAcknowledgement(DIGEST, 1))

@@ -254,6 +254,14 @@ def test_nonces_that_strangers_to_this_database_used_are_passed_over_at_the_star
     assert made.next_nonce == 5
 
 
+def test_nonces_of_dispatches_that_the_database_lost_are_passed_over_beside_those_that_it_has() -> None:
+    """A copy that lacks the last commits has open dispatches too."""
+    (open_,) = (each.dispatch for each in dispatched(order("A-1")).submissions.values())
+    made = submitter(open_, next_nonce=1)
+    made.take_account(5)
+    assert made.next_nonce == 5
+
+
 def test_account_that_is_behind_us_says_nothing() -> None:
     made = submitter(next_nonce=3)
     made.take_account(1)

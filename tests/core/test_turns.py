@@ -58,7 +58,7 @@ TOO_MANY = "too many states are kept for its sender already"
 @pytest.fixture(autouse=True)
 def nobody_is_excused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sender has left one unused already."""
-    monkeypatch.setattr(module, "FIRST_CREDIT", 0)
+    monkeypatch.setattr(module, "FIRST_EXCUSES", 0)
 
 
 def prepared(name: str, *inputs: StateId, version: int = 0, at_s: int = GENESIS_S) -> Transition:
@@ -120,7 +120,11 @@ class Endorsing:
 
     def use(self, made: Transition) -> None:
         assert self.refusal(made) == ""
-        self.pass_time(1, outcome(made.intent, made.leaf))
+        self.pass_time(1, committed(made))
+
+
+def committed(made: Transition) -> LedgerOutcome:
+    return replace(outcome(made.intent, made.leaf), inputs=made.inputs)
 
 
 def outcome(intent: object, leaf: Leaf, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
@@ -282,7 +286,7 @@ def test_coordinator_has_others_assembled_on_what_was_kept_for_too_long() -> Non
     [asked] = bench.said(AssembleRequest, C)
     assert asked.snapshot.locks == (STATE,)
     bench.block(1, time_s=GENESIS_S + HOLD_S + 1)
-    bench.assemble(transition("C-1", STATE))
+    bench.assemble(transition("C-1", STATE, valid_until_s=GENESIS_S + HOLD_S + 600))
     assert bench.state_of("C-1") is State.ENDORSEMENT_GATHERING
     bench.delegate("B-2")
     [asked] = bench.said(AssembleRequest, B)
@@ -337,6 +341,12 @@ def test_restored_intent_that_is_used_gives_nobody_credit() -> None:
     assert endorsing.bench.sequencer.turns.standings == {}
 
 
+def test_intent_for_which_nothing_is_kept_is_dropped_without_effect() -> None:
+    turns = Endorsing().bench.sequencer.turns
+    turns.drop(intent_id("B-1"))
+    assert (turns.intents.total, turns.states.total) == (0, 0)
+
+
 # Others have their turn.
 
 
@@ -361,6 +371,29 @@ def test_member_that_voids_and_prepares_anew_rests_as_long_as_it_kept_the_states
     assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)).startswith(RESTS)
     endorsing.pass_time(200)
     assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)) == ""
+
+
+def test_member_that_commits_a_version_without_the_kept_states_rests_as_long_as_it_kept_them() -> None:
+    endorsing = Endorsing()
+    assert endorsing.refusal(prepared("B-1", STATE)) == ""
+    endorsing.pass_time(HOLD_S - 10)
+    without = transition("B-1", version=1, valid_until_s=endorsing.now_s + 600)
+    assert endorsing.refusal(without) == ""
+    endorsing.pass_time(5, committed(without))
+    assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)).startswith(RESTS)
+    endorsing.pass_time(HOLD_S - 5)
+    assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)) == ""
+
+
+def test_sender_gets_credit_for_the_kept_states_that_it_used_and_no_others() -> None:
+    """An earlier version may have stood on other states: that they were kept in vain is no fault either."""
+    endorsing = Endorsing()
+    assert endorsing.refusal(prepared("B-1", *STATES)) == ""
+    with_one = prepared("B-1", STATE, version=1)
+    assert endorsing.refusal(with_one) == ""
+    endorsing.pass_time(5, committed(with_one))
+    standing = endorsing.bench.sequencer.turns.standings[B]
+    assert (standing.credit, standing.step) == (1, 0)
 
 
 def test_member_that_freezes_the_next_state_each_time_rests_longer_and_longer() -> None:
@@ -400,11 +433,34 @@ def test_sender_that_uses_most_of_what_is_kept_for_it_may_leave_some_unused() ->
     assert endorsing.refusal(prepared("B-10", STATE, at_s=endorsing.now_s)).startswith(RESTS)
 
 
+def test_prepared_transitions_without_inputs_excuse_no_unused_state() -> None:
+    endorsing = Endorsing()
+    for number in range(8):
+        endorsing.use(prepared(f"B-{number}", at_s=endorsing.now_s))
+    endorsing.leave_unused(prepared("B-8", STATE, at_s=endorsing.now_s))
+    assert endorsing.refusal(prepared("B-9", STATE, at_s=endorsing.now_s)).startswith(RESTS)
+    assert endorsing.refusal(prepared("B-10", OTHER, at_s=endorsing.now_s)).startswith(RESTS)
+
+
+def test_use_of_few_states_does_not_excuse_many_that_are_left_unused() -> None:
+    endorsing = Endorsing()
+    for number in range(8):
+        endorsing.use(prepared(f"B-{number}", STATES[number], at_s=endorsing.now_s))
+    endorsing.leave_unused(prepared("B-8", *STATES[:2], at_s=endorsing.now_s))
+    assert endorsing.refusal(prepared("B-9", STATE, at_s=endorsing.now_s)).startswith(RESTS)
+
+
+def test_prepared_transition_without_inputs_that_is_not_used_costs_nothing() -> None:
+    endorsing = Endorsing()
+    endorsing.leave_unused(prepared("B-1", at_s=endorsing.now_s))
+    assert endorsing.refusal(prepared("B-2", STATE, at_s=endorsing.now_s)) == ""
+
+
 @pytest.mark.parametrize("of", [contract(A, B, C, D), contract(A, mode=Mode.STATIC, endorsers=(C,))])
 def test_settlement_that_fails_for_the_first_time_is_tried_again_at_once(
     of: Contract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FIRST_CREDIT", module.USED_PER_UNUSED)
+    monkeypatch.setattr(module, "FIRST_EXCUSES", 1)
     endorsing = Endorsing(of=of)
     endorsing.leave_unused(prepared("B-1", STATE))
     endorsing.leave_unused(prepared("B-2", STATE, at_s=endorsing.now_s))

@@ -87,8 +87,9 @@ async def test_the_nodes_own_page_is_welcome_at_an_address_and_a_strangers_name_
     _, credential = make_token("viewer", frozenset({Role.READ}))
     async with served_dashboard(ScriptedNode(), (credential,)) as entrance, aiohttp.ClientSession() as session:
         headers = {"Origin": "https://rota.example", "Host": "rota.example"}
+        # The page is welcome; its caller has to show credentials.
         async with session.post(entrance.http_url, json=QUESTION, headers=headers) as answer:
-            assert answer.status == 200
+            assert answer.status == 401
 
 
 @asynchronous

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.digests import state_commitment
-from rota.domains.available import Available, Known, Shelf, cover
+from rota.domains.available import Available, Known, Shelf, cover, cover_in_order
 from rota.domains.contents import Content, Told, seal
 from rota.domains.noto.records import Coin, Lock
 from rota.domains.queries import Query
@@ -92,6 +94,52 @@ def test_a_shelf_finds_what_looking_at_everything_finds(changes: list[tuple[int,
     for labels in ({}, {"owner": ALICE}, {"amount": 2}, {"owner": BOB, "amount": 1}):
         wanted = [ref for ref, coin in model.items() if all(getattr(coin, n) == v for n, v in labels.items())]
         assert [each.id for each in held.find(Coin, labels)] == wanted
+
+
+@given(
+    st.dictionaries(st.integers(0, 30), st.tuples(st.sampled_from([ALICE, BOB]), st.integers(0, 4))),
+    st.dictionaries(st.integers(0, 30), st.tuples(st.sampled_from([ALICE, BOB]), st.integers(0, 4))),
+    st.sets(st.integers(0, 30)),
+    st.sets(st.integers(0, 30)),
+)
+def test_largest_first_yields_every_available_state_once_in_order(
+    held: dict[int, tuple[Party, int]], on_top: dict[int, tuple[Party, int]], locked: set[int], removed: set[int]
+) -> None:
+    # A lying snapshot may show another amount for a confirmed state.
+    on_top = {number: (held.get(number, coin)[0], coin[1]) for number, coin in on_top.items()}
+    confirmed = Shelf(KNOWN, [state(number, Coin(*coin)) for number, coin in held.items()])
+    under_way = [state(number, Coin(*coin)) for number, coin in on_top.items()]
+    available = Available(confirmed, [reference(number) for number in locked], under_way)
+    for number in removed:
+        available.remove(reference(number))
+    for owner in (ALICE, BOB):
+        wanted = sorted(available.where(Coin, owner=owner), key=lambda coin: (-coin.record.amount, coin.id))
+        assert list(available.largest_first(Coin, "owner", owner)) == wanted
+
+
+def calls_of(action: Callable[[], object]) -> int:
+    """How many functions of ours an action calls: a cost that does not depend on the machine."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_choosing_coins_costs_the_same_however_many_are_held() -> None:
+    def cost(held: int) -> int:
+        available = Available(shelf(*(Coin(ALICE, 1 + number) for number in range(held))))
+        coins = available.largest_first(Coin, "owner", ALICE)
+        return calls_of(lambda: cover_in_order(coins, 3, lambda coin: coin.amount, 8))
+
+    assert cost(2_000) == cost(20)
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200), st.integers(1, 8))

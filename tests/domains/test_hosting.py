@@ -370,6 +370,7 @@ class Curious(Synthetic):
     """One that wants something of its node's operator."""
 
     name = "curious"
+    is_for_tests = False
     told: ClassVar[list[Mapping[str, object]]] = []
 
     def set_up(self, settings: Mapping[str, object]) -> None:
@@ -388,7 +389,15 @@ def test_domain_is_given_what_its_nodes_operator_has_set(monkeypatch: pytest.Mon
 
 def test_setting_that_a_domain_does_not_have_is_refused_by_its_name() -> None:
     with pytest.raises(Rejected, match=r"^synthetic\.workers: must be left out: synthetic has no settings$"):
-        hosting.load_domains({"synthetic": {"workers": 2}})
+        hosting.load_domains({"synthetic": {"for_tests": True, "workers": 2}})
+
+
+def test_domain_for_tests_is_there_only_where_an_operator_says_so() -> None:
+    assert "synthetic" not in hosting.load_domains({})
+    assert "noto" in hosting.load_domains({})
+    for wrong in (False, 1, "true"):
+        assert "synthetic" not in hosting.load_domains({"synthetic": {"for_tests": wrong}})
+    assert "synthetic" in hosting.load_domains({"synthetic": {"for_tests": True}})
 
 
 def test_snapshot_does_not_take_the_place_of_what_our_own_index_has(hosted: Hosted) -> None:

@@ -59,6 +59,28 @@ def locked(built: Town, function: str = "lock", arguments: object = None, sender
     return lock
 
 
+@pytest.mark.parametrize(
+    "payee",
+    [
+        "0x" + "f3" * 20,
+        "0X" + "F3" * 20 + "@node3",
+        "ab" * 20,
+        "0x" + "ab" * 32,
+        "cd" * 32 + "@node3",
+        "04" + "ab" * 64,
+    ],
+)
+def test_payee_that_looks_like_an_address_key_or_hash_is_rejected(rich: Town, payee: str) -> None:
+    with pytest.raises(Rejected, match="must be a party, not an address, key or hash") as caught:
+        init(rich.hosted, UserCall(ALICE, "transfer", {"to": payee, "amount": 1, "data": "0x"}))
+    assert caught.value.field == "to"
+
+
+@pytest.mark.parametrize("payee", ["0xbob", "cafe", "deadbeef@node3", "a" * 39])
+def test_payee_with_a_hexadecimal_name_of_another_length_is_taken(rich: Town, payee: str) -> None:
+    assert init(rich.hosted, UserCall(ALICE, "transfer", {"to": payee, "amount": 1, "data": "0x"})).payload
+
+
 # Deploying.
 
 

@@ -70,6 +70,6 @@ def test_what_the_notary_refuses_ends_and_harms_nobody() -> None:
 
 
 def test_the_same_seed_plays_the_same_run() -> None:
-    first, again = (simulate(Noto(), WORKLOAD, seeds=(3,), minutes=0.1) for _ in range(2))
+    first, again = (simulate(Noto(), WORKLOAD, seeds=(3, 4, 5), minutes=0.1) for _ in range(2))
     assert first == again
-    assert first[0].faults > 0
+    assert sum(report.faults for report in first) > 0

@@ -33,6 +33,7 @@ from rota.runtime.configuration import (
     LedgerSection,
     NodeConfiguration,
     NodeSection,
+    PostgresServer,
     RpcSection,
     SqliteFile,
     StoreSection,
@@ -73,6 +74,7 @@ class Network:
     automation: AutomationSection = field(default_factory=AutomationSection)
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
     prover: Prover | None = None
+    stores: dict[NodeName, PostgresServer] = field(default_factory=dict)
 
     def prepare(self, ports: Sequence[int]) -> None:
         """Keys for each, a port for each, and a file in which all are registered."""
@@ -98,7 +100,7 @@ class Network:
                 confirmations=self.config.confirmations,
                 following=FollowerLimits(poll_ms=100),
             ),
-            store=StoreSection(url=SqliteFile(home / "rota.db")),
+            store=StoreSection(url=self.stores.get(name, SqliteFile(home / "rota.db"))),
             transport=TransportSection(
                 listen=f"127.0.0.1:{self.ports[name]}",
                 registry=self.home / "registry.toml",
@@ -108,6 +110,7 @@ class Network:
             sequencer=self.config,
             automation=self.automation,
             triggers=self.triggers,
+            domains={"synthetic": {"for_tests": True}},
             **self.settings,
         )
 

@@ -132,7 +132,10 @@ async def test_public_transaction_with_one_key_is_paid_once(tmp_path: Path, faul
         assert await used_nonces(nodes, application.caller()) == 1
         await nodes.kill(NODE)
         await nodes.start(NODE)
-        assert await application.until_definite("ptx_sendTransaction", wanted) == {"transactionId": paid["id"]}
+        assert await application.until_definite("ptx_sendTransaction", wanted) == {
+            "transactionId": paid["id"],
+            "same": True,
+        }
         await asyncio.sleep(0.3)
         assert [each["id"] for each in await all_ended(application.caller(), 1)] == [paid["id"]]
         assert await used_nonces(nodes, application.caller()) == 1
@@ -161,10 +164,11 @@ async def test_private_transaction_and_deployment_with_one_key_happen_once(
         await nodes.kill(NODE)
         await nodes.start(NODE)
         again = await application.until_definite("ptx_sendTransaction", {**mint, "idempotencyKey": "coin"})
-        assert again == {"transactionId": sent[0]["id"]}
+        assert again == {"transactionId": sent[0]["id"], "same": True}
         # A key is one, whatever kind has it.
         public = {"type": "public", "from": "alice", "to": SHOP, "data": "0x", "idempotencyKey": "coin"}
-        assert await application.until_definite("ptx_sendTransaction", public) == again
+        used = await application.until_definite("ptx_sendTransaction", public)
+        assert (used["transactionId"], used["same"]) == (sent[0]["id"], False)
         assert await all_ended(application.caller(), 2) == sent
         assert sent[0]["function"].startswith("mint")
 
@@ -194,7 +198,7 @@ async def test_command_with_one_id_happens_once(tmp_path: Path, faults: Faults, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [Fault.SLOW, Fault.NO_ANSWER, Fault.NO_ANSWER_AND_LOST], ids=lambda each: each.name)
+@every_fault
 @in_loop
 async def test_group_message_whose_author_hangs_up_is_sent_without_a_restart(
     tmp_path: Path, faults: Faults, fault: Fault
@@ -209,9 +213,13 @@ async def test_group_message_whose_author_hangs_up_is_sent_without_a_restart(
             await asyncio.sleep(0.02)
         faults.arm("group_messages", fault)
         message = {"domain": "pente", "group": group["id"], "topic": "greetings", "data": {"text": "hello"}}
-        await application.hang_up("pgroup_sendMessage", message)
+        if fault is Fault.READ_FAILS:
+            # Nothing is read behind the commit, so that the answer comes in time.
+            await one.call("pgroup_sendMessage", message)
+        else:
+            await application.hang_up("pgroup_sendMessage", message)
         await faults.are_over()
-        while not await two.call("pgroup_queryMessages", {"limit": 10}):
+        while not await patiently(two, "pgroup_queryMessages", {"limit": 10}):
             await asyncio.sleep(0.02)
         assert len(await one.call("pgroup_queryMessages", {"limit": 10})) == 1
 
@@ -386,6 +394,60 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
         await asyncio.sleep(0.3)
         assert await asked.count() == expected
         return struck, moments
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@in_loop
+async def test_every_fault_at_every_moment_of_a_group_message_leaves_it_at_most_once_and_its_id_true(
+    tmp_path: Path, faults: Faults
+) -> None:
+    """A message has no key, so that nobody asks again: each is sent once, by a caller that waits for the answer."""
+    async with one_node(tmp_path) as application:
+        wanted = {"domain": "pente", "members": ["alice@node1"]}
+        group = await application.caller().call("pgroup_createGroup", wanted)
+        await application.caller().receipt(group["genesisTransaction"])
+        faults.arm_at(0, None)
+        message = {"domain": "pente", "group": group["id"], "data": {"text": "hello"}}
+        await application.caller().call("pgroup_sendMessage", {**message, "topic": "calm"})
+        moments, struck = faults.count, 0
+        assert moments > 1
+        sent: dict[str, str | None] = {}
+        for at in range(1, moments + 1):
+            for fault in Fault:
+                topic = f"{fault.name}-{at}"
+                faults.arm_at(at, fault)
+                sent[topic] = await _sent(application, faults, {**message, "topic": topic})
+                struck += faults.has_struck.is_set()
+                faults.fault = None
+                while faults.are_reads_failing:
+                    await asyncio.sleep(0.02)
+        assert struck >= moments
+        for _ in range(2):
+            found = await patiently(application.caller(), "pgroup_queryMessages", {"limit": 1_000})
+            ids = {topic: [each["id"] for each in found if each["topic"] == topic] for topic in sent}
+            assert all(len(several) <= 1 for several in ids.values()), ids
+            assert all(ids[topic] == [known] for topic, known in sent.items() if known is not None)
+            await application.nodes.kill(NODE)
+            await application.nodes.start(NODE)
+
+
+async def _sent(application: Application, faults: Faults, message: dict[str, object]) -> str | None:
+    """The id that the node answered with; none if it crashed, or answered that nothing was accepted."""
+    sending = asyncio.create_task(application.caller().call("pgroup_sendMessage", message))
+    crashed = asyncio.create_task(faults.has_crashed.wait())
+    await asyncio.wait((sending, crashed), return_when=asyncio.FIRST_COMPLETED)
+    crashed.cancel()
+    if faults.has_crashed.is_set():
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+        await application.nodes.kill(NODE)
+        await application.nodes.start(NODE)
+        return None
+    try:
+        return str(await sending)
+    except CallFailed:
+        return None
 
 
 # The owner of acceptances by itself.

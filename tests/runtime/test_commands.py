@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
 from rota.api import commands_pb2
+from rota.api.command_server import _shown_completion
 from rota.api.facade import CommandSubmission, GasOptions, Submission, TransactionType
 from rota.client import Client, Refused
 from rota.command_types import (
@@ -35,8 +36,8 @@ from rota.ledger.embedded import Settings
 from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
-from rota.runtime.process import WatchedMaximum
-from rota.types import ContractAddress, IntentId, NodeName, SubmitMode
+from rota.runtime.watched_files import FileWatch, WatchedMaximum
+from rota.types import ContractAddress, IntentId, NodeName, Party, SubmitMode
 from tests.runtime.kit import CHAIN_ID, Network, network
 from tests.store.kit import in_loop
 
@@ -170,14 +171,17 @@ async def test_periods_of_zero_by_offset_and_beyond_the_end(tmp_path: Path) -> N
     async with one_node(tmp_path) as (made, contract):
         own = office(made)
         first = await own.submit_and_wait(command(contract))
+        # The offset is inclusive, and the end is always one.
+        failure = await failure_of(made, command(contract, period=DeduplicationOffset(first.offset)))
+        assert (failure.error_id, dict(failure.metadata)["completion_offset"]) == ("DUPLICATE_COMMAND", "1")
+        await own.submit_and_wait(command(contract, "another"))
         end = await own.end()
-        assert end.offset == first.offset == 1
-        # The offset is exclusive, and the end is always one.
+        assert end.offset == 2
         again = await own.submit_and_wait(command(contract, period=DeduplicationOffset(end.offset)))
-        assert (again.failure, again.period) == (None, DeduplicationOffset(1))
-        failure = await failure_of(made, command(contract, period=DeduplicationOffset(1)))
-        assert (failure.error_id, dict(failure.metadata)["completion_offset"]) == ("DUPLICATE_COMMAND", "2")
+        assert (again.failure, again.period) == (None, DeduplicationOffset(2))
         failure = await failure_of(made, command(contract, period=DeduplicationOffset(3)))
+        assert (failure.error_id, dict(failure.metadata)["completion_offset"]) == ("DUPLICATE_COMMAND", "3")
+        failure = await failure_of(made, command(contract, period=DeduplicationOffset(4)))
         assert (failure.code, failure.error_id) == (StatusCode.FAILED_PRECONDITION, "INVALID_DEDUPLICATION_PERIOD")
         assert dict(failure.metadata) == {"earliest_offset": "0"}
         while own._clock_ms() <= again.published_at_ms:
@@ -189,7 +193,7 @@ async def test_periods_of_zero_by_offset_and_beyond_the_end(tmp_path: Path) -> N
         for period in (DeduplicationDuration(-1), DeduplicationOffset(-1), DeduplicationDuration(END)):
             failure = await failure_of(made, command(contract, period=period))
             assert failure.code is StatusCode.INVALID_ARGUMENT
-        assert own.desk.stream.end == 3
+        assert own.desk.stream.end == 4
         assert not own.desk.entries
 
 
@@ -197,9 +201,10 @@ async def test_periods_of_zero_by_offset_and_beyond_the_end(tmp_path: Path) -> N
 async def test_a_rejection_between_acceptances_resets_nothing(tmp_path: Path) -> None:
     async with one_node(tmp_path) as (made, contract):
         own = office(made)
-        accepted = await own.submit_and_wait(command(contract))
+        await own.submit_and_wait(command(contract))
+        another = await own.submit_and_wait(command(contract, "another"))
         rejected = await own.submit_and_wait(
-            command(contract, function="revert", period=DeduplicationOffset(accepted.offset))
+            command(contract, function="revert", period=DeduplicationOffset(another.offset))
         )
         assert rejected.failure is not None
         assert (rejected.failure.code, rejected.failure.error_id) == (
@@ -252,7 +257,7 @@ async def test_pruning_is_refused_within_the_maximum_and_then_forgets(tmp_path: 
         assert await own.prune(1) == 2
         # A period that now reaches into pruned data is never shortened in silence.
         own.change_maximum(WEEK_MS)
-        failure = await failure_of(made, command(contract, "pay 4"))
+        failure = await failure_of(made, command(contract, "pay 4", period=DeduplicationDuration(WEEK_MS)))
         assert (failure.code, failure.error_id) == (StatusCode.FAILED_PRECONDITION, "INVALID_DEDUPLICATION_PERIOD")
         assert "longest_duration" in dict(failure.metadata)
         failure = await failure_of(made, command(contract, "pay 4", period=DeduplicationOffset(1)))
@@ -260,8 +265,16 @@ async def test_pruning_is_refused_within_the_maximum_and_then_forgets(tmp_path: 
             "PARTICIPANT_PRUNED_DATA_ACCESSED",
             {"earliest_offset": "2"},
         )
-        taken = await own.submit_and_wait(command(contract, "pay 1", period=DeduplicationOffset(2)))
-        assert taken.failure is None
+        # The offset that the error names is judged whole: what was accepted there or later is a duplicate.
+        for number in (2, 3):
+            failure = await failure_of(made, command(contract, f"pay {number}", period=DeduplicationOffset(2)))
+            assert (failure.error_id, dict(failure.metadata)["completion_offset"]) == ("DUPLICATE_COMMAND", str(number))
+        # A duplicate that is still known is answered before a period that reaches too far back.
+        failure = await failure_of(made, command(contract, "pay 3", period=DeduplicationOffset(1)))
+        assert failure.error_id == "DUPLICATE_COMMAND"
+        # Without a period everything that is left counts, and the completion says so.
+        taken = await own.submit_and_wait(command(contract, "pay 1"))
+        assert (taken.failure, taken.period) == (None, DeduplicationOffset(2))
         for begin, error_id in ((1, "PARTICIPANT_PRUNED_DATA_ACCESSED"), (5, "OFFSET_AFTER_LEDGER_END")):
             with pytest.raises(CommandRejected) as rejected:
                 own.subscription("shop", ("alice",), begin)
@@ -521,6 +534,12 @@ async def test_grpc_services_answer_with_standard_errors(tmp_path: Path) -> None
         assert _error(error.value) == ("FAILED_PRECONDITION", "UNSAFE_TO_PRUNE", {"safe_offset": "0"})
 
 
+def test_correction_names_the_completion_that_it_corrects() -> None:
+    completion = Completion(9, 5, "shop", "pay", (Party("alice@node1"),), "one", DeduplicationOffset(0))
+    assert _shown_completion(completion).corrects_offset == 0
+    assert _shown_completion(replace(completion, corrects=8)).corrects_offset == 8
+
+
 @in_loop
 async def test_a_deadline_ends_the_waiting_and_not_the_command(tmp_path: Path) -> None:
     async with one_node(tmp_path) as (made, contract), services(made) as to:
@@ -579,14 +598,14 @@ async def test_a_maximum_that_changes_in_the_file_holds_without_a_restart(tmp_pa
     async with one_node(tmp_path) as (made, _):
         file = tmp_path / "config.toml"
         least = '[node]\nname = "node1"\n[ledger]\nurl = "http://127.0.0.1:1"\nchain_id = 1\nregistry = "0x{}"\n'
-        watched = WatchedMaximum(file, office(made))
+        files = FileWatch(WatchedMaximum(file, office(made)))
         for content, expected_ms in (
             ("[commands]\nmaximum_duration_ms = 60000\n", 60_000),
             ("[commands]\nmaximum_duration_ms = -5\n", 60_000),
             ("", WEEK_MS),
         ):
             file.write_text(least.format("11" * 20) + content)
-            watched.look()
+            files.look()
             assert office(made).configuration().maximum_duration_ms == expected_ms
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -12,13 +13,23 @@ from uuid import UUID
 import aiohttp
 import pytest
 
+from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.digests import keccak
 from rota.ledger.hexadecimal import data
+from rota.store import DatabaseStore
+from rota.store.database import Statement
+from rota.store.encoding import encode
+from rota.store.listening import transition_due
 from rota.types import ContractAddress, IntentId, NodeName
 from tests.domains.test_noto_network import deployed
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import Network, network, send
+from tests.store.kit import a_transition, digest
 
+INDEXED = (
+    "INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 
 TOPIC = keccak(b"Changed(uint256)").hex()
@@ -38,6 +49,11 @@ class Client:
             self.pushes.append(message["params"])
         assert "error" not in message, message
         return message["result"]
+
+    async def error(self, method: str, *params: object) -> str:
+        await self.socket.send_json({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+        message: str = (await self.socket.receive_json())["error"]["message"]
+        return message
 
     async def batch(self) -> dict[str, Any]:
         params = self.pushes.pop(0) if self.pushes else (await self.socket.receive_json())["params"]
@@ -131,6 +147,44 @@ async def test_a_receipt_reaches_the_receiver_of_a_state_when_it_has_that_state(
                     assert len((await store.unspent_states(contract)).states) >= held
                     await client.acknowledge(subscription)
                 held -= 1
+
+
+@pytest.mark.slow
+@in_loop
+async def test_payee_gets_its_receipt_beside_a_commit_of_the_same_id_in_a_liars_token(tmp_path: Path) -> None:
+    """The notary of another token commits the id of a payment there too; the payee's node indexes both."""
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        liars = (await nodes.final(NODE3, await nodes.deploy(NODE3, "noto", {"notary": "eve@node3"}))).contract
+        assert liars is not None
+        running = nodes.processes[NODE2].running
+        payment = await mint(nodes, contract, "alice@node2")
+        async with connected(nodes, NODE2) as client:
+            await client.call("ptx_createReceiptListener", {"name": "theirs"})
+            subscription = await client.call("ptx_subscribe", "receipts", "theirs")
+            (paid,) = await client.receipts(subscription, 1)
+            lie = a_transition(9, 1)
+            lie = replace(lie, intent=payment)
+            outcome = LedgerOutcome(payment, lie.leaf, digest(9), LedgerStatus.COMMITTED)
+            row = (paid["blockNumber"], 999, liars, payment, lie.leaf, digest(9), "committed", encode(outcome))
+            store = running.adapters.store
+            assert isinstance(store, DatabaseStore)
+            await store.write([transition_due(liars, lie), Statement(INDEXED, row)])
+            running.receipts.look_soon()
+            (lied,) = await client.receipts(subscription, 1)
+            assert [(each["id"], each["source"]) for each in (paid, lied)] == [
+                (uuid(payment), contract),
+                (uuid(payment), liars),
+            ]
+            query = {
+                "limit": 9,
+                "eq": [{"field": "id", "value": uuid(payment)}, {"field": "source", "value": contract}],
+            }
+            assert await client.call("ptx_queryTransactionReceipts", query) == [paid]
+            error = await client.error("ptx_getTransactionReceipt", uuid(payment))
+            assert contract in error
+            assert liars in error
 
 
 @pytest.mark.slow

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
+import aiohttp
 import pytest
 
-from rota.api.facade import ReceiptView
+from rota.api.facade import FeedUpdate, ReceiptView, TransactionChange
 from rota.config import Config
+from rota.ledger.embedded import Settings
 from rota.runtime.configuration import NodeConfiguration
 from rota.runtime.node import RunningNode
 from rota.runtime.process import CannotStart
 from rota.types import FINALITY_BROKEN, IntentId, NodeName, Outcome
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import ALICE, Network, network
+from tests.runtime.kit import ALICE, CHAIN_ID, Network, network
 
 NODE = NodeName("node1")
+FREE = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
 MEMBERS = (f"{ALICE}@{NODE}",)
 
 
@@ -84,6 +90,109 @@ async def test_lost_block_is_resent_recovered_and_told_at_no_confirmations(tmp_p
         listening.cancel()
 
 
+async def rpc(nodes: Network, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
+    """A call over HTTP."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    url = nodes.processes[NODE].entrance.http_url
+    async with aiohttp.ClientSession() as session, session.post(url, json=request) as answer:
+        return await answer.json()
+
+
+def a_command(contract: str, submission_id: str) -> dict[str, object]:
+    transaction = {"type": "private", "from": ALICE, "to": contract, "function": "spend", "data": {}}
+    return {
+        "applicationId": "shop",
+        "actAs": [ALICE],
+        "commandId": "pay 1",
+        "submissionId": submission_id,
+        "transaction": transaction,
+    }
+
+
+async def completions(nodes: Network, count: int) -> list[dict[str, Any]]:
+    """The completions of the shop, when there are so many."""
+    while True:
+        answer = await rpc(nodes, "cmd_completions", [ALICE], 0, "shop", 10, 100)
+        found: list[dict[str, Any]] = answer["result"]["completions"]
+        if len(found) >= count:
+            return found
+        await asyncio.sleep(0.01)
+
+
+@in_loop
+async def test_completion_of_a_lost_block_is_withdrawn_and_followed_by_a_corrected_one(tmp_path: Path) -> None:
+    """Over HTTP alone. While its outcome is open, the same command is in flight; then it is a duplicate."""
+    async with network(tmp_path, NODE) as nodes:
+        await nodes.start(NODE)
+        contract = await nodes.create(MEMBERS, threshold=1)
+        first = (await rpc(nodes, "cmd_submitAndWait", a_command(contract, "one")))["result"]
+        watching = nodes.processes[NODE].facade.watch(10)
+        await anext(watching)
+        await lose(nodes, 1)
+        paid, withdrawn = await completions(nodes, 2)
+        assert "failure" not in paid
+        assert (withdrawn["correctsOffset"], withdrawn["submissionId"]) == (paid["offset"], "one")
+        assert withdrawn["failure"]["errorId"] == FINALITY_BROKEN
+        assert withdrawn["failure"]["metadata"] == {"definite_answer": "false"}
+        assert withdrawn["transactionId"] == paid["transactionId"] == first["transactionId"]
+        told = [change async for change in _failed(watching)]
+        assert [(str(UUID(bytes=each.id)), each.detail) for each in told] == [(first["transactionId"], FINALITY_BROKEN)]
+        error = (await rpc(nodes, "cmd_submit", a_command(contract, "two")))["error"]
+        assert error["data"]["errorId"] == "SUBMISSION_ALREADY_IN_FLIGHT"
+
+        # The next life goes on with it.
+        await nodes.kill(NODE)
+        await nodes.client.call("evm_setAutomine", True)
+        await nodes.client.call("evm_mine")
+        await nodes.start(NODE)
+        *_, again = await completions(nodes, 3)
+        assert "failure" not in again
+        assert (again["submissionId"], again["transactionId"]) == ("one", first["transactionId"])
+        error = (await rpc(nodes, "cmd_submit", a_command(contract, "four")))["error"]
+        assert error["data"]["errorId"] == "DUPLICATE_COMMAND"
+        assert error["data"]["metadata"]["completion_offset"] == str(again["offset"])
+
+
+async def _failed(watching: AsyncIterator[FeedUpdate]) -> AsyncIterator[TransactionChange]:
+    """The transactions of the first update that has one that failed."""
+    async for update in watching:
+        if failed := [each for each in update.transactions if each.has_failed]:
+            for each in failed:
+                yield each
+            return
+
+
+@in_loop
+async def test_public_transaction_of_a_lost_block_is_sent_again_and_happens_once(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE, chain_settings=FREE) as nodes:
+        await nodes.start(NODE)
+        await confirmed(nodes)
+        abi = [{"type": "constructor", "inputs": []}]
+        public = {"type": "public", "from": ALICE, "abi": abi, "bytecode": "0x6001600c60003960016000f300"}
+        sent = (await rpc(nodes, "ptx_sendTransaction", public))["result"]
+
+        async def receipt(success: bool) -> dict[str, Any]:
+            while True:
+                found: dict[str, Any] | None = (await rpc(nodes, "ptx_getTransactionReceipt", sent))["result"]
+                if found is not None and found.get("success", False) is success:
+                    return found
+                await asyncio.sleep(0.01)
+
+        first = await receipt(success=True)
+        await lose(nodes, 1)
+        assert (await receipt(success=False))["failureCode"] == FINALITY_BROKEN
+        await nodes.client.call("evm_setAutomine", True)
+        await nodes.client.call("evm_mine")
+        again = await receipt(success=True)
+        assert (again["transactionHash"], again["contractAddress"]) == (
+            first["transactionHash"],
+            first["contractAddress"],
+        )
+        assert again["sequence"] > first["sequence"]
+        facade = nodes.processes[NODE].facade
+        await nodes.until(lambda: not facade.readiness())
+
+
 @in_loop
 async def test_node_goes_on_after_a_lost_block(tmp_path: Path) -> None:
     async with network(tmp_path, NODE) as nodes:
@@ -126,6 +235,18 @@ async def test_node_that_stopped_after_a_lost_block_resends_when_it_starts(tmp_p
         await nodes.client.call("evm_setAutomine", True)
         await nodes.start(NODE)
         assert (await shown(nodes, intent, success=True)).failure_code == ""
+
+
+@in_loop
+async def test_chain_that_loses_more_blocks_than_the_index_keeps_is_reported_and_not_followed(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE, config=Config(index_window_max=2)) as nodes:
+        await nodes.start(NODE)
+        *_, last = await confirmed(nodes, 3)
+        facade = nodes.processes[NODE].facade
+        receipt = await shown(nodes, last, success=True)
+        await lose(nodes, 4)
+        await nodes.until(lambda: any("docs/ledger.md#a-fork-below" in each for each in facade.readiness()))
+        assert await facade.receipt(last) == receipt
 
 
 @in_loop

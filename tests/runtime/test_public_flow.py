@@ -191,7 +191,7 @@ async def test_account_without_funds_waits_and_says_what_it_needs(tmp_path: Path
         contract = (await one.receipt(sent))["contractAddress"]
         asked = {"type": "public", "to": contract, "abi": ABI, "function": "stored"}
         assert await one.call("ptx_call", asked) == {"0": "2"}
-        with pytest.raises(CallFailed, match="transactionId: has ended"):
+        with pytest.raises(CallFailed, match="transactionId: cannot be changed any more"):
             await one.call("ptx_updateTransaction", sent, changed)
 
 

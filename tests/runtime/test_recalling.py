@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rota.domains.pente import accounts
 from rota.hosting import Background, UserCall
 from rota.runtime import recalling
 from rota.runtime.held_states import HeldStates
-from rota.runtime.recalling import RECALLS_MAX, Recalled, ask_recalling
+from rota.runtime.recalling import RECALLS_MAX, Recalled, ask_in_steps, ask_recalling
 from rota.types import ContractAddress, Leaf, NodeName, Outcome, Party, State, StateId
 from tests.domains.pente.members import call_of, token
 from tests.domains.pente.test_network import Group
@@ -53,6 +54,25 @@ def walk_back(recalled: Recalled, first: int) -> int:
         if recalled.find(state(number).id) is None:
             raise Lacking(state(number).id)
     return first
+
+
+@in_loop
+async def test_event_loop_goes_on_between_the_steps_of_what_takes_long() -> None:
+    """The sender of a private transaction chooses how long it takes, and a round has many."""
+    done: list[str] = []
+
+    def judging(recalled: Recalled) -> Generator[None, None, int]:
+        for number in range(3):
+            asyncio.get_running_loop().call_soon(done.append, f"others, {number}")
+            done.append(f"step {number}")
+            yield
+        return walk_back(recalled, 1)
+
+    answer = await ask_in_steps(Shelves(2), CONTRACT, judging)  # type: ignore[arg-type]
+    assert answer == 1
+    first = ["step 0", "others, 0", "step 1", "others, 1", "step 2", "others, 2"]
+    assert done[:6] == first
+    assert done == first * (len(done) // 6), "it is asked again with what it lacked"
 
 
 @in_loop

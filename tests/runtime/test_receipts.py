@@ -13,7 +13,7 @@ from rota.genesis import Genesis, encode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime import receipts
 from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource, undone_view
-from rota.types import NO_CONTRACT, IntentId, Leaf, Mode, NodeName, Rotation
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
 from tests.api.memory_listeners import MemoryListening
 from tests.store.kit import FIRST, an_intent, in_loop, intent_id
 
@@ -47,8 +47,8 @@ class Orders(MemoryListening):
         self.reads += 1
         return tuple(self.numbered[sequence : sequence + limit])
 
-    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
-        return next((each for each in self.numbered if each.intent == intent), None)
+    async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
+        return next((each for each in self.numbered if (each.contract, each.intent) == (contract, intent)), None)
 
     async def undone_count(self) -> int:
         self._look()
@@ -78,7 +78,8 @@ class Views:
     is_away: bool = False
     is_behind: bool = False
 
-    async def view(self, intent: IntentId) -> ReceiptView | None:
+    async def view(self, place: NumberedReceipt) -> ReceiptView | None:
+        intent = place.intent
         self.made.append(intent)
         await asyncio.sleep(0)
         if self.is_away:
@@ -87,8 +88,8 @@ class Views:
             return None
         return ReceiptView(intent, True, 1, int.from_bytes(intent, "big"))
 
-    async def full(self, intent: IntentId) -> FullReceipt | None:
-        view = await self.view(intent)
+    async def full(self, place: NumberedReceipt) -> FullReceipt | None:
+        view = await self.view(place)
         return FullReceipt(view, domain_receipt={"transfers": []}) if view is not None else None
 
 
@@ -130,8 +131,7 @@ async def test_a_store_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPat
 async def test_whoever_asks_for_a_final_receipt_need_not_wait_for_its_number() -> None:
     store = Orders(waiting=[due(1)])
     order = order_of(store)
-    assert await order.place_of(intent_id(1), is_final=False) is None
-    place = await order.place_of(intent_id(1), is_final=True)
+    place = await order.place_of_final(FIRST, intent_id(1))
     assert place is not None
     assert place.sequence == 1
 

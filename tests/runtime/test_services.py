@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from rota.core.effects import CheckRound, VerifyEndorsers
-from rota.core.events import EndorsersVerified, ForContract, RoundChecked
+from rota.core.effects import CheckRound, VerifyEndorsers, VerifyParties
+from rota.core.events import EndorsersVerified, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
 from rota.digests import refusal_digest
 from rota.domains.base import Refused
@@ -21,7 +21,7 @@ from rota.keys.signatures import leaf_hash
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
 from rota.runtime.services import Services
-from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition
+from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, RequestId, State, StateId, Transition
 from tests.domains.kit import ALICE, Counting, hosted_by, round_of
 from tests.domains.test_hosting import raised
 
@@ -56,6 +56,18 @@ class World:
 
     async def states(self, _: ContractAddress, __: tuple[StateId, ...]) -> tuple[State, ...]:
         return ()
+
+
+SILENT = Party("m@mallory")
+
+
+class Silent(World):
+    """A world in which one party's node does not say which verifier the party has."""
+
+    async def of(self, *asked: object) -> Mapping[Any, Any]:
+        if len(asked) == 2 and SILENT in cast(Iterable[Party], asked[1]):
+            raise Unavailable("its node does not say")
+        return await super().of(*asked)
 
 
 @pytest.fixture
@@ -152,18 +164,10 @@ def test_party_whose_node_does_not_say_its_verifier_holds_no_other_round_up(host
     """It was waited for while the contract's turn was held, and nobody was told why."""
     made = signed(raised(hosted, 5)[0])
     told: list[Event] = []
-    silent = Party("m@mallory")
-
-    class Silent(World):
-        async def of(self, *asked: object) -> Mapping[Any, Any]:
-            if len(asked) == 2 and silent in cast(Iterable[Party], asked[1]):
-                raise Unavailable("its node does not say")
-            return await super().of(*asked)
 
     async def run() -> None:
-        world = cast(Any, Silent(hosted))
-        services = Services(NODE, world, cast(Any, Endorser()), world, world, world, told.append)
-        services.perform(round_of(hosted, (made, made), (ALICE, silent)))
+        services = services_of(Silent(hosted), told)
+        services.perform(round_of(hosted, (made, made), (ALICE, SILENT)))
         services.perform(round_of(hosted, (made,), (ALICE,)))
         while len(told) < 2:
             await asyncio.sleep(0)
@@ -171,3 +175,19 @@ def test_party_whose_node_does_not_say_its_verifier_holds_no_other_round_up(host
     asyncio.run(run())
     answers = [each.event for each in told if isinstance(each, ForContract)]
     assert [answer.unjudged for answer in answers if isinstance(answer, RoundChecked)] == [(made.leaf,), ()]
+
+
+def test_signatures_of_parties_are_verified_as_far_as_their_verifiers_are_known(hosted: Hosted) -> None:
+    true = signed(raised(hosted, 5)[0])
+    false = replace(true, leaf=Leaf(b"f" * 32), signature=b"forged")
+    other = replace(true, leaf=Leaf(b"o" * 32))
+    address, told = hosted.contract.address, list[Event]()
+
+    async def run() -> None:
+        order = VerifyParties(address, RequestId(1, 1), (true, false, other), (ALICE, ALICE, SILENT))
+        services_of(Silent(hosted), told).perform(order)
+        while not told:
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert told == [ForContract(address, PartiesVerified(RequestId(1, 1), (false.leaf,), (other.leaf,)))]

@@ -228,6 +228,18 @@ async def test_a_user_who_cancels_what_is_set_aside_is_not_told_that_it_did_not_
 
 
 @in_loop
+async def test_update_of_what_is_set_aside_is_refused(tmp_path: Path) -> None:
+    """An operator who looks for the payment on the chain has to look for what may have been sent."""
+    mark = MemoryMark()
+    async with running("embedded", tmp_path) as chain:
+        intent = await pay_and_wind_back(chain, tmp_path, mark)
+        async with a_life(chain, tmp_path, mark) as made:
+            aside = await made.in_state(intent, State.SET_ASIDE)
+            assert not await made.public.update(replace(aside, value_wei=VALUE_WEI + 1))
+            assert made.public.set_aside()[0].transaction.value_wei == VALUE_WEI
+
+
+@in_loop
 async def test_nothing_is_sent_before_its_number_is_kept(tmp_path: Path) -> None:
     """Otherwise a database that forgets the signature would not be recognised."""
     mark = MemoryMark()

@@ -71,7 +71,7 @@ class Story:
         if self.world.nodes[name].core is not None:
             self.geneses[intent] = genesis
             self.world.submitted[intent] = name
-            self.world.requests[f"{number}"] = Request.SUBMIT
+            self.world.witness.requests[f"{number}"] = Request.SUBMIT
             self.world.tell(self.world.nodes[name], ForContract(NO_CONTRACT, IntentSubmitted(f"{number}", wanted)))
             turn = self.random.random()
             if turn < 0.2:

@@ -139,11 +139,11 @@ def test_each_restart_finds_what_was_written_since_and_what_was_before() -> None
 def test_what_was_acknowledged_between_two_restarts_is_owed_no_more() -> None:
     disk, made = Disk(), transition("made")
     disk.write(ADDRESS, (dispatch(0, made),))
-    assert [delivery.peer for delivery in disk.restore(A, (CONTRACT,), 0).undelivered] == [B, C]
+    assert disk.restore(A, (CONTRACT,), 0).owed == (B, C)
     disk.write(ADDRESS, (StatesAcknowledged(ROUND, B, 0),))
-    assert [delivery.peer for delivery in disk.restore(A, (CONTRACT,), 0).undelivered] == [C]
+    assert disk.restore(A, (CONTRACT,), 0).owed == (C,)
     disk.write(ADDRESS, (StatesAcknowledged(ROUND, C, 0),))
-    assert disk.restore(A, (CONTRACT,), 0).undelivered == ()
+    assert disk.restore(A, (CONTRACT,), 0).owed == ()
 
 
 def test_acknowledgement_that_was_written_and_reported_as_lost_stays_owed_until_a_new_life_begins() -> None:
@@ -164,7 +164,7 @@ def test_nonce_that_went_to_another_dispatch_owes_only_the_states_of_that_one() 
     disk.restore(A, (CONTRACT,), 0)
     disk.write(ADDRESS, (dispatch(0, made),))
     stored = disk.restore(A, (CONTRACT,), 0)
-    assert {delivery.digest for delivery in stored.undelivered} == {ROUND}
+    assert {delivery.digest for delivery in disk.undelivered(A)} == {ROUND}
     assert stored.next_nonce == 1
 
 

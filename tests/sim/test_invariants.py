@@ -31,6 +31,7 @@ from rota.messages import (
     Delegation,
     DelegationCommand,
     DispatchConfirmationResponse,
+    EndorsementRequest,
     Envelope,
     Message,
     PreparedTransaction,
@@ -40,7 +41,6 @@ from rota.messages import (
 from rota.sim.facts import (
     Assembled,
     Committed,
-    Endorsed,
     Fact,
     FaultsEnded,
     HeartbeatSeen,
@@ -59,7 +59,7 @@ from rota.sim.facts import (
     Submitted,
     Undone,
 )
-from rota.sim.invariants import EVERY, Judge, Terms
+from rota.sim.invariants import AFTER_LOST_BLOCKS, AMONG_LIARS, EVERY, Count, Judge, Terms
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, LEADING_HEARTBEATS_MIN, SETTLED_AFTER_MS, leader_of
 from rota.sim.services import sign, verify
 from rota.types import (
@@ -150,6 +150,8 @@ def heartbeats(node: NodeName, *, height: int = 0, at_ms: int = LATE_MS, count: 
     return [HeartbeatSeen(node, ADDRESS, CoordinatorState.ACTIVE, height, at_ms) for _ in range(count)]
 
 
+ACCEPTED = recorded(A, IntentAccepted(INTENT))
+DELEGATED = Said(A, B, DelegationCommand(RequestId(1, 1), (Delegation(INTENT, NUMBER),)))
 CONFIRMED = Reported(A, Receipt(ID, Outcome.CONFIRMED, leaf=MADE.leaf))
 REVERTED = Reported(A, Receipt(ID, Outcome.REVERTED))
 FINALISED = recorded(A, IntentFinalised(REVERTED.receipt))
@@ -201,22 +203,31 @@ def test_one_number_permits_one_leaf_to_the_one_it_was_delegated_to() -> None:
 
 def test_round_is_sent_with_permission_for_its_leaves_and_enough_valid_endorsements() -> None:
     order = dispatch(0, MADE)
-    assert found(granted(), recorded(B, order), Submitted(B, order)) == []
-    assert found(recorded(B, order), Submitted(B, order)) == ["S5"]
-    assert found(granted(OTHER), recorded(B, order), Submitted(B, order)) == ["S5"]
+    known = (ACCEPTED, DELEGATED)
+    assert found(*known, granted(), recorded(B, order), Submitted(B, order)) == []
+    assert found(*known, recorded(B, order), Submitted(B, order)) == ["S5"]
+    assert found(*known, granted(OTHER), recorded(B, order), Submitted(B, order)) == ["S5"]
     thin = dispatch(0, MADE, signers=(A,))
-    assert found(granted(), recorded(B, thin), Submitted(B, thin)) == ["S5"]
+    assert found(*known, granted(), recorded(B, thin), Submitted(B, thin)) == ["S5"]
 
 
-def test_endorser_signs_for_the_one_that_it_follows() -> None:
-    digest = dispatch(0, MADE).round.digest
-    assert found(Endorsed(A, ADDRESS, B, RequestId(1, 1), digest, follows=B)) == []
-    assert found(Endorsed(A, ADDRESS, B, RequestId(1, 1), digest, follows=C)) == ["S6"]
+def test_permission_counts_on_its_senders_disk_for_its_dispatcher_under_a_number_that_this_was_given() -> None:
+    order = dispatch(0, MADE)
+    sent = (recorded(B, order), Submitted(B, order))
+    record = granted().record
+    assert found(ACCEPTED, DELEGATED, recorded(C, record), *sent) == ["S5"], "on another node's disk"
+    assert found(ACCEPTED, DELEGATED, granted(to=C), *sent) == ["S4", "S5"], "to another"
+    assert found(ACCEPTED, DELEGATED, granted(number=DelegationNumber(1, 2)), *sent) == ["S5"], "a number of nobody"
+    assert found(ACCEPTED, granted(), *sent) == ["S5"], "nothing was delegated to the dispatcher"
+    own = dispatch(0, MADE)
+    assert found(ACCEPTED, granted(to=A), recorded(A, own), Submitted(A, own)) == [], "it coordinates for itself"
 
 
 def test_nonce_has_one_payload_and_no_gap_before_it() -> None:
     first, second = dispatch(0, MADE), dispatch(0, OTHER)
-    known = (granted(), granted(OTHER, DelegationNumber(1, 2)))
+    second_number = Delegation(INTENT, DelegationNumber(1, 2))
+    delegated = Said(A, B, DelegationCommand(RequestId(1, 2), (second_number,)))
+    known = (ACCEPTED, DELEGATED, granted(), delegated, granted(OTHER, DelegationNumber(1, 2)))
     assert found(*known, recorded(B, first), recorded(B, second), Submitted(B, second)) == []
     assert found(*known, recorded(B, first), Submitted(B, first), recorded(B, second)) == ["S7"]
     assert found(*known, recorded(B, dispatch(1, MADE))) == ["S7"]
@@ -248,7 +259,7 @@ def test_message_that_binds_its_author_rests_on_a_record() -> None:
 
 def test_next_life_goes_on_where_the_last_one_stopped() -> None:
     order = recorded(B, dispatch(0, MADE))
-    owed = frozenset({(dispatch(0, MADE).round.digest, A)})
+    owed = frozenset({A})
     assert found(order, Started(B, Remembered(1, 1, {}, owed))) == []
     assert found(order, Started(B, Remembered(1, 0, {}, owed))) == ["S9"]
     assert found(order, Started(B, Remembered(0, 1, {}, owed))) == ["S9"]
@@ -327,3 +338,51 @@ def test_every_index_agrees_with_the_ledger(height: int, unspent: bool, violated
     states = frozenset({MADE.outputs[0].id})
     view = Indexed(A, ADDRESS, height, states if unspent else frozenset())
     assert found(LedgerStood(ADDRESS, 1, states), view, concludes=True) == violated
+
+
+def test_every_checker_has_a_name_of_its_own() -> None:
+    names = [checker.name for checker in {*EVERY, *AMONG_LIARS, *AFTER_LOST_BLOCKS}]
+    assert len(names) == len(set(names))
+
+
+def counted(name: str, *facts: Fact | Said, concludes: bool = False) -> tuple[int, int]:
+    """How often an invariant was judged, and in how many of the cases it could have failed."""
+    judge = Judge(Terms((A, B, C), {ADDRESS: CONTRACT}, 3, verify), EVERY)
+    for fact in facts:
+        if isinstance(fact, Said):
+            judge.tell_sent(fact.node, fact.peer, Envelope(ADDRESS, RequestId(1, 1), 0, 0, fact.body))
+        else:
+            judge.tell(fact)
+    if concludes:
+        judge.conclude()
+    count = judge.counts()[name]
+    return count.judged, count.chances
+
+
+def test_state_sent_to_a_node_on_its_list_is_judged_and_is_no_chance() -> None:
+    private = transition(seen_by=(A, B))
+    digest = dispatch(0, private).round.digest
+    made = Assembled(A, ADDRESS, private)
+    assert counted("S8", made, Said(A, B, StateDistribution(digest, (private,)))) == (1, 0)
+    assert counted("S8", made, Said(A, C, StateDistribution(digest, (private.as_seen_by(C),)))) == (1, 1)
+
+
+def test_states_of_makers_in_an_endorsement_request_are_judged() -> None:
+    private = transition(seen_by=(A,))
+    request = EndorsementRequest(
+        RequestId(1, 1), dispatch(0, MADE).round.digest, (MADE,), (Party("user@A"),), 9, makers=(private,)
+    )
+    assert found(Assembled(A, ADDRESS, private), Said(A, B, request)) == ["S8"]
+
+
+def test_queue_that_is_not_full_is_no_chance() -> None:
+    assert counted("S10", Measured(A, (("intents", 4, 5), ("rounds", 1, 1)))) == (2, 1)
+
+
+def test_first_permission_of_an_intent_that_never_moved_is_no_chance() -> None:
+    assert counted("S4", granted()) == (1, 0)
+    assert counted("S4", granted(), granted(OTHER, DelegationNumber(1, 2))) == (2, 1)
+
+
+def test_counts_of_two_seeds_are_added_by_situation() -> None:
+    assert Count(2, 1, {"disk": 1}).plus(Count(3, 0, {"disk": 0, "wire": 4})) == Count(5, 1, {"disk": 1, "wire": 4})

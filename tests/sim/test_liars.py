@@ -113,6 +113,7 @@ FAILED = {
     2531: ("revives",),
     2846: ("spends-others", "beats-backwards"),
     2986: ("spends-others", MUTATES),
+    6257: ("withholds-permission", "revives", "submits-late", MUTATES),
 }
 
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from rota.sim.clock import LocalClock
-from rota.sim.plan import FAULTS, REORGANISATION_DEPTH_MAX, SLOW_SERVICE_MS, Settings, draw_plan, holders_of, senders_of
+from rota.sim.plan import (
+    FAULTS,
+    FEW_KINDS_MAX,
+    OUTAGES_MS,
+    REORGANISATION_DEPTH_MAX,
+    SLOW_SERVICE_MS,
+    Settings,
+    draw_plan,
+    holders_of,
+    senders_of,
+)
 from rota.types import Mode, Rotation
 
 ALL = Settings(minutes=1, faults=FAULTS)
@@ -26,6 +36,19 @@ def test_faults_and_intents_that_are_left_out_change_nothing_else() -> None:
 def test_every_fault_is_drawn_when_all_are_asked_for() -> None:
     drawn = {fault.kind for seed in range(5) for fault in draw_plan(seed, ALL).faults}
     assert drawn == set(FAULTS)
+
+
+def test_good_part_of_the_seeds_has_few_kinds_of_faults_and_every_kind_is_drawn() -> None:
+    kinds = [{fault.kind for fault in draw_plan(seed, Settings()).faults} for seed in range(200)]
+    few = [each for each in kinds if 1 <= len(each) <= FEW_KINDS_MAX]
+    assert 50 <= len(few) <= 110
+    assert set().union(*few) == set(FAULTS)
+
+
+def test_outages_last_longer_than_the_timers() -> None:
+    drawn = draw_plan(3, Settings(minutes=5, faults=("outage",))).faults
+    assert drawn
+    assert all(OUTAGES_MS[0] <= fault.for_ms <= OUTAGES_MS[1] for fault in drawn)
 
 
 def test_network_that_is_reorganised_waits_for_enough_confirmations() -> None:

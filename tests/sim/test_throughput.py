@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.core.demotion import Demotions
+from rota.core.pace import Pace
 from rota.sim.liars.throughput import measure
 from rota.types import Rotation
 
@@ -25,3 +26,16 @@ def test_liar_leaves_honest_members_their_share(strategy: str) -> None:
 def test_core_that_demotes_nobody_gets_too_little_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Demotions, "demote", lambda *_: None)
     assert not measure("never-assembles", rotation=Rotation.STICKY, bounds=BOUNDS).is_enough
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["plants-states", "claims-ranges"])
+def test_slow_coordinator_under_sticky_rotation_leaves_honest_members_their_share(strategy: str) -> None:
+    found = measure(strategy, rotation=Rotation.STICKY, bounds=1, under_way=2)
+    assert found.is_enough, f"{found.ratio:.2f} of what they get done without lies"
+
+
+@pytest.mark.slow
+def test_core_that_measures_no_pace_gets_too_little_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pace, "is_to_be_left", lambda *_: False)
+    assert not measure("plants-states", rotation=Rotation.STICKY, bounds=1, under_way=2).is_enough

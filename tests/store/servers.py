@@ -41,7 +41,7 @@ class PostgresServer:
     def __init__(self, programmes: Path) -> None:
         self._programmes = programmes
         self._home = Path(tempfile.mkdtemp(prefix="rota-postgres-"))
-        self._user = _user_for_server()
+        self._user = user_for_server()
         self._process: subprocess.Popen[bytes] | None = None
         self._schemas = count(1)
         self._port = DEFAULT_PORT
@@ -112,6 +112,11 @@ class PostgresServer:
         shutil.rmtree(self._home)
 
     @property
+    def port(self) -> int:
+        """Part of the name of its socket."""
+        return self._port
+
+    @property
     def socket(self) -> Path:
         """Where it listens."""
         return self._home / f".s.PGSQL.{self._port}"
@@ -131,7 +136,8 @@ class PostgresServer:
         return lines[7] if len(lines) > 7 else ""
 
 
-def _user_for_server() -> str | None:
+def user_for_server() -> str | None:
+    """Whom a server runs as that refuses to run as root; nobody else where the tests do not."""
     if os.geteuid() != 0:
         return None
     known = {account.pw_name for account in pwd.getpwall()}

@@ -19,7 +19,7 @@ from tests.store.servers import PostgresServer
 
 NUL = "na\0me"
 TOO_LARGE = 2**63
-LOOSE_S = 3.0
+FAR_LESS_S = 60  # than what is not waited for takes, and far more than a busy machine needs
 
 
 @contextmanager
@@ -38,11 +38,11 @@ def asking(sql: str, *parameters: int | str) -> Reading[list[tuple[object, ...]]
 
 
 def slow_sql(opened: Opened) -> str:
-    """Takes a minute, if nobody stops it."""
+    """Takes ten minutes, if nobody stops it."""
     if isinstance(opened.store._database, PostgresDatabase):
-        return "SELECT pg_sleep(60)"
+        return "SELECT pg_sleep(600)"
     return """
-    WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 100000000)
+    WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 10000000000)
     SELECT COUNT(*) FROM counted"""
 
 
@@ -73,7 +73,7 @@ def test_a_slow_reading_of_a_caller_is_stopped_and_holds_nobody_up(make: Make) -
             assert await opened.store.contracts()
             with pytest.raises(ReadingTooSlow):
                 await slow
-            assert time.monotonic() - began_s < LOOSE_S
+            assert time.monotonic() - began_s < FAR_LESS_S
             assert opened.store.trouble == ""
             assert await read(opened, asking("SELECT 1")) == [(1,)]
 
@@ -161,14 +161,14 @@ async def test_a_reading_of_an_abandoned_caller_is_not_begun(server: PostgresSer
     async with opened_on(await new_postgres(server)) as opened:
         first = asyncio.create_task(read(opened, asking("SELECT pg_sleep(0.2)")))
         await asyncio.sleep(0.05)
-        abandoned = [asyncio.create_task(read(opened, asking("SELECT pg_sleep(5)"))) for _ in range(20)]
+        abandoned = [asyncio.create_task(read(opened, asking("SELECT pg_sleep(10)"))) for _ in range(20)]
         await asyncio.sleep(0)
         for each in abandoned:
             each.cancel()
         began_s = time.monotonic()
         await first
         assert await read(opened, asking("SELECT 1")) == [(1,)]
-        assert time.monotonic() - began_s < LOOSE_S
+        assert time.monotonic() - began_s < FAR_LESS_S
 
 
 @pytest.mark.slow

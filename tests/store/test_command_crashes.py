@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,18 @@ import pytest
 
 from rota.api.errors import OutcomeUnknown, Rejected, invalid, key_used
 from rota.api.facade import CommandSubmission, ReceiptView, Submission, TransactionType
-from rota.command_types import CommandRejected, Completion
+from rota.command_types import CommandRejected, Completion, StatusCode
 from rota.commands.desk import DeskLimits
 from rota.commands.effects import DeskEffect
 from rota.commands.events import DeskEvent
+from rota.ports import Unavailable
 from rota.runtime import accepting
 from rota.runtime.commands import CommandOffice
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands, PostgresDatabase
 from rota.store.database import Database
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
-from tests.store.kit import FaultyDatabase, Opened, new_postgres, new_sqlite
+from tests.store.kit import FaultyDatabase, Opened, in_loop, new_postgres, new_sqlite
 from tests.store.servers import PostgresServer
 
 NODE = NodeName("node1")
@@ -51,6 +53,7 @@ class ModelSequencer:
     def __init__(self) -> None:
         self.accepted: dict[str, tuple[IntentId, str]] = {}
         self.doubts = 0
+        self.is_away = False
 
     async def submit(self, submission: Submission) -> IntentId:
         await asyncio.sleep(0)
@@ -78,10 +81,19 @@ class ModelSequencer:
         found = self.accepted.get(key)
         return found[0] if found is not None else None
 
+    async def compared(self, submission: Submission, intent: IntentId) -> tuple[bytes, bool] | None:
+        if self.is_away:
+            raise Unavailable("the store is away")
+        function = next(function for each, function in self.accepted.values() if each == intent)
+        return function.encode(), function == submission.function
+
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
         function = next(function for each, function in self.accepted.values() if each == intent)
         has_failed = function == "reverts"
         return ReceiptView(intent, not has_failed, 0, 1, failure_message="no" if has_failed else "")
+
+    async def may_return(self, intent: IntentId) -> bool:
+        return True
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
         loop = asyncio.get_running_loop()
@@ -317,3 +329,23 @@ def test_a_fault_at_any_moment_changes_nothing_for_users(
             await run(await again(at), at, fault)
 
     asyncio.run(everywhere())
+
+
+@in_loop
+async def test_duplicate_that_cannot_be_compared_now_is_unavailable_and_no_success(tmp_path: Path) -> None:
+    """Otherwise the client reports success for a command id that was used for another transaction."""
+    life = Life(new_sqlite(tmp_path), ModelSequencer())
+    await life.begin()
+    assert (await life.office.submit_and_wait(command(0, "first"))).failure is None
+    other = command(0, "second")
+    other = replace(other, transaction=replace(other.transaction, function="another"))
+    life.sequencer.is_away = True
+    with pytest.raises(CommandRejected) as caught:
+        await life.office.submit_and_wait(other)
+    failure = caught.value.failure
+    assert (failure.code, dict(failure.metadata)["definite_answer"]) == (StatusCode.UNAVAILABLE, "true")
+    life.sequencer.is_away = False
+    with pytest.raises(CommandRejected) as caught:
+        await life.office.submit_and_wait(other)
+    assert dict(caught.value.failure.metadata)["same"] == "false"
+    await life.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,16 +19,35 @@ from rota.command_types import (
     Failure,
     StatusCode,
 )
+from rota.commands.acceptance import Acceptance
 from rota.commands.changes import change_of
 from rota.commands.effects import Closing, InFlight
-from rota.commands.periods import Acceptance, Stream
-from rota.ports import Unavailable
+from rota.commands.periods import Stream
+from rota.core.effects import BlocksIndexed, FinalityBroken, StatesReceived, UndoneCommit
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.node import OWN
+from rota.core.public_transaction import Ending, Mined, PublicTransaction
+from rota.ports import StoredSubmission, Unavailable
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands
 from rota.store.database import Statement
-from rota.types import IntentId, Party
-from tests.store.kit import FaultyDatabase, Make, Opened, in_loop, new_sqlite
+from rota.types import ContractAddress, IntentId, Party, SubmitMode
+from tests.store.kit import (
+    FIRST,
+    SECOND,
+    FaultyDatabase,
+    Make,
+    Opened,
+    a_transition,
+    digest,
+    in_loop,
+    new_sqlite,
+    opened_on,
+)
+from tests.store.test_finality import lost
+from tests.store.test_listening import accept_and_permit, block, commit, number_all
 
+ACCOUNT = ContractAddress("0x" + "0a" * 20)
 ALICE, BOB = Party("alice@node1"), Party("bob@node1")
 SHOP = CompletionFilter("shop", (ALICE,))
 FAILED = Failure(StatusCode.NOT_FOUND, "CONTRACT_NOT_ACTIVE", "gone", (("field", "x"),))
@@ -89,11 +109,92 @@ async def test_a_completion_its_acceptance_and_the_end_of_being_in_flight_are_on
     await commands.write_completions(batch)
     assert await commands.restore() == (Stream(end=2, published_at_ms=1_002), ())
     found = await commands.latest_acceptances((accepted.change, rejected.change, ChangeId(bytes(32))))
-    assert found == {accepted.change: Acceptance(1, 1_001, "submission 1")}
+    assert found == {accepted.change: Acceptance(1, 1_001, "submission 1", batch[0].completion.transaction)}
     page = await commands.completions(SHOP, BEGIN_OFFSET, 2, 10)
     assert page.completions == tuple(each.completion for each in batch)
     assert page.checkpoint == Checkpoint(2, 1_002)
     await store.store.close()
+
+
+@in_loop
+async def test_success_whose_receipt_no_longer_holds_is_contradicted_until_it_is_withdrawn(make: Make) -> None:
+    async with opened_on(await make()) as store:
+        commands = DatabaseCommands(store.store)
+        made, lie = (await accept_and_permit(store, 1))[0], a_transition(1, 1)
+        paid = closing(submission(1), 1)
+        paid = replace(paid, completion=replace(paid.completion, transaction=made.intent))
+        await commands.write_completions((paid,))
+        # A liar's contract loses a commit of the same id: that contradicts nothing of ours.
+        assert await store.write(SECOND, StatesReceived(digest(2), (lie,)))
+        used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
+        both = block(1, made)
+        both = replace(both, outcomes=((SECOND, used), *both.outcomes))
+        assert await store.write(FIRST, BlocksIndexed(0, (both, block(2))))
+        await number_all(store)
+        of_the_liar = FinalityBroken(0, 1, (UndoneCommit(1, SECOND, lie.intent, lie.leaf),))
+        assert await store.write(OWN, of_the_liar, BlocksIndexed(0, (block(1, made), block(2))))
+        assert await commands.contradicted(10) == ()
+        assert await store.write(OWN, lost(1, made), BlocksIndexed(0, (block(1), block(2))))
+        (found,) = await commands.contradicted(10)
+        assert found.completion == paid.completion
+        assert (found.submission.change, found.submission.key) == (paid.submission.change, paid.submission.key)
+        withdrawn = replace(found.completion, offset=2, failure=FAILED, corrects=1)
+        for _ in range(2):
+            await commands.write_completions((Closing(found.submission, withdrawn, reopens=True),))
+        assert await commands.contradicted(10) == ()
+        assert await commands.latest_acceptances((paid.submission.change,)) == {}
+        stream, in_flight = await commands.restore()
+        assert (stream.end, [each.key for each in in_flight]) == (2, ["key 1"])
+        assert (await commands.completions(SHOP, 1, 2, 10)).completions == (withdrawn,)
+        assert await store.store.listening.may_return(made.intent)
+        late = (block(3, time_s=made.valid_until_s + 1), block(4, time_s=made.valid_until_s + 2))
+        assert await store.write(OWN, BlocksIndexed(2, late))
+        assert not await store.store.listening.may_return(made.intent)
+
+
+@in_loop
+async def test_success_whose_public_transaction_has_failed_since_is_contradicted_until_it_is_withdrawn(
+    make: Make,
+) -> None:
+    """The chain takes back its block, and it ends again, without success, before anybody has compared the two."""
+    async with opened_on(await make()) as store:
+        commands, public = DatabaseCommands(store.store), store.store.public
+        intent = IntentId(b"\x07" * 16)
+        wanted = PublicTransaction(0, intent, ALICE, ACCOUNT, ACCOUNT, b"", 5, 0)
+        await public.accept(StoredSubmission(intent, 0, True, SubmitMode.AUTO, ALICE), wanted, ())
+        (accepted,) = await public.open()
+        mined = Mined(b"\x01" * 32, 1, b"\x02" * 32, 0, True)
+        await public.save([replace(accepted, nonce=0, ending=Ending(True, 5, mined=mined))])
+        paid = closing(submission(1), 1)
+        paid = replace(paid, completion=replace(paid.completion, transaction=intent))
+        await commands.write_completions((paid,))
+        assert await commands.contradicted(10) == ()
+        assert await store.write(OWN, FinalityBroken(0, 1, ()))
+        (reopened,) = await public.open()
+        await public.save([replace(reopened, ending=Ending(False, 9, "reverted"))])
+        (found,) = await commands.contradicted(10)
+        assert found.completion == paid.completion
+        withdrawn = replace(found.completion, offset=2, failure=FAILED, corrects=1)
+        await commands.write_completions((Closing(found.submission, withdrawn, reopens=True),))
+        assert await commands.contradicted(10) == ()
+
+
+@in_loop
+async def test_failure_whose_transaction_the_chain_confirms_is_contradicted(make: Make) -> None:
+    async with opened_on(await make()) as store:
+        commands = DatabaseCommands(store.store)
+        (made,) = await accept_and_permit(store, 1)
+        reverted = closing(submission(1), 1, FAILED)
+        reverted = replace(reverted, completion=replace(reverted.completion, transaction=made.intent))
+        await commands.write_completions((reverted,))
+        assert await commands.contradicted(10) == ()
+        await commit(store, 1, made)
+        (found,) = await commands.contradicted(10)
+        assert found.completion == reverted.completion
+        corrected = replace(found.completion, offset=2, failure=None, corrects=1)
+        await commands.write_completions((Closing(found.submission, corrected),))
+        assert await commands.contradicted(10) == ()
+        assert (await commands.latest_acceptances((found.submission.change,)))[found.submission.change].offset == 2
 
 
 @in_loop
@@ -143,7 +244,9 @@ async def test_pruning_forgets_completions_and_acceptances_and_notes_how_far(mak
     assert (await commands.restore())[0] == Stream(5, 1_005, 3, 1_003)
     assert [each.offset for each in (await commands.completions(SHOP, 3, 5, 10)).completions] == [4, 5]
     found = await commands.latest_acceptances([each.change for each in several])
-    assert sorted(each.offset for each in found.values()) == [4, 5]
+    # The acceptance at the last pruned offset stays, so that a period can begin there. A duplicate is compared with it.
+    assert [each.transaction for each in found.values() if each.offset == 3] == [IntentId(bytes(16))]
+    assert sorted(each.offset for each in found.values()) == [3, 4, 5]
     await store.store.close()
 
 

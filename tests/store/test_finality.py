@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from rota.config import Config
 from rota.core.effects import (
     BlocksIndexed,
     FinalityBroken,
@@ -19,13 +22,14 @@ from rota.core.events.store import DispatchesRecalled
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined
 from rota.digests import domain_separator, void_leaf
-from rota.ports import undone_leaf
+from rota.ports import BASE_LEDGER, undone_leaf
 from rota.types import (
     FINALITY_BROKEN,
     FINALITY_BROKEN_REASON,
     NO_CONTRACT,
     NO_LEAF,
     BlockHash,
+    ContractAddress,
     Leaf,
     Outcome,
     Receipt,
@@ -34,11 +38,13 @@ from rota.types import (
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
+    SECOND,
     Make,
     Opened,
     a_deployed,
     a_dispatch,
     a_transition,
+    again,
     an_intent,
     digest,
     in_loop,
@@ -46,7 +52,7 @@ from tests.store.kit import (
     opened_on,
 )
 from tests.store.test_listening import accept_and_permit, block, commit, number_all
-from tests.store.test_submissions import PUBLIC, WAITING, like
+from tests.store.test_submissions import PUBLIC, WAITING, ended, like
 
 
 def lost(height: int, *transitions: Transition) -> FinalityBroken:
@@ -86,13 +92,13 @@ async def test_listener_is_told_by_a_new_number_when_a_receipt_is_undone_and_whe
         assert await number_all(opened) == [(1, one.intent), (2, two.intent)]
         await lose(opened, 1, one)
         assert await number_all(opened) == [(2, two.intent), (3, one.intent)]
-        place = await opened.store.listening.receipt_number(one.intent)
+        place = await opened.store.listening.receipt_number(FIRST, one.intent)
         assert place is not None
         assert place.is_undone
         assert await opened.store.listening.due() == ()
         assert await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
         assert await number_all(opened) == [(2, two.intent), (4, one.intent)]
-        place = await opened.store.listening.receipt_number(one.intent)
+        place = await opened.store.listening.receipt_number(FIRST, one.intent)
         assert place is not None
         assert place.leaf == one.leaf
         receipt = await opened.store.receipt_of(one.intent)
@@ -124,12 +130,11 @@ async def test_undone_receipt_is_found_as_failed(make: Make) -> None:
         (made,) = await accept_and_permit(opened, 1)
         await commit(opened, 1, made)
         await number_all(opened)
-        find = opened.store.submissions.find_ended
-        assert await find(like(success=True)) == (made.intent,)
+        assert await ended(opened.store, like(success=True)) == [made.intent]
         await lose(opened, 1, made)
         await number_all(opened)
-        assert await find(like(success=True)) == ()
-        assert await find(like(success=False)) == (made.intent,)
+        assert await ended(opened.store, like(success=True)) == []
+        assert await ended(opened.store, like(success=False)) == [made.intent]
 
 
 @in_loop
@@ -144,7 +149,7 @@ async def test_public_transaction_of_a_lost_block_is_marked_for_the_operator(mak
         await lose(opened, 1)
         assert await store.listening.undone_count() == 1
         assert await number_all(opened) == [(2, PUBLIC.id)]
-        place = await store.listening.receipt_number(PUBLIC.id)
+        place = await store.listening.receipt_number(BASE_LEDGER, PUBLIC.id)
         assert place is not None
         assert place.is_undone
         assert place.type == "public"
@@ -159,11 +164,33 @@ async def test_receipt_of_another_node_is_marked_too(make: Make) -> None:
         assert await number_all(opened) == [(1, foreign.intent)]
         await lose(opened, 1, foreign)
         assert await number_all(opened) == [(2, foreign.intent)]
-        place = await opened.store.listening.receipt_number(foreign.intent)
+        place = await opened.store.listening.receipt_number(FIRST, foreign.intent)
         assert place is not None
         assert place.leaf == undone_leaf(foreign.intent)
         assert await opened.write(OWN, BlocksIndexed(2, (block(3, foreign), block(4))))
         assert await number_all(opened) == [(3, foreign.intent)]
+
+
+@in_loop
+async def test_commit_of_the_same_id_in_another_contract_keeps_no_receipt_from_being_marked(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        lie = a_transition(1, 1)
+        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
+        both = block(1, made)
+        both = replace(both, outcomes=((SECOND, used), *both.outcomes))
+        assert await opened.write(FIRST, BlocksIndexed(0, (both, block(2))))
+        await number_all(opened)
+        undone = (UndoneCommit(1, SECOND, lie.intent, lie.leaf), UndoneCommit(1, FIRST, made.intent, made.leaf))
+        assert await opened.write(OWN, FinalityBroken(0, 1, undone), BlocksIndexed(0, (block(1), block(2))))
+        receipt = await opened.store.receipt_of(made.intent)
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+        await number_all(opened)
+        place = await opened.store.listening.receipt_number(FIRST, made.intent)
+        assert place is not None
+        assert place.is_undone
 
 
 @in_loop
@@ -188,9 +215,31 @@ async def test_voided_intent_whose_void_is_undone_is_marked_and_put_back(make: M
         assert await number_all(opened) == [(3, intent_id(1))]
 
 
-def _committed(height: int, leaf: Leaf) -> ChainBlock:
+@in_loop
+async def test_liar_that_voids_or_deploys_under_the_same_id_elsewhere_puts_no_receipt_back(make: Make) -> None:
+    """The id of the intent is public. Its user would take it for voided, although a version of it may be committed."""
+    async with opened_on(await make()) as opened:
+        void, false = (
+            void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1)) for contract in CONTRACTS
+        )
+        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        assert await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
+        assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "cancelled")))
+        assert await number_all(opened) == [(1, intent_id(1))]
+        broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
+        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        assert await number_all(opened) == [(2, intent_id(1))]
+        deployed = ChainBlock(4, BlockHash(b"4"), BlockHash(b"3"), 10, deployments=(a_deployed(1),))
+        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, false, SECOND), deployed, block(5))))
+        receipt = await opened.store.receipt_of(intent_id(1))
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+        assert await number_all(opened) == [(2, intent_id(1))]
+
+
+def _committed(height: int, leaf: Leaf, contract: ContractAddress = FIRST) -> ChainBlock:
     outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
-    return ChainBlock(height, BlockHash(b"v%d" % height), BlockHash(b"p"), 10, ((FIRST, outcome),))
+    return ChainBlock(height, BlockHash(b"v%d" % height), BlockHash(b"p"), 10, ((contract, outcome),))
 
 
 @in_loop
@@ -212,6 +261,74 @@ async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> N
         assert await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
         assert await opened.store.receipt_of(deployment.id) == ended
         assert await opened.store.listening.undone_count() == 0
+
+
+@in_loop
+async def test_deployment_whose_receipt_is_written_after_its_block_is_lost_is_marked_at_once(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        deployment = an_intent(1, contract=NO_CONTRACT)
+        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        made = a_deployed(1)
+        has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
+        assert await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
+        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        assert await opened.store.listening.undone_count() == 0
+        ended = Receipt(deployment.id, Outcome.CONFIRMED, contract=made.contract)
+        assert await opened.write(NO_CONTRACT, IntentFinalised(ended))
+        receipt = await opened.store.receipt_of(deployment.id)
+        assert receipt is not None
+        assert receipt.code == FINALITY_BROKEN
+        assert await opened.store.listening.undone_count() == 1
+        # The next life looks for it on the chain.
+        assert (await opened.store.restore((FIRST,))).deployments.undone == (deployment.id,)
+        again = ChainBlock(3, BlockHash(b"3"), BlockHash(b"2"), 12, deployments=(made,))
+        assert await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
+        assert await opened.store.receipt_of(deployment.id) == ended
+        assert (await opened.store.restore((FIRST,))).deployments.undone == ()
+
+
+@pytest.mark.parametrize("has_expired", [False, True])
+@in_loop
+async def test_void_whose_receipt_is_written_after_its_block_is_lost_is_marked_while_a_version_is_valid(
+    make: Make, has_expired: bool
+) -> None:
+    async with opened_on(await make()) as opened:
+        contract, (made,) = CONTRACTS[0], await accept_and_permit(opened, 1)
+        void = void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1))
+        assert await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
+        broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
+        later_s = made.valid_until_s + 1 if has_expired else 11
+        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2, time_s=later_s))))
+        ended = Receipt(intent_id(1), Outcome.REVERTED, "cancelled")
+        assert await opened.write(FIRST, IntentFinalised(ended))
+        receipt = await opened.store.receipt_of(intent_id(1))
+        assert receipt is not None
+        assert receipt.code == ("" if has_expired else FINALITY_BROKEN)
+        assert await opened.store.listening.undone_count() == (0 if has_expired else 1)
+        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
+        assert await opened.store.receipt_of(intent_id(1)) == ended
+        assert await opened.store.listening.undone_count() == 0
+
+
+@in_loop
+async def test_chain_that_becomes_shorter_takes_no_final_receipt_back_and_a_restart_knows_what_was_final(
+    make: Make,
+) -> None:
+    database = await make()
+    confirmed = Config(confirmations=2)
+    async with opened_on(database, confirmed) as opened:
+        (made,) = await accept_and_permit(opened, 1)
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2, made), block(3), block(4))))
+        receipt = await opened.store.receipt_of(made.intent)
+        assert receipt is not None
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3),)))
+        assert await opened.store.receipt_of(made.intent) == receipt
+    async with opened_on(again(database), confirmed) as opened:
+        assert (await opened.store.restore((FIRST,))).final_height == 2
+        assert await opened.store.receipt_of(made.intent) == receipt
+        assert await opened.write(OWN, lost(2, made), BlocksIndexed(1, (block(2), block(3))))
+        assert (await opened.store.restore((FIRST,))).final_height == 1
 
 
 @in_loop

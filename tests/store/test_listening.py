@@ -151,7 +151,7 @@ async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: M
         assert await number_all(opened) == []
         assert await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
         assert await number_all(opened) == [(1, theirs.intent)]
-        numbered = await opened.store.listening.receipt_number(theirs.intent)
+        numbered = await opened.store.listening.receipt_number(FIRST, theirs.intent)
         assert numbered is not None
         assert (numbered.type, numbered.domain, numbered.numbered_at_ms) == ("private", "noto", NOW_MS)
         found = await opened.store.listening.commit_of(numbered)
@@ -230,6 +230,45 @@ async def test_peer_that_understates_a_bound_takes_no_receipt_from_a_listener(ma
         await opened.store.listening.forget_expired()
         await commit(opened, 3, theirs)
         assert await number_all(opened) == [(1, theirs.intent)]
+
+
+@in_loop
+async def test_commit_of_the_same_id_in_another_contract_takes_no_receipt_from_the_payee(make: Make) -> None:
+    """The notary of another token commits the id of a foreign payment first, and sends the payee a state of it."""
+    async with opened_on(await make()) as opened:
+        payment, lie = a_transition(9), a_transition(9, 1)
+        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        assert await opened.write(FIRST, StatesReceived(digest(1), (payment,)))
+        used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
+        first = replace(block(1), outcomes=((SECOND, used),))
+        assert await opened.write(FIRST, BlocksIndexed(0, (first, block(2, payment), block(3))))
+        await number_all(opened)
+        found = await opened.store.listening.receipts_after(0, 10)
+        assert [(each.contract, each.intent, each.leaf) for each in found] == [
+            (SECOND, lie.intent, lie.leaf),
+            (FIRST, payment.intent, payment.leaf),
+        ]
+        assert await opened.store.listening.receipts_of(payment.intent) == found
+        place = await opened.store.listening.receipt_number(FIRST, payment.intent)
+        assert place == found[1]
+
+
+@in_loop
+async def test_foreign_commit_before_an_intent_is_accepted_takes_no_number_from_the_intent(make: Make) -> None:
+    """The id of a draft is known to others before its user submits it."""
+    async with opened_on(await make()) as opened:
+        lie = a_transition(1, 1)
+        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
+        assert await opened.write(FIRST, BlocksIndexed(0, (replace(block(1), outcomes=((SECOND, used),)), block(2))))
+        await number_all(opened)
+        (made,) = await accept_and_permit(opened, 1)
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, made), block(4))))
+        assert await number_all(opened) == [(1, made.intent), (2, made.intent)]
+        stored = await opened.store.transaction(made.intent)
+        assert stored is not None
+        assert stored.place is not None
+        assert (stored.place.contract, stored.place.sequence) == (FIRST, 2)
 
 
 @in_loop

@@ -16,12 +16,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from rota.core.effects import IntentAccepted
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase, Refused
 from rota.store.postgres_sessions import tls_for
-from tests.store.kit import NODE, in_loop, new_postgres
+from tests.store.bouncers import bouncer_programme, bouncer_to
+from tests.store.kit import FIRST, NODE, an_intent, in_loop, new_postgres, opened_on
 from tests.store.pooler import pooler_to
-from tests.store.servers import PostgresServer
+from tests.store.servers import PostgresServer, postgres_folder
 
 pytestmark = pytest.mark.slow
 
@@ -170,6 +172,82 @@ async def test_a_pooler_with_sessions_to_spare_is_refused_too(server: PostgresSe
         await database.close()
         for other in others:
             other.terminate()
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """PgBouncer keeps sessions, and the locks that they have: no other test is to meet these."""
+    programmes = postgres_folder()
+    if programmes is None or bouncer_programme() is None:
+        pytest.skip("PostgreSQL and PgBouncer are not installed here; run tools/install-test-tools")
+    running = PostgresServer(programmes)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.remove()
+
+
+@pytest.mark.parametrize("round_robin", ["0", "1"])
+@in_loop
+async def test_pgbouncer_in_transaction_mode_is_refused(own_server: PostgresServer, round_robin: str) -> None:
+    with bouncer_to(own_server, "transaction", server_round_robin=round_robin, min_pool_size="3") as url:
+        # Three transactions at once: from now on the pool has so many sessions, whenever it fills itself.
+        others = [await asyncpg.connect(url, statement_cache_size=0) for _ in range(3)]
+        begun = [other.transaction() for other in others]
+        for transaction in begun:
+            await transaction.start()
+        for transaction in begun:
+            await transaction.rollback()
+        for other in others:
+            await other.close()
+        database = PostgresDatabase(url, NODE)
+        with pytest.raises(Refused, match="transaction pooling"):
+            await database.open()
+        await database.close()
+
+
+@in_loop
+async def test_pgbouncer_in_statement_mode_does_not_open_the_database(own_server: PostgresServer) -> None:
+    with bouncer_to(own_server, "statement") as url:
+        database = PostgresDatabase(url, NODE)
+        with pytest.raises(Unavailable, match="transaction blocks not allowed in statement pooling mode"):
+            await database.open()
+        await database.close()
+
+
+@in_loop
+async def test_pgbouncer_in_session_mode_passes_settings_and_the_lock(own_server: PostgresServer) -> None:
+    with bouncer_to(own_server, "session") as url:
+        async with opened_on(PostgresDatabase(url, NODE)) as opened:
+            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            assert (await opened.store.restore((FIRST,))).contracts[FIRST].intents[0].intent == an_intent(1)
+            database = opened.store._database
+            assert isinstance(database, PostgresDatabase)
+            for session, expected in (
+                (database._writer, {"synchronous_commit": "on", "jit": "off"}),
+                (database._own.session, {"default_transaction_read_only": "on"}),
+                (database._callers.session, {"default_transaction_read_only": "on", "statement_timeout": "5s"}),
+            ):
+                connection = await session.connected()
+                for name, value in expected.items():
+                    assert await connection.fetchval("SELECT current_setting($1)", name) == value
+            with pytest.raises(Refused, match="another process has this database open"):
+                await PostgresDatabase(url, NODE).open()
+        # The lock went with its session.
+        async with opened_on(PostgresDatabase(own_server.url(), NODE)):
+            pass
+
+
+@in_loop
+async def test_setting_of_the_connection_string_that_pgbouncer_does_not_know_is_refused(
+    own_server: PostgresServer,
+) -> None:
+    with bouncer_to(own_server, "session") as url:
+        database = PostgresDatabase(f"{url}&search_path=public", NODE)
+        with pytest.raises(Refused, match=r"unsupported startup parameter: search_path\. .*ALTER ROLE"):
+            await database.open()
+        await database.close()
 
 
 @in_loop

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 )
 
 from rota.core.consistency import Consistent
+from rota.core.distribution import DeliveriesRecalled
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -48,6 +49,7 @@ from rota.core.effects import (
     PreparedAcknowledged,
     PreparedEndorsed,
     ProposalForgotten,
+    RecallDeliveries,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -60,6 +62,7 @@ from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.core.events.store import ContractLoaded, ContractMissing
 from rota.core.index import ChainIndex, IndexChange
 from rota.core.issuing import kept_for
+from rota.core.machine import Event
 from rota.core.node import OWN, StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored
@@ -329,7 +332,7 @@ class Sameness(RuleBasedStateMachine):
 
     @rule(choice=SMALL, fate=FATES)
     def acknowledge(self, choice: int, fate: Fate) -> None:
-        owed = self.expected().undelivered
+        owed = self.disk.undelivered(NODE)
         if owed:
             delivery = owed[choice % len(owed)]
             record = StatesAcknowledged(delivery.digest, delivery.peer, delivery.part)
@@ -630,13 +633,27 @@ class Sameness(RuleBasedStateMachine):
         for intent in looked_up.unfinished[:3]:
             assert self.do(partial(self.opened.store.receipt_of, intent)) is None
 
+    @rule()
+    def recall_deliveries(self) -> None:
+        for peer in self.expected().owed:
+            recall = RecallDeliveries(peer, 1, 10_000, 1 << 40)
+
+            async def asked(recall: RecallDeliveries = recall) -> Event:
+                self.opened.store.perform(recall)
+                return await self.opened.next_event()
+
+            found, expected = self.do(asked), self.disk.deliveries_to(NODE, recall)
+            assert isinstance(found, DeliveriesRecalled)
+            assert found.is_all
+            assert set(found.deliveries) == set(expected.deliveries)
+
     @rule(contract=ADDRESSES, choices=st.lists(SMALL, min_size=1, max_size=4, unique=True))
     def find_states(self, contract: ContractAddress, choices: list[int]) -> None:
         known = [*self.alone, *(made.leaf for _, _, transitions in self.rounds for made in transitions)]
         leaves = tuple(dict.fromkeys([leaf(999), *(known[choice % len(known)] for choice in choices if known)]))
         expected = {
             name: {made.leaf: made for made in transitions}
-            for name, transitions in self.disk.find_states(contract, leaves)
+            for name, transitions in self.disk.find_states(contract, leaves, PEER)
         }
 
         async def asked() -> list[StatesFound]:
@@ -655,7 +672,7 @@ def comparable(stored: StoredNode, final_time_s: int) -> object:
         stored.incarnation,
         contracts,
         sorted(stored.dispatches, key=lambda dispatch: dispatch.nonce),
-        sorted(set(stored.undelivered), key=lambda each: (each.digest, each.peer, each.part)),
+        sorted(stored.owed),
         stored.next_nonce,
         stored.blocks,
         dict(stored.deployments.agreed),
@@ -806,7 +823,7 @@ def test_a_nonce_goes_to_the_next_when_its_dispatch_was_told_as_not_written(mach
     machine.a_new_life_finds_the_same()
     machine.dispatch([6, 7], 1, Fate.WORKS)
     machine.a_new_life_finds_the_same()
-    owed = {delivery.digest for delivery in machine.expected().undelivered}
+    owed = {delivery.digest for delivery in machine.disk.undelivered(NODE)}
     assert len(owed) == 2, "of the first round and of the one that has the second nonce now"
 
 
@@ -815,7 +832,7 @@ def test_a_round_that_lost_its_nonce_and_is_dispatched_again_is_owed_again(machi
     machine.write(Fate.LIES, OWN, lost)
     machine.write(Fate.WORKS, OWN, other)
     machine.write(Fate.WORKS, OWN, replace(lost, nonce=2))
-    assert lost.round.digest in {delivery.digest for delivery in machine.expected().undelivered}
+    assert lost.round.digest in {delivery.digest for delivery in machine.disk.undelivered(NODE)}
 
 
 def test_a_dispatch_that_takes_a_settled_nonce_is_open_again(machine: Sameness) -> None:

@@ -11,19 +11,23 @@ from dataclasses import replace
 import msgspec
 
 from rota.core.consistency import Consistent
-from rota.core.effects import BlocksIndexed, FindStates, IntentAccepted, StatesReceived
+from rota.core.effects import BlocksIndexed, FindStates, IntentAccepted, StatesReceived, TransitionPrepared
 from rota.core.events import StatesFound
 from rota.core.events.chain import ChainBlock
 from rota.core.private_states import SEEN_PART
 from rota.core.states.sender_transaction import Permission
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_permission, encode
+from rota.store.transitions import COPIES_MAX, FOUND_BYTES_MAX
 from rota.types import DelegationNumber, Digest, State, StateId, Transition
 from tests.store.kit import (
     FIRST,
+    NODE,
     PEER,
     Make,
     Opened,
+    a_dispatch,
+    a_prepared,
     a_transition,
     again,
     an_intent,
@@ -139,3 +143,61 @@ async def test_part_that_a_peer_sent_first_does_not_take_the_place_of_what_an_en
         assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,), SEEN_PART))
         found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
         assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (whole,))
+
+
+@in_loop
+async def test_copy_with_false_lists_does_not_keep_the_states_from_who_may_see_them(make: Make) -> None:
+    """No leaf binds the lists. Whoever asks gets the copy that has the most for it, and of that what it may see."""
+    async with opened_on(await make()) as opened:
+        made = a_transition(9)
+        states = tuple(State(StateId(made.leaf, n), bytes([n]) * 32, (NODE, PEER), b"%d" % n) for n in range(2))
+        whole = Consistent(replace(made, outputs=states))
+        false = Consistent(replace(made, outputs=tuple(replace(each, distribution=(NODE,)) for each in states)))
+        assert await opened.write(FIRST, StatesReceived(digest(1), (false,)))
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (false,)))
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
+        found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
+        assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (whole,))
+
+
+@in_loop
+async def test_copy_that_a_peer_sent_before_takes_no_place_of_what_was_dispatched_or_prepared(make: Make) -> None:
+    """A sender knows the digest of its round before that is dispatched, and sends its coordinator false lists."""
+    async with opened_on(await make()) as opened:
+        one, two = (replace(made, outputs=made.outputs[:1]) for made in (a_transition(1), a_transition(2)))
+        dispatch, prepared = a_dispatch(1, 0, (one,)), TransitionPrepared(PEER, a_prepared(two, 1_000))
+        for made, name, record in ((one, digest(1), dispatch), (two, Digest(two.leaf), prepared)):
+            false = replace(made, outputs=tuple(replace(each, distribution=(NODE,)) for each in made.outputs))
+            assert await opened.write(FIRST, StatesReceived(name, (Consistent(false),)))
+            assert await opened.write(FIRST, record)
+            found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
+            assert found == StatesFound(FIRST, PEER, name, (made,))
+
+
+@in_loop
+async def test_copies_of_one_leaf_that_peers_send_are_bounded(make: Make) -> None:
+    """To answer who asks for the leaf, all of them are read."""
+    async with opened_on(await make()) as opened:
+        made = Consistent(replace(a_transition(9), outputs=a_transition(9).outputs[:1]))
+        for number in range(1, COPIES_MAX + 3):
+            assert await opened.write(FIRST, StatesReceived(digest(number), (made,)))
+        assert await count(opened, "transitions") == COPIES_MAX
+        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (made,), SEEN_PART))
+        assert await opened.write(FIRST, a_dispatch(100, 0, (made,)))
+        assert await count(opened, "transitions") == COPIES_MAX + 2, "what is our own always has a place"
+        found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
+        assert found == StatesFound(FIRST, PEER, digest(1), (made,))
+
+
+@in_loop
+async def test_answer_to_a_peer_that_asks_for_many_large_transitions_is_bounded(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        large = tuple(
+            replace(made, outputs=(replace(made.outputs[0], content=b"c" * (FOUND_BYTES_MAX // 3)),))
+            for made in (a_transition(number) for number in range(1, 7))
+        )
+        assert await opened.write(FIRST, StatesReceived(digest(1), tuple(map(Consistent, large))))
+        found = await opened.ask(FindStates(FIRST, PEER, tuple(made.leaf for made in large)))
+        assert isinstance(found, StatesFound)
+        assert found.transitions == large[:3], "who wants the others asks again"
+        assert await opened.store.transitions_of(FIRST, [made.leaf for made in large]) == large

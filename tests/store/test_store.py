@@ -32,9 +32,9 @@ from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.events.store import ContractLoaded
 from rota.core.node import OWN
-from rota.ports import StatePlace, Store, Unavailable
+from rota.ports import DueReceipt, StatePlace, Store, Unavailable
 from rota.sim.disk import Fate
-from rota.store import DatabaseStore, Refused, group_commit
+from rota.store import DatabaseStore, Refused, group_commit, schema
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
@@ -53,6 +53,7 @@ from tests.store.kit import (
     digest,
     in_loop,
     intent_id,
+    leaf,
     new_sqlite,
     one_of_each,
     opened_on,
@@ -238,6 +239,36 @@ async def test_what_was_confirmed_before_leaves_were_recorded_stays_confirmed(tm
         confirmed = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=made.leaf)
         assert await opened.store.receipt_of(intent_id(1)) == confirmed
         assert await opened.store.receipt_of(intent_id(2)) is None
+
+
+@in_loop
+async def test_receipts_keep_their_numbers_when_they_become_unique_by_contract(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database of schema 17 has receipts that are unique by id alone."""
+    database = await make()
+    known = migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: known[:17])
+    await database.open()
+    number = (
+        "INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms)"
+        " VALUES (?, ?, ?, ?, 'private', 'noto', 5)"
+    )
+    undone = (
+        "INSERT INTO receipts_undone (intent, contract, leaf, height, undone_at_ms, is_told, is_acknowledged)"
+        " VALUES (?, ?, ?, 1, 5, 0, 0)"
+    )
+    old = [Statement(number, (place, intent_id(place), FIRST, leaf(place))) for place in (1, 2)]
+    await database.write([*old, Statement(undone, (intent_id(1), FIRST, leaf(1)))], 1)
+    await database.close()
+    monkeypatch.undo()
+    async with opened_on(again(database)) as opened:
+        listening = opened.store.listening
+        found = await listening.receipts_after(0, 10)
+        assert [(each.sequence, each.intent) for each in found] == [(1, intent_id(1)), (2, intent_id(2))]
+        assert await listening.undone_count() == 1
+        await listening.number([(DueReceipt(intent_id(2), SECOND, leaf(9)), "noto")])
+        assert [each.contract for each in await listening.receipts_of(intent_id(2))] == [FIRST, SECOND]
 
 
 @in_loop

@@ -15,6 +15,7 @@ from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.ports import Dependencies, StoredSubmission, Unavailable
+from rota.store import DatabaseStore
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode, Transition
 from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, signed
 
@@ -135,6 +136,11 @@ async def test_keys_and_dependencies_are_found(make: Make) -> None:
         await opened.store.close()
 
 
+async def ended(store: DatabaseStore, query: Query) -> list[IntentId]:
+    """The ids of the receipts that a query finds."""
+    return [each.intent for each in await store.submissions.find_ended(query)]
+
+
 @in_loop
 async def test_what_has_not_ended_is_found(make: Make) -> None:
     opened = await Opened(await make()).start()
@@ -157,11 +163,12 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
         await store.listening.number([(each, "noto") for each in await store.listening.due()])
-        assert set(await store.submissions.find_ended(Query())) == {intent_id(number) for number in (1, 2, 3)}
-        assert await store.submissions.find_ended(like(type="public", success=False)) == (PUBLIC.id,)
-        assert await store.submissions.find_ended(like(type="private", success=False)) == (intent_id(3),)
-        assert await store.submissions.find_ended(like(id=str(UUID(bytes=PUBLIC.id)))) == (PUBLIC.id,)
-        assert await store.submissions.find_ended(like(success=True)) == (intent_id(1),)
+        assert set(await ended(store, Query())) == {intent_id(number) for number in (1, 2, 3)}
+        assert await ended(store, like(type="public", success=False)) == [PUBLIC.id]
+        assert await ended(store, like(type="private", success=False)) == [intent_id(3)]
+        assert await ended(store, like(id=str(UUID(bytes=PUBLIC.id)))) == [PUBLIC.id]
+        assert await ended(store, like(success=True)) == [intent_id(1)]
+        assert set(await ended(store, like(source=FIRST))) == {intent_id(1), intent_id(3)}
         asked = [intent_id(number) for number in (1, 2, 3, 4)]
         assert await store.public.outcomes(asked) == {
             intent_id(1): Outcome.CONFIRMED,

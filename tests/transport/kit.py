@@ -31,7 +31,7 @@ from rota.transport.serving import METHOD
 from rota.types import ContractAddress, NodeName, RequestId
 from rota.wire.codec import Frame, decode_frame
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 90.0
 HOST: Final = "127.0.0.1"
 CLOSING_TURNS: Final = 20
 CONTRACT: Final = ContractAddress("0x" + "c0" * 20)

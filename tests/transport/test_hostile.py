@@ -22,6 +22,7 @@ from rota.wire.codec import encode_frame
 from tests.transport.kit import (
     HOST,
     SETTINGS,
+    WAIT_S,
     Network,
     Relay,
     RogueCall,
@@ -219,7 +220,7 @@ def test_garbage_on_the_port_is_closed_and_nobody_notices() -> None:
             for content in (os.urandom(4_096), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(70_000)):
                 reader, writer = await asyncio.open_connection(HOST, port)
                 writer.write(content)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(WAIT_S):
                     while await reader.read(65_536):
                         pass
                 writer.transport.abort()
@@ -232,7 +233,7 @@ def test_a_connection_that_says_nothing_is_closed() -> None:
     async def story() -> None:
         async with network("node1", "node2", settings=replace(UNHURRIED, connect_timeout_ms=200)) as made:
             opened = [await asyncio.open_connection(HOST, made["node1"].peers.port) for _ in range(50)]
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(WAIT_S):
                 for reader, writer in opened:
                     while await reader.read(65_536):
                         pass

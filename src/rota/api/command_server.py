@@ -3,7 +3,10 @@
 Theory of operation. A request is turned into the same values as over JSON-RPC, and answered by the same node. What goes
 wrong is `google.rpc.Status` with an `ErrorInfo`: the error's id as its reason, and the metadata. Callers show what they
 show over HTTP, in the metadatum `authorization`, and each method needs a role as there. Reflection and health need
-none: they tell nothing of commands.
+none: they tell nothing of commands (`grpc_calls.py`).
+
+Requests are read as streams of one message: so nothing of a request is received before its caller is admitted, and a
+message that is none is the caller's error.
 
 A deadline ends the waiting of a call, which gRPC does by cancelling it; the command goes on. A subscriber is sent no
 more than it reads: what it has not read stays in the store.
@@ -12,9 +15,8 @@ more than it reads: what it has not read stays in the store.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Protocol
 
 import grpc
@@ -22,34 +24,40 @@ import grpc.aio
 import msgspec
 import structlog
 from google.protobuf import any_pb2, duration_pb2, timestamp_pb2
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
 from grpc_status import rpc_status
 
 from rota.api import commands_pb2
 from rota.api.commands import (
     COMPLETIONS_PAGE_MAX,
+    PARTIES_GIVEN_MAX,
     CommandInput,
     application_of,
+    command_of,
     duration_text_of,
     invalid,
     outcome_of,
-    read_transaction,
     submission_of_command,
 )
 from rota.api.credentials import CALLER, Caller, Doorkeeper, Refused, Role
+from rota.api.doors import Room
+from rota.api.errors import Rejected
 from rota.api.facade import CommandSubmission, HasCommands, Operations
 from rota.api.formats import uuid_of
+from rota.api.grpc_calls import CALLER_CALLS_MAX, CALLS_MAX, Ended, OpenCalls, OpenServices, TooManyCalls
+from rota.api.parties import parties_of_command, require_parties
 from rota.api.settings import Bind, Limits
+from rota.api.structure import flaw_of
+from rota.api.tls import ServerTls
+from rota.api.transactions import DEPENDENCIES_MAX
 from rota.command_types import CommandRejected, Completion, DeduplicationDuration, Failure, StatusCode
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.types import IntentId
 
 ERROR_DOMAIN: Final = "rota"
-CALLS_MAX: Final = 2_048
-HEALTH_LOOK_S: Final = 1.0
+# That of the same methods over JSON-RPC.
+FAMILY: Final = "cmd"
 STOP_GRACE_S: Final = 0.5
 METADATA_BYTES_MAX: Final = 8_192
 NANOSECONDS_PER_MS: Final = 1_000_000
@@ -70,14 +78,17 @@ class ServedNode(HasCommands, Operations, Protocol):
 class CommandServer:
     """Serves the commands of one node at one address."""
 
-    def __init__(self, node: ServedNode, doorkeeper: Doorkeeper, bind: Bind, limits: Limits) -> None:
+    def __init__(
+        self, node: ServedNode, doorkeeper: Doorkeeper, bind: Bind, limits: Limits, tls: ServerTls | None = None
+    ) -> None:
         self._node: Final = node
         self._doorkeeper: Final = doorkeeper
         self._bind: Final = bind
         self._limits: Final = limits
+        self._tls: Final = tls
         self._server: Any = None
-        self._health: Any = None
-        self._looking: asyncio.Task[None] | None = None
+        self._calls: Final = OpenCalls(CALLER_CALLS_MAX)
+        self._room: Final = Room(limits.bodies_bytes_max, limits.body_bytes_max)
         self.port = 0
 
     async def start(self) -> None:
@@ -94,26 +105,21 @@ class CommandServer:
         for service, methods in self._methods().items():
             handler = grpc.method_handlers_generic_handler(_SERVICES[service], methods)
             self._server.add_generic_rpc_handlers((handler,))
-        self._health = health.aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        names = (*_SERVICES.values(), health.SERVICE_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        open_services = OpenServices(tuple(_SERVICES.values()), lambda: not self._node.readiness())
+        self._server.add_generic_rpc_handlers(open_services.handlers())
         host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
         try:
-            self.port = self._server.add_insecure_port(f"{host}:{self._bind.port}")
+            place = f"{host}:{self._bind.port}"
+            if self._tls is None:
+                self.port = self._server.add_insecure_port(place)
+            else:
+                self.port = self._server.add_secure_port(place, self._tls.grpc_credentials())
         except RuntimeError as error:
             raise OSError(f"commands: cannot listen at {host}:{self._bind.port}: {error}") from error
-        await self._look()
         await self._server.start()
-        self._looking = asyncio.create_task(self._look_on())
 
     async def stop(self) -> None:
         """Listen no more; what is under way has a moment to end."""
-        if self._looking is not None:
-            self._looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._looking
-            self._looking = None
         if self._server is not None:
             await self._server.stop(STOP_GRACE_S)
             self._server = None
@@ -124,17 +130,9 @@ class CommandServer:
         host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
         return f"{host}:{self.port}"
 
-    async def _look_on(self) -> None:
-        while True:
-            await asyncio.sleep(HEALTH_LOOK_S)
-            await self._look()
-
-    async def _look(self) -> None:
-        """Serving is a node that nothing is missing of."""
-        is_ready = not self._node.readiness()
-        status = health_pb2.HealthCheckResponse
-        for service in ("", *_SERVICES.values()):
-            await self._health.set(service, status.SERVING if is_ready else status.NOT_SERVING)
+    def part_from(self, names: frozenset[str]) -> None:
+        """Callers of these names are admitted no more: their calls end. A command that was accepted goes on."""
+        self._calls.end(names)
 
     # Methods.
 
@@ -177,7 +175,9 @@ class CommandServer:
         node_commands = self._node.commands
         after = request.begin_exclusive
         application = application_of(request.application_id)
-        wanted = node_commands.subscription(application, tuple(request.parties), after)
+        parties = tuple(_list_of("parties", request.parties, PARTIES_GIVEN_MAX))
+        self._require_parties(parties)
+        wanted = node_commands.subscription(application, parties, after)
         sent = -1
         while True:
             page = await node_commands.completions(wanted, after, COMPLETIONS_PAGE_MAX)
@@ -206,37 +206,44 @@ class CommandServer:
         return commands_pb2.PruneResponse(pruned_up_to=await self._node.commands.prune(request.prune_up_to))
 
     def _submission(self, command: commands_pb2.Command) -> CommandSubmission:
-        return submission_of_command(_input_of(command), self._node.name)
+        given = _input_of(command, self._limits)
+        self._require_parties(parties_of_command(given))
+        return submission_of_command(given, self._node.name)
+
+    def _require_parties(self, parties: Sequence[str]) -> None:
+        try:
+            require_parties(CALLER.get(), parties, self._node.name)
+        except Rejected as refused:
+            raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", str(refused))) from None
 
     # Around every call.
 
     def _unary(self, request: type[Message], role: Role, answer: Callable[[Any], Awaitable[Message]]) -> Any:  # noqa: ANN401
-        async def handle(given: Message, context: Any) -> Message:  # noqa: ANN401
+        async def handle(given: AsyncIterator[bytes], context: Any) -> Message:  # noqa: ANN401
             try:
-                await self._admit(context, role)
+                caller = await self._admit(context, role)
                 with _told():
-                    return await answer(given)
+                    async with self._under_way(caller), self._received(request, given, caller) as message:
+                        return await answer(message)
             except CommandRejected as rejected:
                 await context.abort_with_status(rpc_status.to_status(status_of(rejected.failure)))
                 raise AssertionError("an aborted call is over") from None
 
-        return grpc.unary_unary_rpc_method_handler(
-            handle, request_deserializer=request.FromString, response_serializer=_serialized
-        )
+        return grpc.stream_unary_rpc_method_handler(handle, response_serializer=_serialized)
 
     def _stream(self, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]) -> Any:  # noqa: ANN401
-        async def handle(given: Message, context: Any) -> AsyncIterator[Message]:  # noqa: ANN401
+        # It writes instead of yielding: where a call is ended while it sends, it still gets its status.
+        async def handle(given: AsyncIterator[bytes], context: Any) -> None:  # noqa: ANN401
             try:
-                await self._admit(context, role)
+                caller = await self._admit(context, role)
                 with _told():
-                    async for each in answer(given):
-                        yield each
+                    async with self._under_way(caller), self._received(request, given, caller) as message:
+                        async for each in answer(message):
+                            await context.write(each)
             except CommandRejected as rejected:
                 await context.abort_with_status(rpc_status.to_status(status_of(rejected.failure)))
 
-        return grpc.unary_stream_rpc_method_handler(
-            handle, request_deserializer=request.FromString, response_serializer=_serialized
-        )
+        return grpc.stream_stream_rpc_method_handler(handle, response_serializer=_serialized)
 
     async def _admit(self, context: Any, role: Role) -> Caller:  # noqa: ANN401
         """Who calls, by the same credentials as over HTTP."""
@@ -248,9 +255,52 @@ class CommandServer:
         if role not in caller.roles:
             message = f"the role {role.value!r} is needed, which you lack"
             raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", message))
+        if caller.families is not None and FAMILY not in caller.families:
+            message = f"commands are of the family {FAMILY!r}, and your credentials are for {caller.families_text}"
+            raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", message))
         CALLER.set(caller)
         FOR_CALLER.set(True)
         return caller
+
+    @asynccontextmanager
+    async def _under_way(self, caller: Caller) -> AsyncIterator[None]:
+        """While a call of this caller is being answered. Without credentials, callers cannot be told apart."""
+        if not self._doorkeeper.asks_credentials:
+            yield
+            return
+        try:
+            async with self._calls.of(caller.name):
+                yield
+        except TooManyCalls:
+            message = f"your credentials have {CALLER_CALLS_MAX} calls under way, which is the most"
+            raise CommandRejected(Failure(StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED", message)) from None
+        except Ended:
+            message = "your credentials were removed or changed"
+            raise CommandRejected(Failure(StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", message)) from None
+
+    @asynccontextmanager
+    async def _received(
+        self, kind: type[Message], messages: AsyncIterator[bytes], caller: Caller
+    ) -> AsyncIterator[Message]:
+        """The one message of a call, whose bytes are counted until the call is answered."""
+        content: bytes | None = None
+        try:
+            async with asyncio.timeout(self._limits.receive_timeout_ms / MILLISECONDS_PER_S):
+                async for content in messages:  # noqa: B007  # it is used behind the loop
+                    break
+        except TimeoutError:
+            raise invalid("request", f"was not received in {self._limits.receive_timeout_ms} ms") from None
+        if content is None:
+            raise invalid("request", "is missing")
+        if not self._room.has(len(content), caller):
+            message = "too much is being answered at this moment; try again"
+            raise CommandRejected(Failure(StatusCode.RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED", message))
+        with self._room.taken(len(content), caller):
+            try:
+                request = kind.FromString(content)
+            except DecodeError as error:
+                raise invalid("request", f"must be a {kind.DESCRIPTOR.full_name}: {error}") from None
+            yield request
 
 
 @contextmanager
@@ -283,7 +333,7 @@ def status_of(failure: Failure | None) -> status_pb2.Status:
     return status_pb2.Status(code=failure.code.value, message=failure.message, details=[detail])
 
 
-def _input_of(command: commands_pb2.Command) -> CommandInput:
+def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
     """The same as JSON-RPC reads, so that both are judged by one text."""
     given = command.transaction
     wanted: dict[str, object] = {"type": given.type or "private", "from": getattr(given, "from")}
@@ -292,33 +342,45 @@ def _input_of(command: commands_pb2.Command) -> CommandInput:
             wanted[name] = getattr(given, name)
     for name, field in (("data", "data_json"), ("abi", "abi_json")):
         if getattr(given, field):
-            try:
-                wanted[name] = json.loads(getattr(given, field))
-            except ValueError as error:
-                raise invalid(f"transaction.{field}", f"must be JSON: {error}") from None
+            wanted[name] = _json_of(f"transaction.{field}", getattr(given, field), limits)
     if given.bytecode:
         wanted["bytecode"] = f"0x{given.bytecode.hex()}"
     if given.abi_reference:
         wanted["abiReference"] = f"0x{given.abi_reference.hex()}"
     if given.depends_on:
-        wanted["dependsOn"] = list(given.depends_on)
-    try:
-        transaction = read_transaction.decode(json.dumps(wanted))
-    except msgspec.ValidationError as error:
-        raise invalid("transaction", str(error)) from None
+        wanted["dependsOn"] = _list_of("transaction.depends_on", given.depends_on, DEPENDENCIES_MAX)
     period = command.WhichOneof("deduplication_period")
     duration_ms = _milliseconds(command.deduplication_duration) if period == "deduplication_duration" else None
-    return CommandInput(
-        command.command_id,
-        transaction,
-        command.application_id,
-        command.party,
-        list(command.act_as),
-        list(command.read_as),
-        command.submission_id,
-        duration_text_of(duration_ms) if duration_ms is not None else None,
-        command.deduplication_offset if period == "deduplication_offset" else None,
+    return command_of(
+        {
+            "commandId": command.command_id,
+            "transaction": wanted,
+            "applicationId": command.application_id,
+            "party": command.party,
+            "actAs": _list_of("act_as", command.act_as, PARTIES_GIVEN_MAX),
+            "readAs": _list_of("read_as", command.read_as, PARTIES_GIVEN_MAX),
+            "submissionId": command.submission_id,
+            "deduplicationDuration": str(duration_text_of(duration_ms)) if duration_ms is not None else None,
+            "deduplicationOffset": command.deduplication_offset if period == "deduplication_offset" else None,
+        }
     )
+
+
+def _json_of(field: str, text: str, limits: Limits) -> object:
+    """A value that is written as JSON, bounded as that of a call over JSON-RPC is."""
+    written = text.encode()
+    if flaw := flaw_of(written, limits.json_depth_max, limits.call_tokens_max):
+        raise invalid(field, flaw)
+    try:
+        return msgspec.json.decode(written)
+    except msgspec.DecodeError as error:
+        raise invalid(field, f"must be JSON: {error}") from None
+
+
+def _list_of(field: str, given: Sequence[str], most: int) -> list[str]:
+    if len(given) > most:
+        raise invalid(field, f"must have at most {most} entries")
+    return list(given)
 
 
 def _milliseconds(duration: duration_pb2.Duration) -> int:
@@ -342,6 +404,7 @@ def _shown_completion(completion: Completion) -> commands_pb2.Completion:
         transaction_id=_shown_id(completion.transaction),
         offset=completion.offset,
         published_at=_timestamp(completion.published_at_ms),
+        corrects_offset=completion.corrects or 0,
     )
     if isinstance(completion.period, DeduplicationDuration):
         shown.deduplication_duration.CopyFrom(_duration(completion.period.duration_ms))

@@ -7,7 +7,7 @@ Where no credentials are needed, the user says which application it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from rota.api.credentials import ANYBODY, CALLER
 from rota.api.errors import Rejected
 from rota.api.facade import CommandSubmission
 from rota.api.formats import Format
-from rota.api.methods import decode_format
+from rota.api.methods import decode_format, rejection_of
 from rota.api.transactions import TransactionInput, submission_of
 from rota.command_types import (
     CommandRejected,
@@ -97,9 +97,13 @@ class CommandInput(msgspec.Struct, frozen=True, rename="camel"):
     deduplication_offset: int | None = None
 
 
-read_transaction: Final[msgspec.json.Decoder[CommandTransaction]] = msgspec.json.Decoder(
-    CommandTransaction, dec_hook=decode_format
-)
+def command_of(given: Mapping[str, object]) -> CommandInput:
+    """A command from values that have the names of JSON-RPC; `CommandRejected` names the field that is wrong."""
+    try:
+        return msgspec.convert(given, CommandInput, dec_hook=decode_format)
+    except msgspec.ValidationError as error:
+        flaw = rejection_of("command", str(error))
+        raise invalid(flaw.field, flaw.message) from None
 
 
 def submission_of_command(given: CommandInput, node: NodeName) -> CommandSubmission:

@@ -109,7 +109,7 @@ class CompletionStreamResponse(_message.Message):
     def __init__(self, completion: _Optional[_Union[Completion, _Mapping]] = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ...) -> None: ...
 
 class Completion(_message.Message):
-    __slots__ = ("command_id", "application_id", "act_as", "submission_id", "status", "transaction_id", "offset", "published_at", "deduplication_duration", "deduplication_offset")
+    __slots__ = ("command_id", "application_id", "act_as", "submission_id", "status", "transaction_id", "offset", "published_at", "deduplication_duration", "deduplication_offset", "corrects_offset")
     COMMAND_ID_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_ID_FIELD_NUMBER: _ClassVar[int]
     ACT_AS_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,7 @@ class Completion(_message.Message):
     PUBLISHED_AT_FIELD_NUMBER: _ClassVar[int]
     DEDUPLICATION_DURATION_FIELD_NUMBER: _ClassVar[int]
     DEDUPLICATION_OFFSET_FIELD_NUMBER: _ClassVar[int]
+    CORRECTS_OFFSET_FIELD_NUMBER: _ClassVar[int]
     command_id: str
     application_id: str
     act_as: _containers.RepeatedScalarFieldContainer[str]
@@ -130,7 +131,8 @@ class Completion(_message.Message):
     published_at: _timestamp_pb2.Timestamp
     deduplication_duration: _duration_pb2.Duration
     deduplication_offset: int
-    def __init__(self, command_id: _Optional[str] = ..., application_id: _Optional[str] = ..., act_as: _Optional[_Iterable[str]] = ..., submission_id: _Optional[str] = ..., status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., transaction_id: _Optional[str] = ..., offset: _Optional[int] = ..., published_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deduplication_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deduplication_offset: _Optional[int] = ...) -> None: ...
+    corrects_offset: int
+    def __init__(self, command_id: _Optional[str] = ..., application_id: _Optional[str] = ..., act_as: _Optional[_Iterable[str]] = ..., submission_id: _Optional[str] = ..., status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ..., transaction_id: _Optional[str] = ..., offset: _Optional[int] = ..., published_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deduplication_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deduplication_offset: _Optional[int] = ..., corrects_offset: _Optional[int] = ...) -> None: ...
 
 class Checkpoint(_message.Message):
     __slots__ = ("offset", "published_at")

@@ -10,10 +10,12 @@ token_sha256 = "9f86d0…"
 name = "anna"
 roles = ["read", "submit", "operate"]
 families = ["ptx", "seq"]
+parties = ["anna", "treasury.*"]
 password_scrypt = "<salt as hex>:<hash as hex>"
 ```
 
-`families` may be left out: then it is for the methods of all.
+`families` may be left out: then it is for the methods of all. So may `parties`: then it is for all parties of the
+node. `certificate_sha256` in the place of the others is the SHA-256 of a client certificate, where the node has TLS.
 
 It holds no secret, but whoever may write it may let anybody in, and whoever may read it may guess passwords in peace:
 it is for its owner alone (mode 600). `rota credentials` writes it; an entry is made by `entry_of`. Errors name the
@@ -29,13 +31,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rota.api.credentials import DIGEST_BYTES, SALT_BYTES, Credential, PasswordCredential, Role, TokenCredential
+from rota.api.credentials import (
+    DIGEST_BYTES,
+    SALT_BYTES,
+    CertificateCredential,
+    Credential,
+    PasswordCredential,
+    Role,
+    TokenCredential,
+)
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 CREDENTIALS_MAX: Final = 1_000
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 FAMILIES_MAX: Final = 64
-_KEYS: Final = ("name", "roles", "families", "token_sha256", "password_scrypt")
+_PROOFS: Final = ("token_sha256", "password_scrypt", "certificate_sha256")
+_KEYS: Final = ("name", "roles", "families", "parties", *_PROOFS)
+PARTIES_MAX: Final = 1_000
+# The name of a party of this node, or all names that begin so.
+PARTY: Final = re.compile(r"[^\s@*]{1,200}?(\.\*)?")
 _FAMILY: Final = re.compile("[a-z]{1,32}")
 
 
@@ -77,14 +91,17 @@ def credentials_of(content: Mapping[str, object]) -> tuple[Credential, ...]:
 def entry_of(credential: Credential) -> str:
     """A credential as an entry of the file."""
     roles = ", ".join(f'"{role.value}"' for role in Role if role in credential.roles)
-    if isinstance(credential, TokenCredential):
-        proof = f'token_sha256 = "{credential.sha256.hex()}"'
-    else:
+    if isinstance(credential, PasswordCredential):
         proof = f'password_scrypt = "{credential.salt.hex()}:{credential.scrypt.hex()}"'
-    families = ""
+    else:
+        kind = "token" if isinstance(credential, TokenCredential) else "certificate"
+        proof = f'{kind}_sha256 = "{credential.sha256.hex()}"'
+    only = ""
     if credential.families is not None:
-        families = f"families = [{', '.join(map(_quoted, sorted(credential.families)))}]\n"
-    return f"[[credential]]\nname = {_quoted(credential.name)}\nroles = [{roles}]\n{families}{proof}\n"
+        only = f"families = [{', '.join(map(_quoted, sorted(credential.families)))}]\n"
+    if credential.parties is not None:
+        only += f"parties = [{', '.join(map(_quoted, credential.parties))}]\n"
+    return f"[[credential]]\nname = {_quoted(credential.name)}\nroles = [{roles}]\n{only}{proof}\n"
 
 
 def _credential(place: int, entry: object) -> Credential:
@@ -99,16 +116,18 @@ def _credential(place: int, entry: object) -> Credential:
         raise CredentialsFileWrong(f"{where}.name: must be text without a colon")
     roles = _roles(where, entry.get("roles"))
     families = _families(where, entry.get("families"))
-    match entry:
-        case {"token_sha256": str(digest)} if "password_scrypt" not in entry:
-            return TokenCredential(name, roles, _bytes(f"{where}.token_sha256", digest, DIGEST_BYTES), families)
-        case {"password_scrypt": str(both)} if "token_sha256" not in entry:
-            salt, _, made = both.partition(":")
-            field = f"{where}.password_scrypt"
-            kept = _bytes(field, salt, SALT_BYTES), _bytes(field, made, DIGEST_BYTES)
-            return PasswordCredential(name, roles, *kept, families)
-        case _:
-            raise CredentialsFileWrong(f"{where}: must have either token_sha256 or password_scrypt, as text")
+    parties = _parties(where, entry.get("parties"))
+    given = [(key, entry[key]) for key in _PROOFS if key in entry]
+    if len(given) != 1 or not isinstance(given[0][1], str):
+        raise CredentialsFileWrong(f"{where}: must have one of {', '.join(_PROOFS)}, as text")
+    key, text = given[0]
+    field = f"{where}.{key}"
+    if key == "password_scrypt":
+        salt, _, made = text.partition(":")
+        kept = _bytes(field, salt, SALT_BYTES), _bytes(field, made, DIGEST_BYTES)
+        return PasswordCredential(name, roles, *kept, families, parties)
+    kind = TokenCredential if key == "token_sha256" else CertificateCredential
+    return kind(name, roles, _bytes(field, text, DIGEST_BYTES), families, parties)
 
 
 def _roles(where: str, given: object) -> frozenset[Role]:
@@ -126,6 +145,18 @@ def _families(where: str, given: object) -> frozenset[str] | None:
     if len(named) != len(listed) or not 1 <= len(named) <= FAMILIES_MAX:
         raise CredentialsFileWrong(f"{where}.families: must be a list of families of methods, such as ptx")
     return frozenset(named)
+
+
+def _parties(where: str, given: object) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    listed: list[object] = given if isinstance(given, list) else []
+    named = [each for each in listed if isinstance(each, str) and PARTY.fullmatch(each) and each.isprintable()]
+    if len(named) != len(listed) or not 1 <= len(named) <= PARTIES_MAX:
+        raise CredentialsFileWrong(
+            f"{where}.parties: must be a list of parties of this node, such as alice or treasury.*"
+        )
+    return tuple(sorted(named))
 
 
 def _bytes(field: str, text: str, size: int) -> bytes:

@@ -14,16 +14,18 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from rota.api.command_server import CommandServer
-from rota.api.credentials import Credential, Doorkeeper
+from rota.api.credentials import Credential, Doorkeeper, FailedAttempts
 from rota.api.doors import Door
 from rota.api.facade import Node
 from rota.api.jsonrpc import Dispatcher
 from rota.api.listener import Listener
+from rota.api.loop_watch import LoopWatch
 from rota.api.metrics import EntranceMetrics, NodeCollector
 from rota.api.operators import Operators
 from rota.api.posts import Posts
 from rota.api.settings import Bind, Settings
-from rota.api.table import TABLE
+from rota.api.table import TABLE, encoded_document
+from rota.api.tls import ServerTls
 from rota.api.websockets import WebSockets
 
 LIVE_PATH: Final = "/live"
@@ -48,23 +50,29 @@ class Entrance:
         limits = settings.limits
         metrics = EntranceMetrics(registry)
         registry.register(NodeCollector(node, has_splice_names=settings.has_splice_metrics))
-        doorkeeper = Doorkeeper(
-            settings.credentials,
+        attempts = FailedAttempts(
             now_ms,
             limits.failed_attempts_max,
             limits.failed_attempts_window_ms,
             limits.failed_addresses_max,
+            limits.failed_delay_max_ms,
         )
-        door = Door(doorkeeper, settings.origins, limits.bodies_bytes_max, metrics)
+        doorkeeper = Doorkeeper(settings.credentials, attempts)
+        door = Door(doorkeeper, settings, metrics)
         dispatcher = Dispatcher(node, TABLE, limits, metrics)
         self._settings: Final = settings
+        self._tls: Final = ServerTls(settings.tls) if settings.tls is not None else None
         self._doorkeeper: Final = doorkeeper
         self._metrics: Final = metrics
         self._credentials = settings.credentials
+        self.loop_watch: Final = LoopWatch()
+        metrics.watch_loop(self.loop_watch)
         self._sockets: Final = WebSockets(dispatcher, door, limits)
         self._listeners: Final[dict[str, Listener]] = {}
         self.commands: Final = (
-            CommandServer(node, doorkeeper, settings.commands, limits) if settings.commands is not None else None
+            CommandServer(node, doorkeeper, settings.commands, limits, self._tls)
+            if settings.commands is not None
+            else None
         )
 
         operators = Operators(node, door, registry)
@@ -87,6 +95,9 @@ class Entrance:
 
     async def start(self) -> None:
         """Listen everywhere, or nowhere. `OSError` when an address is not to be had."""
+        # Made once, before anybody waits for it.
+        encoded_document()
+        self.loop_watch.start()
         try:
             for listener in self._listeners.values():
                 await listener.start()
@@ -98,6 +109,7 @@ class Entrance:
 
     async def stop(self) -> None:
         """Listen no more, and end what is under way within the time for it."""
+        self.loop_watch.stop()
         if self.commands is not None:
             await self.commands.stop()
         for listener in self._listeners.values():
@@ -109,11 +121,17 @@ class Entrance:
         return self._credentials
 
     def use_credentials(self, credentials: tuple[Credential, ...]) -> None:
-        """From now on these are known and no others; WebSockets of those that are gone or changed end."""
+        """These are known from now on. WebSockets and gRPC calls of those that are gone or changed end."""
         self._doorkeeper.use(credentials)
         gone = frozenset(each.name for each in self._credentials if each not in credentials)
         self._credentials = credentials
         self._sockets.part_from(gone)
+        if self.commands is not None:
+            self.commands.part_from(gone)
+
+    def look_for_certificate(self) -> bool:
+        """Take over files of TLS that have changed; whether they had. `ValueError` or `OSError` if they are wrong."""
+        return self._tls is not None and self._tls.look()
 
     @property
     def http_url(self) -> str:
@@ -145,7 +163,12 @@ class Entrance:
 
     def _listen(self, name: str, application: web.Application, bind: Bind, connections_max: int) -> None:
         listener = Listener(
-            application, bind, connections_max, self._settings.limits, lambda: self._metrics.refused("connections")
+            application,
+            bind,
+            connections_max,
+            self._settings.limits,
+            lambda: self._metrics.refused("connections"),
+            self._tls.context if self._tls is not None else None,
         )
         self._listeners[name] = listener
         self._metrics.watch_connections(name, lambda: listener.connection_count)

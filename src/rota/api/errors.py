@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 from rota.command_types import Failure
+from rota.ports import Unavailable
 from rota.types import IntentId, intent_text
+
+HOUR_S: Final = 3_600
 
 
 class ErrorCode(IntEnum):
     """The codes of JSON-RPC answers; clients decide by them what to do next."""
 
+    PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
     UNKNOWN_METHOD = -32601
     INVALID_PARAMETERS = -32602
@@ -24,6 +29,8 @@ class ErrorCode(IntEnum):
     KEY_USED = -32001
     COMMAND_REJECTED = -32002
     OUTCOME_UNKNOWN = -32003
+    OVERLOADED = -32004
+    ANSWER_TOO_LONG = -32005
 
 
 class Rejected(Exception):
@@ -56,16 +63,53 @@ class OutcomeUnknown(Exception):
         self.details: dict[str, object] = {"definite": False, **ask_with}
 
 
+class Overloaded(Unavailable):
+    """The node has too much to do and began nothing of this; it can be tried again after `retry_after_s`."""
+
+    def __init__(self, wait_s: float, wait_max_s: float, retry_after_s: int) -> None:
+        shown = "more than an hour" if wait_s > HOUR_S else f"about {wait_s:.0f} s"
+        super().__init__(
+            f"the node is overloaded: a transaction would wait for {shown}, and at most {wait_max_s:g} s are allowed; "
+            f"try again in {retry_after_s} s"
+        )
+        self.retry_after_s = retry_after_s
+        self.details: dict[str, object] = {"definite": True, "retryAfterS": retry_after_s}
+
+
 def invalid(field: str, message: str) -> Rejected:
     """A parameter is not what it must be; the message says what would be right."""
     return Rejected(ErrorCode.INVALID_PARAMETERS, field, message)
 
 
-def key_used(key: str, intent: IntentId) -> Rejected:
-    """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text."""
-    existing = intent_text(intent)
-    text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
-    return Rejected(ErrorCode.KEY_USED, "", text, {"transactionId": existing})
+class KeyUsed(Rejected):
+    """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text.
+
+    `is_same` says whether that transaction asks for the same; None where the node did not compare them.
+    """
+
+    def __init__(
+        self, key: str, intent: IntentId, is_same: bool | None = None, first: Mapping[str, object] | None = None
+    ) -> None:
+        existing = intent_text(intent)
+        text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
+        details: dict[str, object] = {"transactionId": existing}
+        if is_same is not None:
+            details["same"] = is_same
+        if is_same is False:
+            text += ", which asks for something else"
+            details["first"] = dict(first or {})
+        super().__init__(ErrorCode.KEY_USED, "", text, details)
+        self.key = key
+        self.intent = intent
+
+    def compared(self, is_same: bool, first: Mapping[str, object]) -> KeyUsed:
+        """The same error, which says whether both ask for the same; if not, it has what the first asked for."""
+        return KeyUsed(self.key, self.intent, is_same, first)
+
+
+def key_used(key: str, intent: IntentId) -> KeyUsed:
+    """The idempotency key belongs to this transaction, and nobody has compared the two yet."""
+    return KeyUsed(key, intent)
 
 
 def command_rejected(failure: Failure) -> Rejected:

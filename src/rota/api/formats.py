@@ -17,10 +17,14 @@ import msgspec
 from rota.types import ContractAddress, IntentId
 
 WORD_BYTES: Final = 32
+# The greatest number that both databases hold.
+NUMBER_MAX: Final = 2**63 - 1
 QUANTITY_MAX: Final = 2**256 - 1
 
 _HEX: Final = re.compile("(?:0x)?([0-9a-fA-F]*)")
 _DECIMAL: Final = re.compile("[0-9]{1,78}")
+# The folders of an absolute path: not the path of a URL, which stands behind its host.
+_FOLDERS: Final = re.compile(r"(?<![\w.:/~\])-])/(?:[^\s/:'\"]+/)+")
 _SHOWN_CHARACTERS_MAX: Final = 80
 
 
@@ -60,6 +64,11 @@ def shown(given: object) -> str:
     """What was given, short enough for an error."""
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}…"
+
+
+def without_folders(text: str) -> str:
+    """The same text with the files that it names, but not the folders that they lie in."""
+    return _FOLDERS.sub("", text)
 
 
 def encode(value: object) -> bytes:

@@ -4,8 +4,13 @@ Theory of operation. An `id` is anything and is sent back as it was written, byt
 it, so that several requests at a time may bear the same one. A request without an id is a notification and has no
 answer. The entries of a batch are begun in its order and answered in its order, and wait for nobody in between.
 
-Before anything is decoded the text is UTF-8 and not nested too deep: a decoder that runs out of stack would take
-the request down in a way that tells the client nothing.
+Before anything is decoded, the text is checked to be UTF-8 and its structure is bounded (`structure`), that of the
+whole body and that of each call. The entries of a batch begin a few at a time, so that the event loop serves others
+between them. No request holds it for more than 50 ms of processor time.
+
+The answers to one message are bounded by `answer_bytes_max`. A call that begins when nothing is left of that is refused
+before it does anything; a long answer that does not fit is replaced by an error. Short answers are always given, as
+nobody could tell otherwise whether a submission was accepted.
 
 Errors by whose fault they are: `Rejected` goes to the client as it is; `Unavailable` and a call that takes too
 long are told as such; anything else is ours, is logged whole under a reference, and the client gets the reference.
@@ -14,30 +19,32 @@ long are told as such; anything else is ours, is logged whole under a reference,
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import structlog
 
-from rota.api.credentials import CALLER, Caller
-from rota.api.errors import ErrorCode, OutcomeUnknown, Rejected, invalid
+from rota.api.credentials import CALLER, Caller, share_of
+from rota.api.errors import ErrorCode, OutcomeUnknown, Overloaded, Rejected, invalid
 from rota.api.facade import Node
 from rota.api.formats import encode
 from rota.api.methods import Method
-from rota.api.settings import Limits
+from rota.api.parties import require_allowed
+from rota.api.settings import SHORT_ANSWER_BYTES, Limits
+from rota.api.structure import flaw_of
 from rota.api.subscriptions import Subscriber
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 
 REFERENCE_BYTES: Final = 6
 METHOD_CHARACTERS_MAX: Final = 128
 UNKNOWN: Final = "unknown"
+# Entries of a batch that begin before the event loop serves others again.
+BEGUN_AT_ONCE: Final = 16
 
 _NULL: Final = msgspec.Raw(b"null")
-_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]')
 
 _log = structlog.get_logger(__name__)
 
@@ -67,6 +74,26 @@ class _Error(msgspec.Struct):
     error: _ErrorBody
 
 
+class Answer(NamedTuple):
+    """What is sent back, if anything. `code` is the error of a message that is one request; a batch has none.
+
+    `retry_after_s` is when an overloaded node wants to be asked again.
+    """
+
+    body: bytes | None
+    code: ErrorCode | None = None
+    retry_after_s: int = 0
+
+
+class _Room:
+    """How many bytes the answers to one message may still have."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
 class Watch(Protocol):
     """Whoever counts calls."""
 
@@ -84,66 +111,117 @@ class Dispatcher:
         self._limits: Final = limits
         self._watch: Final = watch
         self._calls: Final = asyncio.Semaphore(limits.calls_max)
+        # By name: there are no more of them than credentials.
+        self._shares: Final[dict[str, asyncio.Semaphore]] = {}
 
-    async def answer(self, body: bytes, caller: Caller, subscriber: Subscriber | None = None) -> bytes | None:
-        """The answer to a request or a batch; nothing when it holds notifications alone.
+    async def answer(self, body: bytes, caller: Caller, subscriber: Subscriber | None = None) -> Answer:
+        """The answer to a request or a batch; it has no body when the message holds notifications alone.
 
-        `subscriber` is there when the caller's connection stays and can be told of what comes.
+        `subscriber` is given when the caller's connection stays open and can receive notifications.
         """
-        flaw = _flaw_of(body, self._limits.json_depth_max)
-        if flaw:
-            return refusal(flaw)
+        limits = self._limits
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            return _refused(f"not JSON: not UTF-8 at byte {error.start}", ErrorCode.PARSE_ERROR)
+        if flaw := flaw_of(body, limits.json_depth_max, limits.json_tokens_max):
+            return _refused(flaw)
+        room = _Room(limits.answer_bytes_max)
         try:
             if body.lstrip()[:1] == b"[":
-                return await self._answer_batch(msgspec.json.decode(body, type=list[msgspec.Raw]), caller, subscriber)
+                entries = msgspec.json.decode(body, type=list[msgspec.Raw])
+                return await self._answer_batch(entries, caller, subscriber, room)
             request = msgspec.json.decode(body, type=msgspec.Raw)
         except msgspec.DecodeError as error:
-            return refusal(f"not JSON: {error}")
-        return await self._answer_one(request, caller, subscriber)
+            return _refused(f"not JSON: {error}", ErrorCode.PARSE_ERROR)
+        return await self._answer_one(request, caller, subscriber, room)
 
     async def _answer_batch(
-        self, entries: list[msgspec.Raw], caller: Caller, subscriber: Subscriber | None
-    ) -> bytes | None:
+        self, entries: list[msgspec.Raw], caller: Caller, subscriber: Subscriber | None, room: _Room
+    ) -> Answer:
         if not entries:
-            return refusal("a batch holds at least one request")
+            return _refused("a batch holds at least one request")
         if len(entries) > self._limits.batch_entries_max:
-            return refusal(
+            return _refused(
                 f"a batch holds at most {self._limits.batch_entries_max} requests, and this one has {len(entries)}"
             )
-        answers = await asyncio.gather(*(self._answer_one(entry, caller, subscriber) for entry in entries))
-        given = [answer for answer in answers if answer is not None]
-        return b"[" + b",".join(given) + b"]" if given else None
+        begun = []
+        async with asyncio.TaskGroup() as tasks:
+            for number, entry in enumerate(entries, start=1):
+                begun.append(tasks.create_task(self._answer_one(entry, caller, subscriber, room)))
+                if number % BEGUN_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        given = [body for task in begun if (body := task.result().body) is not None]
+        if not given:
+            return Answer(None)
+        # With the brackets in it, so that many megabytes are copied once.
+        given[0] = b"[" + given[0]
+        given[-1] += b"]"
+        return Answer(b",".join(given))
 
-    async def _answer_one(self, entry: msgspec.Raw, caller: Caller, subscriber: Subscriber | None) -> bytes | None:
+    async def _answer_one(
+        self, entry: msgspec.Raw, caller: Caller, subscriber: Subscriber | None, room: _Room
+    ) -> Answer:
         try:
             request = msgspec.json.decode(entry, type=_Request)
         except msgspec.DecodeError as error:
-            return refusal(f"a request is an object with method, params and id: {error}")
+            return _refused(f"a request is an object with method, params and id: {error}")
         began_s = time.perf_counter()
         name = UNKNOWN
-        answer: bytes | None
+        body: bytes | None = None
+        code: ErrorCode | None = None
+        outcome = "ok"
+        retry_after_s = 0
         CALLER.set(caller)
         FOR_CALLER.set(True)
         try:
             method = self._method_of(request, caller)
             name = method.name
+            self._check_bounds(request, room)
             result = await self._call(method, request, subscriber)
-            answer, outcome = None if method.is_silent else _encode_result(request.id, result), "ok"
+            body = None if method.is_silent else self._fitted(_encode_result(request.id, result), room)
         except Rejected as error:
-            answer, outcome = _rejection(request.id, error), error.code.name.lower()
+            body, code = _rejection(request.id, error), error.code
         except OutcomeUnknown as error:
-            answer = _failure(request.id, ErrorCode.OUTCOME_UNKNOWN, str(error), error.details)
-            outcome = ErrorCode.OUTCOME_UNKNOWN.name.lower()
+            code = ErrorCode.OUTCOME_UNKNOWN
+            body = _failure(request.id, code, str(error), error.details)
         except Unanswerable as error:
-            refused = invalid("", str(error))
-            answer, outcome = _rejection(request.id, refused), refused.code.name.lower()
+            refusal = invalid("", str(error))
+            body, code = _rejection(request.id, refusal), refusal.code
+        except Overloaded as error:
+            retry_after_s, code = error.retry_after_s, ErrorCode.OVERLOADED
+            body = _failure(request.id, code, str(error), error.details)
         except Unavailable as error:
-            text = f"the node cannot do this now, try again: {error}"
-            answer, outcome = _failure(request.id, ErrorCode.INTERNAL, text), "unavailable"
+            text, outcome = f"the node cannot do this now, try again: {error}", "unavailable"
+            body, code = _failure(request.id, ErrorCode.INTERNAL, text), ErrorCode.INTERNAL
         except Exception:
-            answer, outcome = _our_fault(request.id, name), ErrorCode.INTERNAL.name.lower()
+            body, code = _our_fault(request.id, name), ErrorCode.INTERNAL
+        if code is not None and outcome == "ok":
+            outcome = code.name.lower()
         self._watch.called(name, outcome, time.perf_counter() - began_s)
-        return answer if bytes(request.id) else None
+        if body is not None:
+            room.left -= len(body)
+        # What is no request has no id and is answered all the same; a notification is not.
+        is_answered = bool(bytes(request.id)) or code is ErrorCode.INVALID_REQUEST
+        return Answer(body if is_answered else None, code, retry_after_s)
+
+    def _check_bounds(self, request: _Request, room: _Room) -> None:
+        """`Rejected` when the parameters are too much to be walked, or when there is no room for an answer."""
+        flaw = flaw_of(bytes(request.params), self._limits.json_depth_max, self._limits.call_tokens_max)
+        if flaw:
+            raise invalid("params", flaw)
+        if room.left <= 0:
+            raise self._too_long()
+
+    def _fitted(self, answer: bytes, room: _Room) -> bytes:
+        if len(answer) > room.left and len(answer) > SHORT_ANSWER_BYTES:
+            raise self._too_long()
+        return answer
+
+    def _too_long(self) -> Rejected:
+        most = self._limits.answer_bytes_max
+        text = f"the answers to one message have at most {most} bytes; ask for less at a time"
+        return Rejected(ErrorCode.ANSWER_TOO_LONG, "", text, {"bytesMax": most})
 
     def _method_of(self, request: _Request, caller: Caller) -> Method:
         if request.jsonrpc != "2.0":
@@ -161,8 +239,8 @@ class Dispatcher:
                 ErrorCode.NOT_AUTHORISED, "", f"{method.name} needs the role {method.role.value!r}, which you lack"
             )
         if caller.families is not None and method.family not in caller.families:
-            known = ", ".join(sorted(caller.families))
-            text = f"{method.name} is of the family {method.family!r}, and your credentials are for {known}"
+            families = caller.families_text
+            text = f"{method.name} is of the family {method.family!r}, and your credentials are for {families}"
             raise Rejected(ErrorCode.NOT_AUTHORISED, "", text)
         return method
 
@@ -172,8 +250,10 @@ class Dispatcher:
         if method.needs_connection and subscriber is None:
             raise Rejected(ErrorCode.INVALID_REQUEST, "", f"{method.name} works over a WebSocket alone, not over HTTP")
         connection = (subscriber,) if method.needs_connection else ()
+        caller = CALLER.get()
         try:
-            async with asyncio.timeout(self._limits.call_timeout_ms / 1_000), self._calls:
+            async with asyncio.timeout(self._limits.call_timeout_ms / 1_000), self._share_of(caller), self._calls:
+                await require_allowed(method, arguments, self._node, caller)
                 return await method.function(self._node, *connection, **arguments)
         except asyncio.CancelledError:
             # Somebody stopped waiting: our own caller, or the node for what it would have answered with.
@@ -186,30 +266,21 @@ class Dispatcher:
                 f"{method.name} was not answered within {self._limits.call_timeout_ms} ms and may yet be done"
             ) from None
 
+    def _share_of(self, caller: Caller) -> asyncio.Semaphore:
+        """What keeps one caller, with calls that wait, from holding up those of others."""
+        share = self._shares.get(caller.name)
+        if share is None:
+            share = self._shares[caller.name] = asyncio.Semaphore(share_of(caller, self._limits.calls_max))
+        return share
+
 
 def refusal(message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> bytes:
-    """The answer to what is no request: nobody knows its id."""
+    """The answer to what is no request: its id is unknown."""
     return _failure(_NULL, code, message)
 
 
-def _flaw_of(body: bytes, depth_max: int) -> str:
-    try:
-        body.decode()
-    except UnicodeDecodeError as error:
-        return f"not JSON: not UTF-8 at byte {error.start}"
-    # What opens less often than the limit cannot be nested deeper, and that is cheap to see.
-    if body.count(b"[") + body.count(b"{") <= depth_max:
-        return ""
-    depth = 0
-    for token in _TOKENS.finditer(body):
-        opening = token[0][:1]
-        if opening in b"[{":
-            depth += 1
-            if depth > depth_max:
-                return f"nested deeper than {depth_max}"
-        elif opening in b"]}":
-            depth -= 1
-    return ""
+def _refused(message: str, code: ErrorCode = ErrorCode.INVALID_REQUEST) -> Answer:
+    return Answer(refusal(message, code), code)
 
 
 def _encode_result(request_id: msgspec.Raw, result: object) -> bytes:

@@ -1,19 +1,31 @@
 """One port: an aiohttp application behind a bound on connections.
 
-A connection over the bound is closed before a byte of it is read. One that sends nothing, or a request's head too
-slowly, is closed after `idle_timeout_ms`, which aiohttp counts from its first moment. One whose request was refused
-before its end has `receive_timeout_ms` to send the rest into nothing, so that it reads the refusal.
+Theory of operation. A connection is busy while a request of it is being handled, a WebSocket for as long as it is open;
+otherwise it is idle. When the bound is reached, a new connection takes the place of an idle one: of the oldest that has
+never had a request answered, or else of the one that has been idle for longest. So connections that say nothing keep
+nobody out. If all are busy, a few more connections are let in, and serve health checks alone (`ALWAYS_SERVED`).
+
+One that sends nothing, or a request's head too slowly, is closed after `idle_timeout_ms`, which aiohttp counts from its
+first moment. One whose request was refused before its end has `receive_timeout_ms` to send the rest into nothing, so
+that it reads the refusal.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from rota.api.masked_frames import MaskedFrames
 from rota.api.settings import Bind, Limits
+
+RESERVED_MAX: Final = 16
+ALWAYS_SERVED: Final = ("/livez", "/readyz", "/metrics")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Listener:
@@ -26,19 +38,27 @@ class Listener:
         connections_max: int,
         limits: Limits,
         too_many: Callable[[], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._bind: Final = bind
         self._connections_max: Final = connections_max
         self._too_many: Final = too_many
+        self._tls: Final = tls
+        self._handshake_s: Final = limits.receive_timeout_ms / 1_000
+        self._connections: Final = Connections()
+        self._handler_options: Final[dict[str, Any]] = {
+            "access_log": None,
+            "keepalive_timeout": limits.idle_timeout_ms / 1_000,
+            "lingering_time": limits.receive_timeout_ms / 1_000,
+        }
+        application.middlewares.append(self._watched())
         self._runner: Final = web.AppRunner(
             application,
-            access_log=None,
             handle_signals=False,
             # A client that goes away ends the calls that nobody would hear the answers of.
             handler_cancellation=True,
-            keepalive_timeout=limits.idle_timeout_ms / 1_000,
-            lingering_time=limits.receive_timeout_ms / 1_000,
             shutdown_timeout=limits.stop_timeout_ms / 1_000,
+            **self._handler_options,
         )
         self._listening: asyncio.Server | None = None
         self.port = 0
@@ -48,7 +68,13 @@ class Listener:
         await self._runner.setup()
         loop = asyncio.get_running_loop()
         try:
-            self._listening = await loop.create_server(self._new_connection, self._bind.host, self._bind.port)
+            self._listening = await loop.create_server(
+                self._new_connection,
+                self._bind.host,
+                self._bind.port,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_s if self._tls is not None else None,
+            )
         except OSError:
             await self._runner.cleanup()
             raise
@@ -63,21 +89,135 @@ class Listener:
     @property
     def connection_count(self) -> int:
         """How many are open."""
-        server = self._runner.server
-        return len(server.connections) if server is not None else 0
+        return self._connections.count
 
     def address(self, scheme: str) -> str:
         """Where it listens, as a URL."""
         host = f"[{self._bind.host}]" if ":" in self._bind.host else self._bind.host
-        return f"{scheme}://{host}:{self.port}"
+        return f"{scheme}{'s' if self._tls is not None else ''}://{host}:{self.port}"
 
     def _new_connection(self) -> asyncio.BaseProtocol:
         server = self._runner.server
         assert server is not None, "it is made before we listen"
-        if self.connection_count < self._connections_max:
-            return server()
-        self._too_many()
-        return _ClosedAtOnce()
+        connections = self._connections
+        if connections.count >= self._connections_max:
+            self._too_many()
+            if not connections.end_an_idle_one() and connections.count >= self._connections_max + RESERVED_MAX:
+                return _ClosedAtOnce()
+        loop = asyncio.get_running_loop()
+        made = Connection(server, connections, loop, self._handler_options)
+        connections.add(made)
+        if self._tls is not None:
+            # asyncio tells nobody that a handshake has failed.
+            loop.call_later(2 * self._handshake_s, connections.remove_if_unmade, made)
+        return made
+
+    def _watched(self) -> Any:  # noqa: ANN401  # aiohttp's type of a middleware
+        connections = self._connections
+
+        @web.middleware
+        async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
+            with connections.busy(request.protocol):
+                if connections.busy_count > self._connections_max and request.path not in ALWAYS_SERVED:
+                    self._too_many()
+                    answer = web.Response(
+                        status=web.HTTPServiceUnavailable.status_code, headers={hdrs.RETRY_AFTER: "1"}
+                    )
+                    answer.force_close()
+                    return answer
+                return await handler(request)
+
+        return watched
+
+
+class Connections:
+    """Those of one listener, by what they do."""
+
+    def __init__(self) -> None:
+        # In the order in which they came to be so.
+        self._fresh: Final[dict[web.RequestHandler, None]] = {}
+        self._idle: Final[dict[web.RequestHandler, None]] = {}
+        self._busy: Final[dict[web.RequestHandler, None]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._fresh) + len(self._idle) + len(self._busy)
+
+    @property
+    def busy_count(self) -> int:
+        """How many have a request that is being handled."""
+        return len(self._busy)
+
+    def add(self, connection: web.RequestHandler) -> None:
+        """A new one, which has said nothing."""
+        self._fresh[connection] = None
+
+    def remove(self, connection: web.RequestHandler) -> None:
+        """It has ended."""
+        for each in (self._fresh, self._idle, self._busy):
+            each.pop(connection, None)
+
+    def remove_if_unmade(self, connection: web.RequestHandler) -> None:
+        """It has not ended its handshake in time, and was closed."""
+        if connection.transport is None:
+            self.remove(connection)
+
+    def busy(self, connection: web.RequestHandler) -> _Busy:
+        """While a request of it is being handled."""
+        return _Busy(self, connection)
+
+    def begin(self, connection: web.RequestHandler) -> None:
+        """A request of it is being handled."""
+        self.remove(connection)
+        self._busy[connection] = None
+
+    def end(self, connection: web.RequestHandler) -> None:
+        """Its request was handled."""
+        if connection in self._busy:
+            del self._busy[connection]
+            self._idle[connection] = None
+
+    def end_an_idle_one(self) -> bool:
+        """Close a connection that has no request; whether there was one."""
+        for each in (self._fresh, self._idle):
+            if each:
+                oldest = next(iter(each))
+                del each[oldest]
+                oldest.force_close()
+                return True
+        return False
+
+
+class _Busy:
+    def __init__(self, connections: Connections, connection: web.RequestHandler) -> None:
+        self._connections: Final = connections
+        self._connection: Final = connection
+
+    def __enter__(self) -> None:
+        self._connections.begin(self._connection)
+
+    def __exit__(self, *_: object) -> None:
+        self._connections.end(self._connection)
+
+
+class Connection(web.RequestHandler):
+    """One of a listener's; WebSocket frames that are not masked end it."""
+
+    def __init__(
+        self, server: web.Server, connections: Connections, loop: asyncio.AbstractEventLoop, options: dict[str, Any]
+    ) -> None:
+        super().__init__(server, loop=loop, **options)
+        self._connections = connections
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """It has ended."""
+        self._connections.remove(self)
+        super().connection_lost(exc)
+
+    def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:  # noqa: ANN401
+        """From now on it carries WebSocket frames."""
+        super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]  # by its shape
 
 
 class _ClosedAtOnce(asyncio.Protocol):

@@ -160,11 +160,11 @@ def _read_one(parameter: Parameter, raw: msgspec.Raw) -> object:
     try:
         return parameter.decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise _rejection(parameter.name, str(error)) from None
+        raise rejection_of(parameter.name, str(error)) from None
 
 
-def _rejection(name: str, text: str) -> Rejected:
-    """msgspec's words as ours: the path in the client's own names, and what would be right."""
+def rejection_of(name: str, text: str) -> Rejected:
+    """An error of msgspec in our words: the path in the client's own names, and what would be right."""
     at = _AT.fullmatch(text)
     flaw, path = (at[1], at[2]) if at else (text, "")
     if missing := _MISSING.fullmatch(flaw):

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from rota.api.facade import Measurements, Node, StateCount
+from rota.api.loop_watch import LoopWatch
 from rota.api.trigger_metrics import trigger_metrics
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -44,6 +45,16 @@ class EntranceMetrics:
             "rota_rpc_connections", "Open connections by listener", ("listener",), registry=registry
         )
 
+        self._hold_longest: Final = Gauge(
+            "rota_loop_hold_longest_seconds",
+            "The longest time for which the event loop was held in the last minute, in processor time",
+            registry=registry,
+        )
+        self._holds: Final = CallbackCounter(
+            "rota_loop_holds", "Times that the event loop was held for more than 50 ms of processor time"
+        )
+        registry.register(self._holds)
+
     def called(self, method: str, outcome: str, took_s: float) -> None:
         """A call has ended."""
         self._calls.labels(method, outcome).inc()
@@ -56,6 +67,24 @@ class EntranceMetrics:
     def watch_connections(self, listener: str, count: Callable[[], int]) -> None:
         """Ask this for the number of open ones when Prometheus asks."""
         self._connections.labels(listener).set_function(count)
+
+    def watch_loop(self, watch: LoopWatch) -> None:
+        """Show what this one measures."""
+        self._hold_longest.set_function(lambda: watch.longest_s)
+        self._holds.count = lambda: watch.holds_total
+
+
+class CallbackCounter(Collector):
+    """A counter whose value is asked for when Prometheus asks."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name: Final = name
+        self._text: Final = text
+        self.count: Callable[[], int] = lambda: 0
+
+    def collect(self) -> Iterator[Metric]:
+        """Its value now."""
+        yield CounterMetricFamily(self._name, self._text, value=self.count())
 
 
 class Figure(NamedTuple):
@@ -78,7 +107,9 @@ GAUGES: Final = (
     Figure("rota_coordinators_active", "coordinators_active", "Contracts that this node is the active coordinator of"),
     Figure("rota_intents_open", "intents_open", "Transactions of this node's users that are not final"),
     Figure("rota_rounds_unconfirmed", "rounds_unconfirmed", "Dispatched rounds without an outcome on the ledger"),
-    Figure("rota_deliveries_open", "deliveries_open", "Deliveries of private states that are not acknowledged"),
+    Figure(
+        "rota_deliveries_open", "deliveries_open", "Deliveries of private states in memory that are not acknowledged"
+    ),
     Figure(
         "rota_certificate_valid_until_seconds",
         "certificate_valid_until_s",

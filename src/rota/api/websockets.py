@@ -20,7 +20,7 @@ from typing import Final
 
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
-from rota.api.credentials import Caller
+from rota.api.credentials import Caller, share_of
 from rota.api.doors import Door, TooMuch
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.jsonrpc import Dispatcher, refusal
@@ -59,9 +59,12 @@ class WebSockets:
         except Rejected as rejected:
             body = refusal(str(rejected), rejected.code)
             return web.Response(status=web.HTTPUnauthorized.status_code, body=body, content_type=JSON)
-        if len(self._open) >= self._limits.websockets_max:
+        most = self._limits.websockets_max
+        share = share_of(caller, most)
+        is_shared_out = sum(each.caller.name == caller.name for each in self._open) >= share
+        if len(self._open) >= most or is_shared_out:
             self._door.metrics.refused("connections")
-            body = refusal(f"at most {self._limits.websockets_max} WebSockets are open at a time")
+            body = refusal(f"at most {most} WebSockets are open at a time, and {share} of one caller")
             return web.Response(status=web.HTTPServiceUnavailable.status_code, body=body, content_type=JSON)
         socket = web.WebSocketResponse(
             protocols=(SUBPROTOCOL,),
@@ -157,10 +160,11 @@ class Connection:
     async def _answer(self, body: bytes) -> None:
         subscriber = Subscriber(self._subscriptions)
         try:
-            with self._door.room_for(len(body)):
+            with self._door.room_for(len(body), self.caller):
                 answer = await self._dispatcher.answer(body, self.caller, subscriber)
-                if answer is not None:
-                    await self.send(answer)
+                if answer.body is not None:
+                    with self._door.sending(len(answer.body), self.caller):
+                        await self.send(answer.body)
             subscriber.begin()
         except TooMuch:
             await self.send(refusal("too much is being answered at this moment, try again", ErrorCode.INTERNAL))

@@ -136,7 +136,7 @@ class ExecuteProposals(_OfContract):
     def __init__(self, contract: ContractAddress) -> None:
         super().__init__(contract)
         self.watches = (Watch(contract, self.VOTED), Watch(contract, self.EXECUTED))
-        # Below this number all are executed.
+        # Below this number all are executed or have expired.
         self._first_open = 0
         self._voted_ms: Final[dict[int, int]] = {}
 
@@ -155,7 +155,7 @@ class ExecuteProposals(_OfContract):
                 _, _, votes, is_executed = yield self._proposal(number)
             except Reverted:
                 break
-            if is_executed and number == self._first_open:
+            if number == self._first_open and (is_executed or not (yield from self._is_open(number))):
                 self._first_open += 1
             if not is_executed and votes >= required:
                 found.append(Task(self._id(number), self._voted_ms.get(number, 0), arguments=(number,)))
@@ -189,6 +189,13 @@ class ExecuteProposals(_OfContract):
 
     def _proposal(self, number: int) -> Read:
         return Read(self.contract, "proposalOf(uint256)", (number,), ("address", "bytes", "uint256", "bool"))
+
+    def _is_open(self, number: int) -> Work[bool]:
+        """Whether it can still be executed; in a contract of before, proposals do not expire."""
+        try:
+            return bool((yield Read(self.contract, "isOpen(uint256)", (number,), ("bool",))))
+        except Reverted:
+            return True
 
     def _id(self, number: int) -> str:
         return f"proposal/{self.contract}/{number}"

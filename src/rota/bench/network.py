@@ -28,6 +28,7 @@ from rota.core.effects import (
     SubmitTransaction,
     VerifyEndorsement,
     VerifyEndorsers,
+    VerifyParties,
     VerifySignature,
 )
 from rota.core.events import (
@@ -37,6 +38,7 @@ from rota.core.events import (
     IntentSubmitted,
     LedgerStatus,
     MessageReceived,
+    PartiesVerified,
     Persisted,
     RoundChecked,
     SignatureVerified,
@@ -234,6 +236,8 @@ class Network:
             case VerifySignature(_, request_id, intent, party, leaf, valid_until_s, signature):
                 is_ours = signature == sign_leaf(party, leaf, valid_until_s)
                 self._answer(name, SignatureVerified(request_id, intent, is_ours))
+            case VerifyParties(_, request_id):
+                self._answer(name, PartiesVerified(request_id))
             case VerifyEndorsement(_, peer, digest, signature):
                 is_valid = signature == sign(Party(peer), Leaf(digest))
                 self._answer(name, EndorsementVerified(peer, digest, signature, is_valid))

@@ -1,7 +1,7 @@
 """A running node as commands ask it: where it is, with which token, and what is told when it does not do what is asked.
 
-Every command that asks a node has `--node`, `--token` and `--token-file`, and takes them from the environment too. What
-goes wrong is one line and an exit code: 1 when the node says no or cannot be reached; where a transaction is
+Every command that asks a node has `--node`, `--token`, `--token-file` and `--ca`, and takes them from the environment
+too. What goes wrong is one line and an exit code: 1 when the node says no or cannot be reached; where a transaction is
 at stake and nobody can say whether it will happen, 3.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -20,13 +21,14 @@ from click.core import ParameterSource
 
 from rota.cli.interruption import interruptible
 from rota.cli.parameters import NodeUrl
-from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer
-from rota.client.errors import NOT_AUTHORISED
+from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer, trusting
+from rota.client.errors import KEY_USED, NOT_AUTHORISED
 from rota.keys.files import KeyFileError, read_private
 
 URL_DEFAULT: Final = "http://127.0.0.1:31548"
 URL_VARIABLE: Final = "ROTA_NODE"
 TOKEN_VARIABLE: Final = "ROTA_TOKEN"
+CA_VARIABLE: Final = "ROTA_CA"
 EXIT_FAILED: Final = 1
 EXIT_UNKNOWN: Final = 3
 LIMITS: Final = ClientLimits(attempts_max=3)
@@ -57,6 +59,16 @@ _token_file_option = click.option(
 )
 
 
+_ca_option = click.option(
+    "--ca",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    envvar=CA_VARIABLE,
+    show_envvar=True,
+    help="Trust the certificates in this PEM file, such as the node's own, instead of the system's.",
+)
+
+
 class NotDone(click.ClickException):
     """What was asked for was not done."""
 
@@ -75,6 +87,7 @@ class NodeAt:
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
+    tls: ssl.SSLContext | None = None
 
     def ask(
         self,
@@ -87,14 +100,13 @@ class NodeAt:
         """What comes of it; `NotDone` when nothing does, `unreachable` when nobody answers."""
 
         async def run() -> Answer:
-            async with Client(self.url, limits, self.headers, sender=sender) as client:
+            async with Client(self.url, limits, self.headers, sender=sender, tls=self.tls) as client:
                 return await question(client)
 
         try:
             return asyncio.run(interruptible(lambda _: run()))
         except Refused as refused:
-            hint = f" (see --token, --token-file and {TOKEN_VARIABLE})" if refused.code == NOT_AUTHORISED else ""
-            raise NotDone(f"{self.url}: {refused}{hint}") from refused
+            raise NotDone(f"{self.url}: {refused}{_hint(refused)}") from refused
         except Failed as failed:
             raise NotDone(f"failed: {failed}") from failed
         except Pending as pending:
@@ -102,6 +114,16 @@ class NodeAt:
         except Unreachable as error:
             told = str(error) if str(error).startswith(self.url) else f"{self.url}: {error}"
             raise unreachable(told) from error
+
+
+def _hint(refused: Refused) -> str:
+    """What helps the user of a terminal beyond the node's own sentence."""
+    if refused.code == NOT_AUTHORISED:
+        return f" (see --token, --token-file and {TOKEN_VARIABLE})"
+    first = refused.details.get("first")
+    if refused.code == KEY_USED and first:
+        return f": {json.dumps(first)}. Nothing was sent; use another --key for another transaction"
+    return ""
 
 
 def shows_token(function: Function) -> Function:
@@ -125,14 +147,32 @@ def shows_token(function: Function) -> Function:
     return with_headers
 
 
+def trusts_ca(function: Function) -> Function:
+    """Adds the option for whose certificates are trusted; the function gets `tls`."""
+
+    @_ca_option
+    @wraps(function)
+    def with_tls(*arguments: object, ca: Path | None, **named: object) -> object:
+        try:
+            tls = trusting(ca) if ca is not None else None
+        except (OSError, ValueError) as error:
+            raise click.ClickException(f"--ca: {ca}: {error}") from error
+        return function(*arguments, tls=tls, **named)
+
+    return with_tls
+
+
 def asks_node(function: Function) -> Function:
     """Adds the options for a node and a token; the function gets `node`."""
 
     @_url_option
     @shows_token
+    @trusts_ca
     @wraps(function)
-    def with_node(*arguments: object, url: str, headers: Mapping[str, str], **named: object) -> object:
-        return function(*arguments, node=NodeAt(url, headers), **named)
+    def with_node(
+        *arguments: object, url: str, headers: Mapping[str, str], tls: ssl.SSLContext | None, **named: object
+    ) -> object:
+        return function(*arguments, node=NodeAt(url, headers, tls), **named)
 
     return with_node
 

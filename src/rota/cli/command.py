@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,8 +75,10 @@ def submit(
 ) -> None:
     """Have a change happen exactly once, and say how it ended.
 
-    Run it again with the same journal and command id after whatever has happened: the change is not done twice. It is
-    always the same node that is asked for one change: another one does not know what was submitted here.
+    Run it again with the same journal and command id after whatever has happened: the change is not done twice. With a
+    new journal the node is asked whether it accepted this command id before, as far back as it remembers. Always ask
+    the same node for one change: another one does not know what was submitted here. A command id that was used for
+    another transaction is an error.
 
     \b
     Example:
@@ -211,13 +214,22 @@ def _print_verdict(verdict: Verdict, as_json: bool) -> None:
     error = verdict.error
     if as_json:
         told: dict[str, object] = {"outcome": verdict.outcome.value, "completionOffset": verdict.completion_offset}
+        if verdict.done_before_ms is not None:
+            told["doneBefore"] = _date(verdict.done_before_ms)
         if error is not None:
             told |= {"statusCode": error.code, "errorId": error.error_id, "message": error.message}
         click.echo(json.dumps(told))
+    elif error is None and verdict.done_before_ms is not None:
+        when = f"at offset {verdict.completion_offset}, on {_date(verdict.done_before_ms)}"
+        click.echo(f"{verdict.outcome.value}: it was done before, {when}; nothing was done now")
     elif error is None:
         click.echo(f"{verdict.outcome.value}: it happened once, at offset {verdict.completion_offset}")
     else:
         click.echo(f"{verdict.outcome.value}: {error.code} / {error.error_id}: {error.message}", err=True)
+
+
+def _date(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / MILLISECONDS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _print_completion(completion: Mapping[str, Any], as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from uuid import UUID
 
 import click
 
-from rota.cli.asking import shows_token
+from rota.cli.asking import shows_token, trusts_ca
 from rota.cli.parameters import Address, Json, NodeUrl, json_option
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
@@ -58,9 +59,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option(
-    "--domain", required=True, help="What kind of contract: noto, pente, synthetic, or another that is installed."
-)
+@click.option("--domain", required=True, help="What kind of contract: noto, pente, zeto, or another that is installed.")
 @click.option("--constructor", type=Json(), required=True, metavar="JSON", help="Its arguments; @FILE reads a file.")
 @node_option
 @click.option("--ledger", "ledger_url", required=True, metavar="URL", help="The JSON-RPC of an Ethereum node.")
@@ -87,6 +86,7 @@ def command() -> None:
     help="Of a range, in blocks.",
 )
 @shows_token
+@trusts_ca
 @json_option
 def create(
     domain: str,
@@ -99,6 +99,7 @@ def create(
     rotation: str,
     range_size: int,
     headers: Mapping[str, str],
+    tls: ssl.SSLContext | None,
     as_json: bool,
 ) -> None:
     """Deploy a contract, and have every node take it in.
@@ -116,7 +117,7 @@ def create(
     """
 
     async def run() -> CreatedContract:
-        async with _nodes(urls, headers) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
+        async with _nodes(urls, headers, tls) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
             party = Party(sender or f"operator@{next(iter(nodes))}")
             defaults = ContractDefaults(chain_id, Rotation(rotation), range_size)
             genesis = genesis_for(domain, constructor, party, defaults)
@@ -132,8 +133,16 @@ def create(
 @click.option("--genesis", required=True, metavar="HEX", help="Its genesis, as `rota contract create` printed it.")
 @node_option
 @shows_token
+@trusts_ca
 @json_option
-def add(deployment: UUID, genesis: str, urls: tuple[str, ...], headers: Mapping[str, str], as_json: bool) -> None:
+def add(
+    deployment: UUID,
+    genesis: str,
+    urls: tuple[str, ...],
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext | None,
+    as_json: bool,
+) -> None:
     """Have nodes take in a contract that is on the chain already.
 
     \b
@@ -149,7 +158,7 @@ def add(deployment: UUID, genesis: str, urls: tuple[str, ...], headers: Mapping[
         raise click.BadParameter(str(error), param_hint="--genesis") from error
 
     async def run() -> CreatedContract:
-        async with _nodes(urls, headers) as nodes:
+        async with _nodes(urls, headers, tls) as nodes:
             return await hand_out(opened, encoded, IntentId(deployment.bytes), nodes)
 
     with _told_plainly():
@@ -175,9 +184,11 @@ def _told_plainly() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _nodes(urls: tuple[str, ...], headers: Mapping[str, str]) -> AsyncIterator[dict[NodeName, Client]]:
+async def _nodes(
+    urls: tuple[str, ...], headers: Mapping[str, str], tls: ssl.SSLContext | None
+) -> AsyncIterator[dict[NodeName, Client]]:
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(Client(url, headers=headers)) for url in urls]
+        clients = [await stack.enter_async_context(Client(url, headers=headers, tls=tls)) for url in urls]
         yield await named(tuple(clients))
 
 

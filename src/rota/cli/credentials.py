@@ -14,8 +14,16 @@ from typing import Final
 
 import click
 
-from rota.api.credentials import Credential, PasswordCredential, Role, make_token, password_credential
-from rota.api.credentials_file import CREDENTIALS_MAX, CredentialsFileWrong, entry_of, read_credentials
+from rota.api.credentials import (
+    CertificateCredential,
+    Credential,
+    PasswordCredential,
+    Role,
+    TokenCredential,
+    make_token,
+    password_credential,
+)
+from rota.api.credentials_file import CREDENTIALS_MAX, PARTY, CredentialsFileWrong, entry_of, read_credentials
 from rota.api.table import TABLE
 from rota.cli.node_folder import directory_argument, told_plainly
 from rota.cli.parameters import json_option
@@ -60,6 +68,14 @@ def command() -> None:
     multiple=True,
     help="Methods of this family only; may be given several times. Without it, of all.",
 )
+@click.option(
+    "--party",
+    "parties",
+    metavar="PARTY",
+    multiple=True,
+    help="Act for this party only, such as alice, or treasury.* for all below it; may be given several times. "
+    "Without it, for all.",
+)
 @click.option("--password", "has_password", is_flag=True, help="A user name and a password, instead of a token.")
 @click.option(
     "--password-file",
@@ -72,6 +88,7 @@ def add(
     name: str,
     roles: tuple[str, ...],
     families: tuple[str, ...],
+    parties: tuple[str, ...],
     has_password: bool,
     password_file: Path | None,
     as_json: bool,
@@ -83,6 +100,7 @@ def add(
       rota credentials add ./node1 anna --role read --role submit
       rota credentials add ./node1 prometheus --role read --family node
       rota credentials add ./node1 carol --role operate --password
+      rota credentials add ./node1 shop --role read --role submit --party alice --party 'treasury.*'
 
     Exit 0: done. 1: a file is missing or wrong, or the name is taken. 2: wrong use.
     """
@@ -94,13 +112,16 @@ def add(
     if len(kept) >= CREDENTIALS_MAX:
         raise click.ClickException(f"{path}: there are {CREDENTIALS_MAX} credentials, and there is no room for more")
     allowed = frozenset(Role(role) for role in roles)
-    only = frozenset(families) or None
+    only, held = frozenset(families) or None, tuple(sorted(set(parties))) or None
+    for party in parties:
+        if not PARTY.fullmatch(party) or not party.isprintable():
+            raise click.UsageError(f"--party must be a party of this node, such as alice or treasury.*, not {party!r}")
     token: str | None = None
     made: Credential
     if has_password or password_file is not None:
-        made = password_credential(name, allowed, _password(password_file), only)
+        made = password_credential(name, allowed, _password(password_file), only, held)
     else:
-        token, made = make_token(name, allowed, only)
+        token, made = make_token(name, allowed, only, held)
     _write(path, (*kept, made))
     if as_json:
         click.echo(json.dumps({**_described(made), "token": token, "file": str(path), "is_used": is_named}))
@@ -131,7 +152,8 @@ def list_(directory: Path, as_json: bool) -> None:
         return
     for each in kept:
         only = f", only {', '.join(sorted(each.families))}" if each.families is not None else ""
-        click.echo(f"{each.name:<24} {_kind_of(each):<9} {', '.join(_roles_of(each))}{only}")
+        held = f", for {', '.join(each.parties)}" if each.parties is not None else ""
+        click.echo(f"{each.name:<24} {_kind_of(each):<9} {', '.join(_roles_of(each))}{only}{held}")
     if not kept:
         click.echo("Nobody: the node listens on loopback addresses alone, and everybody there may do everything.")
 
@@ -203,11 +225,13 @@ def _described(credential: Credential) -> dict[str, object]:
         "kind": _kind_of(credential),
         "roles": _roles_of(credential),
         "families": sorted(credential.families) if credential.families is not None else None,
+        "parties": list(credential.parties) if credential.parties is not None else None,
     }
 
 
 def _kind_of(credential: Credential) -> str:
-    return "password" if isinstance(credential, PasswordCredential) else "token"
+    kinds = {PasswordCredential: "password", TokenCredential: "token", CertificateCredential: "certificate"}
+    return kinds[type(credential)]
 
 
 def _roles_of(credential: Credential) -> list[str]:

@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, asks_node, tell
 from rota.cli.parameters import Address, GroupName, HexText, Json, json_option
 from rota.cli.sending import Sending, makes, sends, waiting, within_option
+from rota.cli.tables import table_console
 from rota.cli.timeline import time_of
 from rota.client import Client, Group, Transaction
+from rota.client.groups import ADDRESS_CHARACTERS
 from rota.types import ContractAddress
 
 LIST_DEFAULT: Final = 100
@@ -155,12 +156,14 @@ def list_(name: str, member: str, limit: int, node: NodeAt, as_json: bool) -> No
         click.echo("There is none.")
         return
     table = Table(box=None, pad_edge=False)
-    for column in ("name", "contract", "members"):
-        table.add_column(column, overflow="fold")
+    table.add_column("name", overflow="fold")
+    # An address is copied from here: it stays whole, and members go over several lines in a narrow terminal.
+    table.add_column("contract", no_wrap=True, min_width=ADDRESS_CHARACTERS)
+    table.add_column("members", overflow="fold")
     for each in found:
         cells = (each.name or f"{each.id[:10]}…", each.contract_address or "not there yet", ", ".join(each.members))
         table.add_row(*map(Text, cells))
-    Console().print(table)
+    table_console().print(table)
 
 
 # Contracts in a group.

@@ -40,6 +40,7 @@ from rota.runtime.configuration import (
     read_text,
     write_configuration,
 )
+from rota.runtime.configuring.kinds import is_loopback
 
 LEDGER_DEFAULT: Final = "http://127.0.0.1:8545"
 PASSWORD_NAME: Final = "password"
@@ -179,6 +180,10 @@ def _completed(directory: Path, given: Mapping[str, object], password_file: Path
         inside = password_file.absolute().is_relative_to(directory.absolute())
         shown = password_file.absolute().relative_to(directory.absolute()) if inside else password_file.absolute()
         completed["node.password_file"] = str(shown)
+    endpoint = completed.get("transport.endpoint")
+    if isinstance(endpoint, str) and is_loopback(endpoint.rpartition(":")[0].strip("[]")):
+        # The others of its network are on this machine too.
+        completed.setdefault("transport.local_endpoints", True)
     if "ledger.chain_id" not in completed:
         completed["ledger.chain_id"] = asyncio.run(_chain_id_of(str(completed["ledger.url"])))
     return completed

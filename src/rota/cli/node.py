@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 from pathlib import Path
 
 import click
 
-from rota.cli.node_folder import directory_argument, open_folder, password_file_option
+from rota.cli.node_folder import WrongFolder, directory_argument, open_folder, password_file_option
 from rota.cli.parameters import json_option
 from rota.runtime.configuration import FILE_NAME
 from rota.runtime.observability import configure_logging
 from rota.runtime.process import CannotStart, NodeProcess, serve
 from rota.store import Refused
+
+# Allocations between two collections, and how many younger ones come before an older one.
+GARBAGE_THRESHOLDS = (50_000, 20, 50)
+
+
+class WrongNode(click.ClickException):
+    """The exit code tells a supervisor that starting the node again does not help."""
+
+    exit_code = 2
 
 
 @click.command(name="node")
@@ -33,12 +43,17 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
       rota node ./node1
       rota node ./node1 --password-file ./password
 
-    Exit 0: stopped when asked to. 1: it could not start, or an error of its own ended it. 2: wrong use.
+    Exit 0: stopped when asked to. 1: it could not start, or an error of its own ended it. 2: wrong use, or its
+    configuration or a key file is wrong: starting it again does not help.
     """
-    folder = open_folder(directory, password_file)
+    try:
+        folder = open_folder(directory, password_file)
+    except WrongFolder as flaw:
+        raise WrongNode(flaw.message) from flaw
     configure_logging(folder.configuration.log.level, folder.configuration.log.format)
 
     def tell(process: NodeProcess) -> None:
+        _collect_rarely()
         if as_json:
             click.echo(json.dumps(_addresses(process)))
 
@@ -46,6 +61,17 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
         asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME))
     except (CannotStart, Refused) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _collect_rarely() -> None:
+    """Keep garbage collection short and rare.
+
+    A full collection walks every object of the process, 100 ms and more, in which the node answers nobody and may count
+    as silent. Modules, tables and what was loaded at start never become garbage, so collections leave them out.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def _addresses(process: NodeProcess) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The folder of a node as commands open it: its configuration, its password, its keys.
 
-Whatever is wrong is told to whoever typed the command, with exit code 1, and no traceback: a flaw of the configuration
-with its line, a file of keys with what would mend it, a transaction with the chain's reason.
+Whatever is wrong is printed without a traceback: a flaw of the configuration with its line, a key file with what would
+fix it, a transaction with the chain's reason.
 """
 
 from __future__ import annotations
@@ -51,12 +51,18 @@ class NodeFolder:
     keys: NodeKeys
 
 
+class WrongFolder(click.ClickException):
+    """The configuration or a key file has to be changed first."""
+
+
 @contextmanager
 def told_plainly() -> Iterator[None]:
     """What the user can mend is told in a few lines."""
     try:
         yield
-    except (ConfigurationRejected, KeyFileError, TransactionRejected, Unavailable) as error:
+    except (ConfigurationRejected, KeyFileError) as error:
+        raise WrongFolder(str(error)) from error
+    except (TransactionRejected, Unavailable) as error:
         raise click.ClickException(str(error)) from error
 
 

@@ -19,6 +19,7 @@ from rich.progress import Progress
 from rota.sim.canaries import SEEDS_MAX, Outcome, try_canary, unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
+from rota.sim.invariants import Count
 from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
 from rota.sim.liars.mutator import PAIRS
 from rota.sim.liars.strategies import NAMES
@@ -35,6 +36,8 @@ CONTRACTS_MAX = 10_000
 NODES_DRAWN_MIN = 3
 # More failing seeds than these are told, but not made smaller.
 SHRUNK_MAX = 3
+# A default campaign of so many seeds gives every invariant a chance to fail.
+CAMPAIGN_SEEDS_MIN = 200
 # New objects between two looks for garbage that refers to itself.
 GARBAGE_THRESHOLD = 50_000
 
@@ -180,8 +183,12 @@ def command(
       rota simulate --canaries --jobs 2
       rota simulate --throughput --strategies never-assembles --rotation strict
 
-    Exit 0: clean. 1: an invariant is violated, with the command that replays it; or a canary is not caught, or
-    throughput is too low. 2: wrong use.
+    The report counts for each invariant how often it was judged, and how often a wrong core would have been seen
+    (chances). In a campaign of 200 seeds or more that leaves everything to the seeds, no invariant may be without a
+    chance.
+
+    Exit 0: clean. 1: an invariant is violated, with the command that replays it; or one had no chance to fail, a canary
+    is not caught, or throughput is too low. 2: wrong use.
     """
     if one is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
@@ -224,10 +231,10 @@ def command(
         for report, rows in _side_by_side(play, chosen, jobs, "seeds", quiet=as_json):
             reports.append(report)
             taken.update(rows)
-    _print(reports, settings, as_json, shrinks)
+    is_well = _print(reports, settings, as_json, shrinks)
     if coverage:
         _print_coverage(taken)
-    sys.exit(1 if any(report.violations for report in reports) else 0)
+    sys.exit(0 if is_well else 1)
 
 
 # Seeds.
@@ -283,8 +290,14 @@ def _side_by_side(
                 progress.advance(task)
 
 
-def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bool) -> None:
+def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bool) -> bool:
+    """Whether everything is well."""
     failing = [report for report in reports if report.violations]
+    counts = _counts(reports)
+    # Kinds of work that were not done are told as 0.
+    kinds = sorted({kind for report in reports for kind in report.work})
+    work = {kind: sum(report.work.get(kind, 0) for report in reports) for kind in kinds}
+    without_chances = _without_chances(counts, settings, len(reports))
     replays = {
         report.seed: _replay(report.seed, _smaller(report, settings, shrinks and number < SHRUNK_MAX, as_json))
         for number, report in enumerate(failing)
@@ -298,6 +311,9 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         "liars": sum(len(report.liars) for report in reports),
         "lies": sum(report.lies for report in reports),
         "mutated_fields": _mutated(reports),
+        "invariants": {name: _as_json(count) for name, count in counts.items()},
+        "without_chances": without_chances,
+        "work": work,
         "violations": [
             {
                 "seed": report.seed,
@@ -311,7 +327,7 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     }
     if as_json:
         click.echo(json.dumps(summary))
-        return
+        return not failing and not without_chances
     click.echo(
         f"{summary['seeds']} seeds: {summary['intents']} intents under {summary['faults']} faults, "
         f"{summary['events']} events in {summary['simulated_seconds']} simulated seconds"
@@ -333,8 +349,44 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         for name, how in report.liars.items():
             click.echo(f"  {name} lies: {', '.join(how)}")
         click.echo(f"  replay: {replays[report.seed]}")
+    if work.get("commits"):
+        costs = ", ".join(f"{count / work['commits']:.2f} {kind}" for kind, count in work.items() if kind != "commits")
+        click.echo(f"for each of {work['commits']} commits: {costs}")
+    _print_counts(counts)
+    for invariant in without_chances:
+        click.echo(f"{invariant} had no chance to fail: what it is to see never happened in this campaign")
     if not failing:
         click.echo("no invariant was violated, and every intent ended")
+    return not failing and not without_chances
+
+
+def _counts(reports: list[Report]) -> dict[str, Count]:
+    """How often each invariant was judged, over all seeds."""
+    counts: dict[str, Count] = {}
+    for report in reports:
+        for name, count in report.invariants.items():
+            counts[name] = counts[name].plus(count) if name in counts else count
+    return dict(sorted(counts.items(), key=lambda item: (item[0][0], int(item[0][1:]))))
+
+
+def _as_json(count: Count) -> dict[str, int | dict[str, int]]:
+    by = {"by": dict(count.by)} if count.by else {}
+    return {"judged": count.judged, "chances": count.chances, **by}
+
+
+def _without_chances(counts: dict[str, Count], settings: Settings, seeds: int) -> list[str]:
+    """A campaign that is large and leaves everything to the seeds gives every invariant a chance to fail."""
+    is_default = settings == Settings(minutes=settings.minutes, liars=None)
+    if not is_default or seeds < CAMPAIGN_SEEDS_MIN:
+        return []
+    return [name for name, count in counts.items() if not count.chances]
+
+
+def _print_counts(counts: dict[str, Count]) -> None:
+    click.echo("invariant  judged  chances to fail")
+    for name, count in counts.items():
+        by = ", ".join(f"{key} {number}" for key, number in count.by.items())
+        click.echo(f"  {name:<4} {count.judged:>11} {count.chances:>11}{f'  ({by})' if by else ''}")
 
 
 def _mutated(reports: list[Report]) -> dict[str, int | list[str]]:

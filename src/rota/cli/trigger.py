@@ -7,11 +7,11 @@ from typing import Final
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from rota.cli.asking import EXIT_FAILED, NodeAt, asks_node, tell
 from rota.cli.parameters import json_option
+from rota.cli.tables import table_console
 from rota.client import TriggerStatus
 
 COUNTS: Final = ("won", "lost", "skipped", "failed")
@@ -54,7 +54,7 @@ def list_(node: NodeAt, as_json: bool) -> None:
     for each in found:
         numbers = (each.waiting, *(getattr(each.attempted, name) for name in COUNTS), len(each.set_aside))
         table.add_row(each.name, _state(each), each.strategy, *map(str, numbers))
-    console = Console()
+    console = table_console()
     console.print(table)
     for each in found:
         for aside in each.set_aside:

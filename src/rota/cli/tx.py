@@ -12,13 +12,13 @@ from uuid import UUID
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, tell
 from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_option
 from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, sends, tell_end, without_nothing
+from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
 from rota.client import Client, Explanation, TransactionReceipt, Unreachable
 from rota.types import ContractAddress
@@ -335,7 +335,7 @@ def _print_list(found: list[dict[str, Any]]) -> None:
             Text(_state(each), STYLES[_state(each)]),
             *(Text(str(cell)) for cell in cells),
         )
-    Console().print(table)
+    table_console().print(table)
 
 
 def _unknown(node: NodeAt, transaction_id: UUID) -> str:

@@ -18,11 +18,11 @@ from rota.client.answers import (
 )
 from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
-from rota.client.errors import ClientError, Closed, Failed, Pending, Refused, Unreachable, Unsettled
+from rota.client.errors import ClientError, Closed, Failed, Overloaded, Pending, Refused, Unreachable, Unsettled
 from rota.client.feeds import Feed
 from rota.client.groups import Group, GroupContract, Groups
 from rota.client.journal import Journal
-from rota.client.jsonrpc import ClientLimits, bearer
+from rota.client.jsonrpc import ClientLimits, bearer, trusting
 from rota.client.ledger import Ledger, PublicContract
 from rota.client.settlements import Draft, Settlements
 from rota.client.sync import SyncClient
@@ -53,6 +53,7 @@ __all__ = [
     "Ledger",
     "Leg",
     "Outcome",
+    "Overloaded",
     "Patience",
     "Pending",
     "PreparedTransaction",
@@ -71,4 +72,5 @@ __all__ = [
     "Unsettled",
     "Verdict",
     "bearer",
+    "trusting",
 ]

@@ -27,6 +27,7 @@ the change may then happen twice.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,11 @@ PAGE_MAX: Final = 500
 OTHERS_PAGES_MAX: Final = 20
 
 # The ids that have a reaction of their own.
+FINALITY_BROKEN: Final = "FINALITY_BROKEN"
+# A command id that was used for another transaction.
+CONFLICT: Final = "COMMAND_ID_USED"
+# As a deduplication offset: everything that the node still knows.
+EVER: Final = 0
 DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
 SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"
 INVALID_DEDUPLICATION_PERIOD: Final = "INVALID_DEDUPLICATION_PERIOD"
@@ -81,13 +87,17 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The end of a change. A success has the offset of its completion, where it is known; anything else an error."""
+    """The end of a change. A success has the offset of its completion, where it is known; anything else an error.
+
+    `done_before_ms` is when the change was accepted, if that was before this journal knew of it.
+    """
 
     change: str
     outcome: Outcome
     completion_offset: int | None = None
     submission_id: str = ""
     error: CommandError | None = None
+    done_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +158,12 @@ class Commands:
     async def exactly_once(
         self, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
     ) -> Verdict:
-        """Have a change happen once, however long it takes."""
-        entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms())
-        return await self._run(self._journal.begin(entry))
+        """Have a change happen once, however long it takes.
+
+        A `command_id` of the caller's own that the journal does not know may have been used with another journal: then
+        everything counts that the node still knows.
+        """
+        return await self._run(self._begun(change, transaction, command_id), transaction)
 
     async def exactly_once_within(
         self, bound_ms: int, change: str, transaction: Mapping[str, object], *, command_id: str | None = None
@@ -158,18 +171,29 @@ class Commands:
         """Have a change happen once, when nothing needs to be sent after this time."""
         if bound_ms < 1:
             raise ValueError(f"bound_ms: must be at least 1, not {bound_ms}")
-        entry = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms(), bound_ms)
-        if self._journal.begin(entry) is entry:
+        return await self._run(self._begun(change, transaction, command_id, bound_ms), transaction)
+
+    def _begun(
+        self, change: str, transaction: Mapping[str, object], command_id: str | None, bound_ms: int | None = None
+    ) -> JournalEntry:
+        """What the journal knows of a change, from now on at least that it began."""
+        since = None if command_id is None else EVER
+        new = JournalEntry(change, command_id or str(uuid4()), transaction, self._now_ms(), bound_ms, since)
+        entry = self._journal.begin(new)
+        if entry is new:
             self._began_ms[change] = self._monotonic_ms()
-        return await self._run(self._journal.begin(entry))
+        return entry
 
     async def resume(self) -> list[Verdict]:
         """Bring what was begun before a crash to its end, in the order in which it began."""
-        return [await self._run(entry) for entry in self._journal.unended]
+        return [await self._run(entry, entry.transaction) for entry in self._journal.unended]
 
     # The strategies. Steps are numbered as in the seed; both differ in the period alone.
 
-    async def _run(self, entry: JournalEntry) -> Verdict:
+    async def _run(self, entry: JournalEntry, transaction: Mapping[str, object]) -> Verdict:
+        if _written(transaction) != _written(entry.transaction):
+            message = "the journal has this change with another transaction: this one was not submitted"
+            return Verdict(entry.change, Outcome.FAILED, error=CommandError("ALREADY_EXISTS", CONFLICT, message, {}))
         if entry.outcome:
             return _remembered(entry)
         verdict = await _Attempts(self, entry.change).run()
@@ -260,9 +284,18 @@ class _Attempts:
         if error is not None and error.error_id == DUPLICATE_COMMAND:
             return self._duplicate(error), None
         if error is not None and error.error_id == SUBMISSION_ALREADY_IN_FLIGHT and self._uses_stream:
-            # Its completion lies after the offset that was taken before this submission.
-            return await self._outcome_of(error.metadata["existing_submission_id"], pages_max=OTHERS_PAGES_MAX)
+            return await self._outcome_of_existing(error)
         return verdict, error
+
+    async def _outcome_of_existing(self, error: CommandError) -> tuple[Verdict | None, CommandError | None]:
+        """Wait for the submission in flight. Its completion lies after the offset that was taken before this one.
+
+        Another journal's may be for another transaction: the node compares the two when this one is submitted again.
+        """
+        existing = error.metadata["existing_submission_id"]
+        is_ours = existing in self._entry.open_attempts
+        verdict, ended = await self._outcome_of(existing, pages_max=OTHERS_PAGES_MAX)
+        return (verdict, ended) if is_ours else (None, error)
 
     async def _goes_on_after(self, error: CommandError) -> bool:
         """The seed's table: whether, and with what, it is tried again."""
@@ -271,7 +304,7 @@ class _Attempts:
         if error.error_id == PARTICIPANT_PRUNED_DATA_ACCESSED:
             # Nothing was ever sent that could have happened before: a later offset is then as good.
             is_safe = not self._entry.open_attempts and self._entry.attempts <= 1
-            return (is_safe or self._accept_weaker) and await self._move_offset(error)
+            return (is_safe or self._accept_weaker) and self._move_offset(error)
         if error.code == "DEADLINE_EXCEEDED":
             self._timeout_ms = min(self._timeout_ms * 2, TIMEOUT_MS_MAX)
             return True
@@ -300,7 +333,7 @@ class _Attempts:
 
     def _command(self, submission_id: str) -> dict[str, object]:
         period: dict[str, object]
-        if self._entry.bound_ms is None:
+        if self._entry.bound_ms is None or self._entry.offset is not None:
             period = {"deduplicationOffset": self._entry.offset}
         else:
             # The last attempt leaves before the bound is over, and may be under way until it is given up.
@@ -316,23 +349,18 @@ class _Attempts:
     def _weaken(self, error: CommandError) -> bool:
         """What the node offers instead; the change may now happen twice within the period that was asked for."""
         longest, earliest = error.metadata.get("longest_duration"), error.metadata.get("earliest_offset")
-        if self._entry.bound_ms is not None and longest is not None:
+        if self._entry.offset is None and longest is not None:
             self._weaker_ms = int(float(longest.removesuffix("s")) * 1_000)
             return True
-        if self._entry.bound_ms is None and earliest is not None:
+        if self._entry.offset is not None and earliest is not None:
             self._journal.update(self._change, lambda entry: replace(entry, offset=int(earliest)))
             return True
         return False
 
-    async def _move_offset(self, error: CommandError) -> bool:
-        """The first offset that is received after the last pruned one."""
+    def _move_offset(self, error: CommandError) -> bool:
+        """The last pruned offset: the node still knows what was accepted there and after it."""
         earliest = int(error.metadata["earliest_offset"])
-        try:
-            page = await self._raw.completions(earliest, 1, 0)
-        except CommandFailed:
-            return True
-        first = page["completions"][0]["offset"] if page["completions"] else page["checkpoint"]
-        self._journal.update(self._change, lambda entry: replace(entry, offset=int(first)))
+        self._journal.update(self._change, lambda entry: replace(entry, offset=earliest))
         return True
 
     def _is_over(self) -> bool:
@@ -363,9 +391,10 @@ class _Attempts:
                 await self._pause()
                 continue
             failures = 0
-            for completion in page["completions"]:
-                if completion["submissionId"] == submission_id:
-                    return self._judged(completion)
+            own = [each for each in page["completions"] if each["submissionId"] == submission_id]
+            # The latest counts: it corrects those before it. One that withdraws a success is followed by another.
+            if own and (own[-1].get("failure") or {}).get("errorId") != FINALITY_BROKEN:
+                return self._judged(own[-1])
             after = page["checkpoint"]
 
     def _judged(self, completion: dict[str, Any]) -> tuple[Verdict | None, CommandError | None]:
@@ -374,19 +403,33 @@ class _Attempts:
             return self._succeeded(completion["offset"], completion["submissionId"]), None
         error = _error_of(failure["message"], failure)
         if error.error_id == DUPLICATE_COMMAND:
-            return self._duplicate(error), None
+            # The node compares transactions only when it answers a submission: another one is compared.
+            return None, replace(error, code="ABORTED", error_id="NOT_COMPARED")
         return None, error
 
     def _succeeded(self, offset: int, submission_id: str) -> Verdict:
         return Verdict(self._entry.change, Outcome.SUCCEEDED, offset, submission_id)
 
     def _duplicate(self, error: CommandError) -> Verdict:
-        """It was accepted before: for the change that is a success."""
+        """It was accepted before: for the change that is a success, unless it was another transaction."""
         offset = error.metadata.get("completion_offset")
         submission_id = error.metadata.get("existing_submission_id", "")
+        if error.metadata.get("same") == "false":
+            return Verdict(self._entry.change, Outcome.FAILED, error=replace(error, error_id=CONFLICT))
+        accepted_at_ms = error.metadata.get("accepted_at_ms")
+        is_earlier = accepted_at_ms is not None and not self._has_sent
         return Verdict(
-            self._entry.change, Outcome.SUCCEEDED, int(offset) if offset is not None else None, submission_id, None
+            self._entry.change,
+            Outcome.SUCCEEDED,
+            int(offset) if offset is not None else None,
+            submission_id,
+            done_before_ms=int(accepted_at_ms) if accepted_at_ms is not None and is_earlier else None,
         )
+
+    @property
+    def _has_sent(self) -> bool:
+        """Whether this journal has submitted it before: then the acceptance may be that submission's."""
+        return self._entry.attempts > 1
 
     def _unended(self, error: CommandError) -> Verdict:
         """It failed for certain only if it is known of every submission how it ended."""
@@ -472,12 +515,17 @@ def _error_of(message: str, details: Mapping[str, Any]) -> CommandError:
     return CommandError(code, str(details.get("errorId", "REFUSED")), message, metadata)
 
 
+def _written(transaction: Mapping[str, object]) -> str:
+    return json.dumps(transaction, sort_keys=True)
+
+
 def _kept(verdict: Verdict) -> dict[str, object]:
     error = verdict.error
     return {
         "outcome": verdict.outcome.value,
         "completion_offset": verdict.completion_offset,
         "submission_id": verdict.submission_id,
+        "done_before_ms": verdict.done_before_ms,
         "error": None
         if error is None
         else {"code": error.code, "error_id": error.error_id, "message": error.message, "metadata": error.metadata},
@@ -487,4 +535,11 @@ def _kept(verdict: Verdict) -> dict[str, object]:
 def _remembered(entry: JournalEntry) -> Verdict:
     kept: Any = entry.outcome
     error = CommandError(**kept["error"]) if kept["error"] is not None else None
-    return Verdict(entry.change, Outcome(kept["outcome"]), kept["completion_offset"], kept["submission_id"], error)
+    return Verdict(
+        entry.change,
+        Outcome(kept["outcome"]),
+        kept["completion_offset"],
+        kept["submission_id"],
+        error,
+        kept.get("done_before_ms"),
+    )

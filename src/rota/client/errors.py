@@ -2,7 +2,8 @@
 
 Refused        the caller's: the same request gets the same answer; `field` names what is to be mended
 Unreachable    the node's, or the world's: the same may go well later, and was tried again where that is safe
-Unsettled      the same, and the node says with which id and key it can be asked whether it was accepted
+Overloaded     the node's: it has too much to do, began nothing of this, and was asked several times
+Unsettled      the same as unreachable, and the node says with which id and key it can be asked whether it was accepted
 Failed         the transaction's: it was accepted, and ended without success; its receipt says why
 Pending        nobody's yet: it has not ended in the time that its application wanted to wait, and goes on
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 KEY_USED: Final = -32_001
 INVALID: Final = -32_602
 INTERNAL: Final = -32_603
+OVERLOADED: Final = -32_004
 OUTCOME_UNKNOWN: Final = -32_003
 NOT_AUTHORISED: Final = -32_000
 
@@ -39,6 +41,16 @@ class Refused(ClientError):
         self.details: Final = dict(details)
         self.field: Final = str(details.get("field", ""))
 
+    @property
+    def same_transaction(self) -> str | None:
+        """The transaction that has the idempotency key of this request and asks for the same, if there is one."""
+        return self.keyed_transaction if self.details.get("same") is True else None
+
+    @property
+    def keyed_transaction(self) -> str | None:
+        """The transaction that has the idempotency key of this request, whatever it asks for."""
+        return str(self.details["transactionId"]) if self.code == KEY_USED else None
+
 
 class Unreachable(ClientError):
     """No answer, or none for now; the same may go well later. What was asked for may have been done all the same."""
@@ -50,6 +62,14 @@ class Unsettled(Unreachable):
     def __init__(self, message: str, details: Mapping[str, object]) -> None:
         super().__init__(message)
         self.details: Final = dict(details)
+
+
+class Overloaded(Unreachable):
+    """The node has too much to do and began nothing of this; `retry_after_s` is when it wants to be asked again."""
+
+    def __init__(self, message: str, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s: Final = retry_after_s
 
 
 class Closed(Unreachable):

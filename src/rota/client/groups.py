@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from rota.client.answers import GroupMessage, GroupRecord, read, read_if_any
-from rota.client.errors import KEY_USED, Refused, Unreachable
+from rota.client.errors import Refused, Unreachable
 from rota.client.transactions import Transaction, TransactionClient
 
 DOMAIN: Final = "pente"
@@ -56,9 +56,10 @@ class Groups:
         try:
             record = read(await self._client.ask("pgroup_createGroup", spec, is_repeatable=True), GroupRecord)
         except Refused as refused:
-            if refused.code != KEY_USED:
+            existing = refused.same_transaction if key else refused.keyed_transaction
+            if existing is None:
                 raise
-            record = await self._made_by(read(refused.details.get("transactionId"), str))
+            record = await self._made_by(existing)
         await self._client.transaction(record.genesis_transaction)
         return Group(self._client, await self._deployed(record.id))
 

@@ -2,16 +2,19 @@
 
 Theory of operation. Whoever calls says whether the call may be repeated. One that may be is asked again after a pause
 that doubles, at most `attempts_max` times; one that may not be is asked once, because a connection that broke does not
-tell whether the node had heard. What the node refuses is never asked again.
+tell whether the node had heard. What the node refuses is never asked again, unless it refuses because it is overloaded:
+then it has begun nothing, and any call is repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -23,8 +26,10 @@ from rota.client.errors import (
     INVALID,
     NOT_AUTHORISED,
     OUTCOME_UNKNOWN,
+    OVERLOADED,
     ClientError,
     Closed,
+    Overloaded,
     Refused,
     Unreachable,
     Unsettled,
@@ -41,6 +46,8 @@ SHOWN_CHARACTERS_MAX: Final = 200
 class ClientLimits:
     """How long an answer may take, and how often and after what pause a call that may be repeated is.
 
+    A call that an overloaded node refused is repeated after the time that the node names, `retry_after_max_ms` at most.
+
     `wait_ms` is how long the end of a transaction is waited for; it is looked for after a pause that doubles from
     `look_ms` to `look_max_ms`, and is longer where many are waited for, so that looks stay `look_apart_ms` apart.
 
@@ -52,6 +59,7 @@ class ClientLimits:
     attempts_max: int = 5
     backoff_ms: int = 100
     backoff_max_ms: int = 2_000
+    retry_after_max_ms: int = 30_000
     answer_bytes_max: int = 64 * 1024 * 1024
     wait_ms: int = 120_000
     look_ms: int = 20
@@ -67,7 +75,10 @@ class ClientLimits:
 
 
 class JsonRpc:
-    """The JSON-RPC of one node. `headers` go with every request: a bearer token, for one."""
+    """The JSON-RPC of one node. `headers` go with every request: a bearer token, for one.
+
+    `tls` is for an `https` address whose certificate no authority of the system has signed, or that wants one of ours.
+    """
 
     def __init__(
         self,
@@ -75,11 +86,13 @@ class JsonRpc:
         limits: ClientLimits | None = None,
         headers: Mapping[str, str] | None = None,
         connector: aiohttp.BaseConnector | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.url: Final = url.rstrip("/")
         self.limits: Final = limits or ClientLimits()
         self._headers: Final = dict(headers or {})
         self._connector: Final = connector
+        self._tls: Final = tls
         self._session: aiohttp.ClientSession | None = None
         self._sockets: Final[set[aiohttp.ClientWebSocketResponse]] = set()
         self._is_closed = False
@@ -104,12 +117,16 @@ class JsonRpc:
     async def ask(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
         """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
         request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": list(parameters)}
-        attempts_max = self.limits.attempts_max if is_repeatable else 1
-        for attempt in range(1, attempts_max + 1):
+        for attempt in range(1, self.limits.attempts_max + 1):
             try:
                 return result_of(await self._post(request))
+            except Overloaded as error:
+                # Nothing of it was begun, so that any call may be repeated.
+                if attempt == self.limits.attempts_max:
+                    raise
+                await asyncio.sleep(min(error.retry_after_s, self.limits.retry_after_max_ms / 1_000))
             except Unreachable as error:
-                if attempt == attempts_max or isinstance(error, Closed):
+                if attempt == self.limits.attempts_max or not is_repeatable or isinstance(error, Closed):
                     raise
                 pause_ms = min(self.limits.backoff_ms << attempt - 1, self.limits.backoff_max_ms)
                 await asyncio.sleep(pause_ms / 1_000)
@@ -168,13 +185,25 @@ class JsonRpc:
             raise Closed(f"{self.url}: this client was closed")
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=self.limits.timeout_ms / 1_000)
+            connector = self._connector
+            if connector is None and self._tls is not None:
+                connector = aiohttp.TCPConnector(ssl=self._tls)
             self._session = aiohttp.ClientSession(
-                timeout=timeout,
-                headers=self._headers,
-                connector=self._connector,
-                connector_owner=self._connector is None,
+                timeout=timeout, headers=self._headers, connector=connector, connector_owner=self._connector is None
             )
         return self._session
+
+
+def trusting(ca: Path, certificate: Path | None = None, key: Path | None = None) -> ssl.SSLContext:
+    """What trusts the authorities in a file of certificates and no others, and shows a certificate of ours if given.
+
+    A node's own certificate is an authority for itself. `OSError` or `ValueError` when a file cannot be used.
+    """
+    context = ssl.create_default_context(cafile=ca)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    return context
 
 
 def bearer(token: str) -> Mapping[str, str]:
@@ -211,6 +240,9 @@ def result_of(answer: object) -> object:
     if error["code"] == INTERNAL:
         raise Unreachable(message)
     about = details if isinstance(details, dict) else {}
+    if error["code"] == OVERLOADED:
+        wait_s = about.get("retryAfterS")
+        raise Overloaded(message, float(wait_s) if isinstance(wait_s, int) and wait_s > 0 else 1.0)
     if error["code"] == OUTCOME_UNKNOWN:
         raise Unsettled(message, about)
     raise Refused(error["code"], message, about)

@@ -62,4 +62,4 @@ class Draft:
         """Submit it, to be committed only together with all legs; every party names them in the same order."""
         named = [{"ledger": each["ledger"], "cores": list(each["cores"])} for each in legs]
         parameters = (self.record.id, named, key or str(uuid4()))
-        return Transaction(self._client, await self._client.accepted("settle_bind", *parameters))
+        return Transaction(self._client, await self._client.accepted("settle_bind", *parameters, is_own_key=not key))

@@ -16,6 +16,7 @@ at a time too; Ctrl-C ends the waiting and what is waited for.
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property, wraps
@@ -380,8 +381,9 @@ class SyncClient(Facing[Client]):
         headers: Mapping[str, str] | None = None,
         *,
         sender: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(Portal(), Client(url, limits, headers, sender=sender))
+        super().__init__(Portal(), Client(url, limits, headers, sender=sender, tls=tls))
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ and not the transaction, and the error says what it waits for.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID, uuid4
@@ -53,8 +54,9 @@ class TransactionClient(JsonRpc):
         connector: aiohttp.BaseConnector | None = None,
         *,
         sender: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        super().__init__(url, limits, headers, connector)
+        super().__init__(url, limits, headers, connector, tls)
         self.sender: Final = sender
         self._waiting = 0
 
@@ -145,16 +147,19 @@ class TransactionClient(JsonRpc):
     async def submit(self, method: str, wanted: Mapping[str, object], key: str = "") -> Transaction:
         """A transaction as JSON-RPC writes it, by the method that takes it; under a key, so that it is sent again."""
         keyed = {**wanted, "idempotencyKey": key or str(uuid4())}
-        return Transaction(self, await self.accepted(method, keyed))
+        return Transaction(self, await self.accepted(method, keyed, is_own_key=not key))
 
-    async def accepted(self, method: str, *parameters: object) -> str:
-        """The id under which something with an idempotency key was accepted, now or when it was asked before."""
+    async def accepted(self, method: str, *parameters: object, is_own_key: bool = False) -> str:
+        """The id under which something with an idempotency key was accepted, now or when it was asked before.
+
+        A key that this client made (`is_own_key`) has nothing but this request, whatever the node could compare.
+        """
         try:
             answer = await self.ask(method, *parameters, is_repeatable=True)
         except Refused as refused:
-            if refused.code != KEY_USED:
+            answer = refused.keyed_transaction if is_own_key else refused.same_transaction
+            if answer is None:
                 raise
-            answer = refused.details.get("transactionId")
         return read(answer, str)
 
     async def looked_for(self, look: Callable[[], Awaitable[Found | None]], bound_ms: int) -> Found | None:

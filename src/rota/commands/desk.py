@@ -22,6 +22,11 @@ answer any more; what is found out before it is acknowledged is the answer, and 
 Who submits a change that is in flight is told which submission to look for. It must be one that will have a completion:
 while that is not clear yet, the second one waits behind the first.
 
+The chain can take back blocks that were final. Then a completion that was published no longer holds, and a correction
+follows it: a completion of the same submission with the offset of the one that it corrects. A success that is withdrawn
+is in flight again, in the same database transaction, and ends with another completion when the chain has its
+transaction again or cannot have it any more. Until then its change is neither a duplicate nor free to happen twice.
+
 What the store or the sequencer cannot do now is told to a caller who waits, and the submission is withdrawn; where
 nobody waits it is asked for again after a pause. A withdrawal is durable before the caller hears of it: otherwise the
 submission could come back to life after a crash, long after its submitter was told that nothing came of it.
@@ -62,12 +67,14 @@ from rota.commands.events import (
     CommandSubmitted,
     CompletionsNotWritten,
     CompletionsWritten,
+    Contradicted,
     DeskEvent,
     InFlightNotRemoved,
     InFlightNotWritten,
     InFlightRemoved,
     InFlightWritten,
     MaximumChanged,
+    OutcomesContradicted,
     PruningLookedUp,
     PruningNotLookedUp,
     PruningNotWritten,
@@ -106,6 +113,7 @@ class Stage(Enum):
     AWAITED = "with the sequencer"
     COMPLETED = "being completed"
     WITHDRAWN = "being withdrawn"
+    REOPENED = "being put in flight again, as its success no longer holds"
 
 
 @dataclass(slots=True)
@@ -138,6 +146,17 @@ class Pruning:
     published_at_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A completion to be written, without its place in the stream."""
+
+    submission: InFlight
+    transaction: IntentId | None
+    failure: Failure | None
+    corrects: int | None = None
+    reopens: bool = False
+
+
 class Desk:
     """Of one node, in one life of it. `stream` and `in_flight` are what the store has."""
 
@@ -148,7 +167,7 @@ class Desk:
         self.maximum_ms = maximum_ms
         self.limits: Final = limits or DeskLimits()
         self.entries: Final[dict[ChangeId, Entry]] = {each.change: Entry(each, Stage.FOUND) for each in in_flight}
-        self._ended: Final[list[tuple[ChangeId, Failure | None]]] = []
+        self._ended: Final[list[Ending]] = []
         self._writing: tuple[Closing, ...] = ()
         self._pruning: Pruning | None = None
         # Writes that failed, to be ordered again.
@@ -171,6 +190,9 @@ class Desk:
                 self.maximum_ms = maximum_ms
             case CompletionsWritten():
                 self._completed()
+            case OutcomesContradicted(contradicted):
+                for each in contradicted:
+                    self._correct(each)
             case CompletionsNotWritten():
                 self._repeat(WriteCompletions(self._writing))
             case RetryDue(None):
@@ -200,7 +222,7 @@ class Desk:
         if len(self.entries) >= self.limits.in_flight_max:
             self._answer(event.call, errors.busy(f"{len(self.entries)} commands are in flight"))
             return
-        period = effective_period(event.command.period, self.maximum_ms)
+        period = effective_period(event.command.period, self.maximum_ms, self.stream, clock_ms)
         submission = InFlight(change, event.key, event.command, period, clock_ms, event.transaction)
         self.entries[change] = Entry(submission, Stage.ADMITTED, event.call, event.wants_outcome)
         self._effects.append(WriteInFlight(submission))
@@ -232,8 +254,7 @@ class Desk:
             case TransactionNotTaken(change, failure):
                 self._hold(self.entries[change], failure)
             case TransactionEnded(change, failure):
-                self.entries[change].stage = Stage.COMPLETED
-                self._ended.append((change, failure))
+                self._end(self.entries[change], failure)
             case InFlightRemoved(change):
                 entry = self.entries.pop(change)
                 if entry.farewell is not None:
@@ -278,8 +299,7 @@ class Desk:
         if entry.call is not None:
             self._withdraw(entry, failure)
         else:
-            entry.stage = Stage.COMPLETED
-            self._ended.append((entry.submission.change, failure))
+            self._end(entry, failure)
 
     def _hold(self, entry: Entry, failure: Failure) -> None:
         """The world cannot do its part now: a caller is told so, and without one it is tried again."""
@@ -294,37 +314,43 @@ class Desk:
 
     # Completions.
 
+    @property
+    def is_writing(self) -> bool:
+        """Completions are on their way to the disk."""
+        return bool(self._writing or self._ended)
+
+    def _end(self, entry: Entry, failure: Failure | None) -> None:
+        entry.stage = Stage.COMPLETED
+        self._ended.append(Ending(entry.submission, entry.transaction, failure))
+
+    def _correct(self, contradicted: Contradicted) -> None:
+        """A failure becomes a success. A success is in flight again; if its change is in flight now, that comes first.
+
+        A submission that is being checked against the acceptances must not miss the one that is withdrawn here.
+        """
+        submission, completion = contradicted.submission, contradicted.completion
+        offset, transaction = completion.offset, completion.transaction
+        on_the_way = (*(each.corrects for each in self._ended), *(each.completion.corrects for each in self._writing))
+        if offset in on_the_way:
+            return
+        if completion.failure is not None:
+            self._ended.append(Ending(submission, transaction, None, offset))
+        elif submission.change not in self.entries:
+            self.entries[submission.change] = Entry(submission, Stage.REOPENED, transaction=transaction)
+            self._ended.append(Ending(submission, transaction, errors.finality_broken(offset), offset, reopens=True))
+
     def _write_next(self, clock_ms: int) -> None:
         """What has ended since is written as one batch, when the one before is durable."""
         if self._writing or not self._ended:
             return
         batch = self._ended[: self.limits.batch_max]
         del self._ended[: self.limits.batch_max]
-        submitted_at_ms = max(self.entries[change].submission.submitted_at_ms for change, _ in batch)
+        submitted_at_ms = max(ending.submission.submitted_at_ms for ending in batch)
         now_ms = self.stream.now_ms(max(clock_ms, submitted_at_ms))
         self._writing = tuple(
-            self._closing(change, failure, offset, now_ms)
-            for offset, (change, failure) in enumerate(batch, self.stream.end + 1)
+            _closing(ending, offset, now_ms) for offset, ending in enumerate(batch, self.stream.end + 1)
         )
         self._effects.append(WriteCompletions(self._writing))
-
-    def _closing(self, change: ChangeId, failure: Failure | None, offset: int, now_ms: int) -> Closing:
-        entry = self.entries[change]
-        command = entry.submission.command
-        return Closing(
-            entry.submission,
-            Completion(
-                offset,
-                now_ms,
-                command.application_id,
-                command.command_id,
-                command.parties,
-                command.submission_id,
-                entry.submission.period,
-                entry.transaction,
-                failure,
-            ),
-        )
 
     def _completed(self) -> None:
         """Durable: subscribers may see it, callers are answered, and the changes are no longer in flight."""
@@ -332,8 +358,13 @@ class Desk:
         latest = written[-1].completion
         self.stream = replace(self.stream, end=latest.offset, published_at_ms=latest.published_at_ms)
         for closing in written:
-            entry = self.entries.pop(closing.submission.change)
-            self._answer_caller(entry, closing.completion)
+            change, completion = closing.submission.change, closing.completion
+            if closing.reopens:
+                assert completion.transaction is not None, "it had succeeded"
+                self.entries[change].stage = Stage.AWAITED
+                self._effects.append(AwaitEnd(change, completion.transaction))
+            elif completion.corrects is None:
+                self._answer_caller(self.entries.pop(change), completion)
         self._effects.append(PublishStream(self.stream))
 
     def _repeat(self, write: WriteCompletions | WritePruning) -> None:
@@ -402,3 +433,20 @@ class Desk:
 
     def _answer(self, call: int, answer: Answer) -> None:
         self._effects.append(AnswerCall(call, answer))
+
+
+def _closing(ending: Ending, offset: int, now_ms: int) -> Closing:
+    command = ending.submission.command
+    completion = Completion(
+        offset,
+        now_ms,
+        command.application_id,
+        command.command_id,
+        command.parties,
+        command.submission_id,
+        ending.submission.period,
+        ending.transaction,
+        ending.failure,
+        ending.corrects,
+    )
+    return Closing(ending.submission, completion, ending.reopens)

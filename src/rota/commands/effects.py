@@ -57,10 +57,14 @@ class RemoveInFlight(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A submission that ends, and its completion."""
+    """A submission that ends, and its completion.
+
+    With `reopens` the completion withdraws an earlier success, and the submission is in flight again.
+    """
 
     submission: InFlight
     completion: Completion
+    reopens: bool = False
 
 
 @dataclass(frozen=True, slots=True)

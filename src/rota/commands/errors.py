@@ -6,9 +6,12 @@ them, where there is such a name.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from rota.command_types import ChangeId, CommandRejected, Failure, StatusCode
+from rota.commands.acceptance import Acceptance
+from rota.types import intent_text
 
 DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
 SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"
@@ -29,24 +32,34 @@ MISSING_FIELD: Final = "MISSING_FIELD"
 INVALID_FIELD: Final = "INVALID_FIELD"
 PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 
-# What a failure says of its submission is for good, although its code is one that often is not.
+# What a failure says of its submission is for good, although its code is one that often is not; and the reverse.
 DEFINITE: Final = ("definite_answer", "true")
+NOT_DEFINITE: Final = ("definite_answer", "false")
 
 _MILLISECONDS_PER_S: Final = 1_000
 
 
-def duplicate(change: ChangeId, completion_offset: int, existing_submission_id: str) -> Failure:
+def duplicate(change: ChangeId, acceptance: Acceptance) -> Failure:
     """The change was accepted within the period: for its submitter that is as good as a success."""
-    return Failure(
-        StatusCode.ALREADY_EXISTS,
-        DUPLICATE_COMMAND,
-        f"this change was accepted before, at offset {completion_offset}",
-        (
-            ("completion_offset", str(completion_offset)),
-            ("existing_submission_id", existing_submission_id),
-            ("change_id", change.hex()),
-        ),
-    )
+    about = [
+        ("completion_offset", str(acceptance.offset)),
+        ("existing_submission_id", acceptance.submission_id),
+        ("change_id", change.hex()),
+        ("accepted_at_ms", str(acceptance.published_at_ms)),
+    ]
+    if acceptance.transaction is not None:
+        about.append(("existing_transaction_id", intent_text(acceptance.transaction)))
+    message = f"this change was accepted before, at offset {acceptance.offset}"
+    return Failure(StatusCode.ALREADY_EXISTS, DUPLICATE_COMMAND, message, tuple(about))
+
+
+def compared(failure: Failure, digest: bytes, is_same: bool) -> Failure:
+    """A duplicate, with the digest of what was accepted. One that asks for something else is a conflict."""
+    about = (*failure.metadata, ("digest", digest.hex()), ("same", "true" if is_same else "false"))
+    if is_same:
+        return replace(failure, metadata=about)
+    message = f"{failure.message}, for another transaction: this one was not executed. Choose another command id"
+    return replace(failure, message=message, metadata=about)
 
 
 def in_flight(change: ChangeId, existing_submission_id: str) -> Failure:
@@ -133,8 +146,23 @@ def unavailable(reason: str) -> Failure:
 def outcome_unknown(submission_id: str, waited_s: float) -> Failure:
     """The submission may still be accepted: only a later submission of the same change tells."""
     message = f"not settled within {waited_s:g} s whether this was accepted; submit the same change again to find out"
-    about = (("submission_id", submission_id), ("definite_answer", "false"))
+    about = (("submission_id", submission_id), NOT_DEFINITE)
     return Failure(StatusCode.UNKNOWN, OUTCOME_UNKNOWN, message, about)
+
+
+def finality_broken(corrected_offset: int) -> Failure:
+    """The chain took back the block that had the transaction: the success that was published holds no longer."""
+    message = (
+        f"the chain took back the final block that had the transaction, so that the completion at offset "
+        f"{corrected_offset} no longer holds; the submission is in flight again, and another completion will follow"
+    )
+    return Failure(StatusCode.FAILED_PRECONDITION, FINALITY_BROKEN, message, (NOT_DEFINITE,))
+
+
+def lost() -> Failure:
+    """The chain took back the block that had the transaction, and can no longer commit it."""
+    message = "the chain took back the final block that had the transaction, and it can no longer be committed"
+    return Failure(StatusCode.FAILED_PRECONDITION, TRANSACTION_REVERTED, message)
 
 
 def refused(field: str, message: str) -> Failure:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.command_types import ChangeId, Command, Failure
-from rota.commands.periods import Acceptance
+from rota.command_types import ChangeId, Command, Completion, Failure
+from rota.commands.acceptance import Acceptance
+from rota.commands.effects import InFlight
 from rota.types import IntentId
 
 
@@ -184,3 +185,22 @@ class RetryDue(DeskEvent):
     """The pause before asking for something again is over."""
 
     change: ChangeId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contradicted:
+    """A published completion that the chain contradicts, and its submission, whose transaction's bytes are empty."""
+
+    submission: InFlight
+    completion: Completion
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesContradicted(DeskEvent):
+    """The chain's word on these transactions has changed since their completions were published.
+
+    Those that had succeeded are not on the chain for good any more; those that had failed are. The same is told again
+    until its correction is durable.
+    """
+
+    contradicted: tuple[Contradicted, ...]

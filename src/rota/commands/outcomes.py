@@ -9,13 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rota.command_types import Failure, StatusCode
-from rota.commands.errors import (
-    CONTRACT_NOT_ACTIVE,
-    FINALITY_BROKEN,
-    INTENT_ID_USED,
-    TRANSACTION_CANCELLED,
-    TRANSACTION_REVERTED,
-)
+from rota.commands.errors import CONTRACT_NOT_ACTIVE, INTENT_ID_USED, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
 
 
 class Meaning(NamedTuple):
@@ -36,7 +30,6 @@ MEANINGS: Final = (
     Meaning(StatusCode.CANCELLED, TRANSACTION_CANCELLED, ("cancelled",)),
     # Whether the change happened has to be found out by somebody: no program may submit it again.
     Meaning(StatusCode.FAILED_PRECONDITION, INTENT_ID_USED, (INTENT_ID_USED,)),
-    Meaning(StatusCode.FAILED_PRECONDITION, FINALITY_BROKEN, (FINALITY_BROKEN,)),
 )
 
 

@@ -5,10 +5,15 @@ clock, or with the last one's time where the clock has stepped back. So the late
 one that has to be looked at: if it lies before the period, all do. A rejection is no acceptance and resets nothing.
 
     duration d   from max(own clock, last publication) minus d on, the boundary included
-    offset o     all after o; what stands at o itself does not count
+    offset o     from o on, o included
 
-Pruning forgets completions and acceptances up to an offset. A period that reaches into what was forgotten cannot be
-judged, and is refused: never silently shortened. Pruning within the maximum duration is therefore refused too.
+Pruning to q forgets completions up to q and acceptances before q. The acceptance at q stays, so that q itself, which an
+error names as the earliest offset, can be judged. An acceptance that is still held makes a duplicate whatever else the
+period covers. Otherwise a period that reaches into forgotten acceptances cannot be judged, and is refused: it is never
+silently shortened. Pruning within the maximum duration is therefore refused too.
+
+A submission without a period is never refused for that. If a clock that was ahead, or a maximum that has grown, makes
+the maximum duration reach into what was pruned, the submission is judged by everything that is left.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from dataclasses import dataclass
 
 from rota.command_types import BEGIN_OFFSET, ChangeId, DeduplicationDuration, DeduplicationOffset, Failure, Period
 from rota.commands import errors
+from rota.commands.acceptance import Acceptance
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +39,14 @@ class Stream:
         return max(clock_ms, self.published_at_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """The latest acceptance of a change."""
-
-    offset: int
-    published_at_ms: int
-    submission_id: str
-
-
-def effective_period(period: Period | None, maximum_ms: int) -> Period:
-    """What a submission is judged by: what was asked for, or the maximum duration."""
-    return DeduplicationDuration(maximum_ms) if period is None else period
+def effective_period(period: Period | None, maximum_ms: int, stream: Stream, clock_ms: int) -> Period:
+    """What a submission is judged by: what was asked for, or the maximum duration as far as it is left."""
+    if period is not None:
+        return period
+    longest_ms = longest_duration_ms(stream, clock_ms)
+    if longest_ms is not None and maximum_ms > longest_ms:
+        return DeduplicationOffset(stream.pruned)
+    return DeduplicationDuration(maximum_ms)
 
 
 def flaw_of_period(period: Period, stream: Stream, clock_ms: int) -> Failure | None:
@@ -76,7 +78,7 @@ def is_duplicate(period: Period, stream: Stream, clock_ms: int, acceptance: Acce
         return False
     match period:
         case DeduplicationOffset(offset):
-            return acceptance.offset > offset
+            return acceptance.offset >= offset
         case DeduplicationDuration(duration_ms):
             return acceptance.published_at_ms >= stream.now_ms(clock_ms) - duration_ms
 
@@ -84,14 +86,11 @@ def is_duplicate(period: Period, stream: Stream, clock_ms: int, acceptance: Acce
 def objection_to(
     change: ChangeId, period: Period, stream: Stream, clock_ms: int, acceptance: Acceptance | None
 ) -> Failure | None:
-    """Why a submission is not sent: its period cannot be judged, or it is a duplicate."""
-    flaw = flaw_of_period(period, stream, clock_ms)
-    if flaw is not None:
-        return flaw
+    """Why a submission is not sent: it is a duplicate, or its period cannot be judged."""
     if is_duplicate(period, stream, clock_ms, acceptance):
         assert acceptance is not None, "a duplicate is one of something"
-        return errors.duplicate(change, acceptance.offset, acceptance.submission_id)
-    return None
+        return errors.duplicate(change, acceptance)
+    return flaw_of_period(period, stream, clock_ms)
 
 
 def pruning_horizon_ms(stream: Stream, clock_ms: int, maximum_ms: int) -> int:

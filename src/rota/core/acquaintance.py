@@ -63,6 +63,7 @@ PEERS_KEPT_MAX = 4_096
 RATE_WINDOW_MS = 1_000
 ASKED_A_WINDOW_MAX = 64
 SERVED_A_WINDOW_MAX = 128
+SERVED_BYTES_A_WINDOW_MAX = 2_097_152
 LISTED_A_WINDOW_MAX = 4
 ACQUISITION_MS = 30_000
 BUSY_MS = 2_000
@@ -72,17 +73,17 @@ REFUSED_MS = 600_000
 
 @dataclass(slots=True)
 class Allowance:
-    """How often something is done for one peer, in windows of time."""
+    """How often, or how much of, something is done for one peer, in windows of time."""
 
     most: int
     since_ms: int = 0
     count: int = 0
 
-    def take(self, now_ms: int) -> bool:
-        """Once more, if it may be."""
+    def take(self, now_ms: int, amount: int = 1) -> bool:
+        """So much more, if it may be."""
         if now_ms - self.since_ms >= RATE_WINDOW_MS:
             self.since_ms, self.count = now_ms, 0
-        self.count += 1
+        self.count += amount
         return self.count <= self.most
 
 
@@ -99,6 +100,7 @@ class Acquainted:
     mistrusted_until_ms: int = 0
     asking: Allowance = field(default_factory=lambda: Allowance(ASKED_A_WINDOW_MAX))
     serving: Allowance = field(default_factory=lambda: Allowance(SERVED_A_WINDOW_MAX))
+    serving_bytes: Allowance = field(default_factory=lambda: Allowance(SERVED_BYTES_A_WINDOW_MAX))
     listing: Allowance = field(default_factory=lambda: Allowance(LISTED_A_WINDOW_MAX))
 
 
@@ -320,9 +322,10 @@ class Acquaintance:
     # Our own contracts.
 
     def _give(self, event: GenesisFound) -> None:
-        """To whom it is open, and to nobody else (S8)."""
+        """To whom it is open, and to nobody else (S8); to decode and to send it costs what its size says."""
         known = event.known
-        if known.genesis and decode_genesis(known.genesis).is_open_to(event.peer):
+        has_room = self._known(event.peer).serving_bytes.take(self.node.now_ms, len(known.genesis))
+        if known.genesis and has_room and decode_genesis(known.genesis).is_open_to(event.peer):
             self.given_count += 1
             answer = GenesisResponse(event.request_id, known.deployment, known.genesis)
             self.node.send(event.peer, known.contract.address, answer)

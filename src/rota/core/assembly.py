@@ -116,7 +116,8 @@ class Assembly:
 
         Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
         """
-        self.early.pop(peer, None)
+        self._drop_early(peer)
+        height = self.sender.observer.height_bound(peer, height)
         if height > self.context.height and any(self._refusal(peer, intent) is None for intent in request.intents):
             due_ms = self.context.after(self.context.config.assemble_timeout_ms)
             self.early[peer] = Early(height, request, due_ms)
@@ -386,9 +387,15 @@ class Assembly:
         """Our index has gone on: requests that were too early may be due; those of long ago are forgotten."""
         for peer, early in tuple(self.early.items()):
             if early.due_ms <= self.context.now_ms:
-                del self.early[peer]
+                self._drop_early(peer)
             elif early.height <= self.context.height:
                 self.take_request(peer, early.height, early.request)
+
+    def _drop_early(self, peer: NodeName) -> None:
+        """Our index did not get in time where the request says that the chain is: the coordinator is not waited for."""
+        early = self.early.pop(peer, None)
+        if early is not None and early.due_ms <= self.context.now_ms and early.height > self.context.height:
+            self.sender.observer.doubt(peer)
 
 
 def _bounded(transaction: SenderTransaction, transition: Transition) -> Transition:

@@ -11,6 +11,7 @@ from rota.config import Config
 from rota.core.effects import Effect, Persist, Record, SendMessage
 from rota.core.machine import Event, Handler
 from rota.core.selection import ranking
+from rota.core.shares import Proven
 from rota.core.timers import Timers
 from rota.digests import domain_separator
 from rota.messages import Envelope, Message, Reply
@@ -58,10 +59,13 @@ class Context:
     posted: deque[tuple[Handler, Event]] = field(default_factory=deque)
     timers: Timers = field(default_factory=Timers)
     separator: bytes = field(init=False)
+    proven: Proven = field(init=False)
     writing: dict[int, list[Write]] = field(default_factory=dict)
     token: int = 0
+    speaks_to_itself: bool = False
 
     def __post_init__(self) -> None:
+        self.proven = Proven(self.node)
         self.separator = domain_separator(self.contract.chain_id, self.contract.address)
 
     @property
@@ -100,6 +104,8 @@ class Context:
             message.in_reply_to if isinstance(message, Reply) else None,
         )
         self.effects.append(SendMessage(peer, envelope))
+        if peer == self.node:
+            self.speaks_to_itself = True
 
     def post(self, machine: Handler, event: Event) -> None:
         """Tell a machine something once the present event is dealt with."""
@@ -140,6 +146,7 @@ class Context:
     def take_effects(self) -> list[Effect]:
         """The effects of this step, its records first."""
         effects, self.effects = self.effects, []
+        self.speaks_to_itself = False
         if self.records:
             self.token += 1
             effects.insert(0, Persist(self.contract.address, self.token, tuple(self.records)))

@@ -65,9 +65,10 @@ from rota.core.recent_outcomes import RecentOutcomes
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
+from rota.core.signers import Signers
 from rota.core.slots import Slots
 from rota.core.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.core.states.coordinator_transaction import AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
+from rota.core.states.coordinator_transaction import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.core.states.coordinator_transaction import State as TransactionState
 from rota.core.turns import Turns
 from rota.digests import round_digest
@@ -84,6 +85,7 @@ from rota.types import (
     RequestId,
     Rotation,
     StateId,
+    Transition,
     Tried,
 )
 
@@ -301,6 +303,7 @@ class Coordinator(Machine):
         self.probation = Probation(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
+        self.signers = Signers(self)
         self.rounds = Rounds(self)
         self.permissions = Permissions(self)
         self.dispatching = Dispatching(self)
@@ -442,11 +445,33 @@ class Coordinator(Machine):
     def isolate(self, sender: NodeName, withholds: bool = False) -> None:
         """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
         self.probation.note_fault(sender)
+        self.signers.doubt(sender)
         for transaction in tuple(self.transactions.values()):
             if transaction.sender == sender and transaction.state is TransactionState.ENDORSEMENT_GATHERING:
                 self.rounds.set_apart(transaction)
             elif transaction.sender == sender and withholds:
                 transaction.handle(PermissionWithheld())
+
+    def giving_way_to(self, sender: NodeName, leaves: Iterable[Leaf]) -> frozenset[Leaf]:
+        """Of these, the transitions of senders on probation that are not permitted: they lock nothing for this one."""
+        probation = self.probation
+        if not probation.standings or probation.has(sender):
+            return frozenset()
+        some = ((leaf, self.transactions.get(self.graph.placed[leaf].intent)) for leaf in leaves)
+        return frozenset(
+            leaf
+            for leaf, holder in some
+            if holder is not None
+            and holder.is_apart
+            and holder.state in ASSEMBLED
+            and holder.leaf == leaf
+            and probation.has(holder.sender)
+        )
+
+    def reset_givers(self, sender: NodeName, transition: Transition) -> None:
+        """It takes the place of what gives way to it."""
+        references = (*transition.inputs, *transition.reads)
+        self._reset_undispatched(self.giving_way_to(sender, self.graph.spenders_of(references)))
 
     def note_waste(self, sender: NodeName) -> None:
         """It spent what was spent before, and we paid for it: nothing is done for it for a while."""

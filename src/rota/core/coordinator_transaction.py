@@ -464,7 +464,8 @@ class CoordinatorTransaction(Machine):
         context = self.coordinator.context
         self.since_ms = context.now_ms
         self.history.append((context.now_ms, self.state))
-        del self.history[: -context.config.history_max]
+        if len(self.history) > context.config.history_max:
+            del self.history[0]
         self.request_count = 0
         self.handle(StateTransition())
         self.coordinator.transaction_changed(self, cast(State, previous))

@@ -93,6 +93,8 @@ class Deployments:
         for restored in own.intents:
             self._add(restored.intent, agreed.get(restored.intent.id, ()), dict(own.outcomes))
         self._deployed = stored.deployed
+        for deployment in stored.undone:
+            self.note_undone(deployment)
 
     def start(self) -> list[Effect]:
         """What the last life left goes on; what is in final blocks already is told first."""
@@ -121,9 +123,8 @@ class Deployments:
         return tuple(dict.fromkeys((*self.own, *self.proposals.awaited(), *self.undone)))
 
     def note_undone(self, deployment: IntentId) -> None:
-        """Its receipt no longer holds."""
-        if deployment not in self.own:
-            self.undone[deployment] = None
+        """Its receipt no longer holds, or will not when it is written: one that is open now may end meanwhile."""
+        self.undone[deployment] = None
         if len(self.undone) > UNDONE_MAX:
             del self.undone[next(iter(self.undone))]
 

@@ -68,8 +68,8 @@ class Persist(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyToUser(Effect):
-    """Answer a user's request; an empty error means that it was taken."""
+class ReplyToUser(Report):
+    """Answer a user's request; an empty error means that it was taken, and that this is durable."""
 
     reply_to: str
     intent: IntentId
@@ -155,6 +155,16 @@ class VerifySignature(Effect):
     leaf: Leaf
     valid_until_s: int
     signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyParties(Effect):
+    """Which of these transitions bear the signature of the party beside them, with the end of their validity?"""
+
+    contract: ContractAddress
+    request_id: RequestId
+    transitions: tuple[Transition, ...]
+    senders: tuple[Party, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +297,16 @@ class SignDispatch(Effect):
     signer: str
     nonce: int
     fees: Fees
+
+
+@dataclass(frozen=True, slots=True)
+class RecallDeliveries(Effect):
+    """Read from the store the first deliveries that a peer has not acknowledged, as many as fit, at least one."""
+
+    peer: NodeName
+    number: int
+    count_max: int
+    bytes_max: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,13 +135,13 @@ class Graph:
         """The transitions under way that spend or read what this leaf made."""
         return tuple(self.placed[user] for user in self._users.get(leaf, ()))
 
-    def conflicts(self, transition: Transition) -> bool:
+    def conflicts(self, transition: Transition, giving_way: Collection[Leaf] = ()) -> bool:
         """It spends or reads what another one under way spends or what is kept, or is under way itself."""
         if len(set(transition.inputs)) < len(transition.inputs) or transition.leaf in self.placed:
             return True
         if self.kept.is_taken(transition):
             return True
-        return any(state in self._spent_by for state in (*transition.inputs, *transition.reads))
+        return any(leaf not in giving_way for leaf in self.spenders_of((*transition.inputs, *transition.reads)))
 
     def dependencies(self, leaf: Leaf) -> tuple[Placed, ...]:
         """The transitions under way that made what this one spends or reads."""
@@ -176,15 +176,38 @@ class Graph:
     # What others are told.
 
     def snapshot(
-        self, node: NodeName, intents: Collection[IntentId] = (), unseen: Iterable[Leaf] = (), bytes_max: int = 0
+        self,
+        node: NodeName,
+        intents: Collection[IntentId] = (),
+        unseen: Iterable[Leaf] = (),
+        bytes_max: int = 0,
+        giving_way: Collection[Leaf] = (),
     ) -> Snapshot:
         """What these intents are assembled on; a state's bytes only where that node may see them (S8).
 
-        Of what the `unseen` leaves have made, also what is locked by now, up to so many bytes in all.
+        Of what the `unseen` leaves have made, also what is locked by now, up to so many bytes in all. What the leaves
+        that are `giving_way` spend is not locked, unless it would have to be told and there is no room.
         """
-        states = tuple(offered.state.as_seen_by(node) for offered in self._offered.values())
-        locks = (*self._spent_by, *(state for state in self.kept.locks(intents) if state not in self._spent_by))
-        return Snapshot(locks, (*states, *self._spent_among(unseen, node, bytes_max - self._offered_bytes)))
+        free = self._free(giving_way, bytes_max - self._offered_bytes) if giving_way else {}
+        states = (*(offered.state for offered in self._offered.values()), *filter(None, free.values()))
+        locks = (state for state in self._spent_by if state not in free)
+        kept = (state for state in self.kept.locks(intents) if state in free or state not in self._spent_by)
+        spent = self._spent_among(unseen, node, bytes_max - self._offered_bytes, free)
+        return Snapshot((*locks, *kept), (*(state.as_seen_by(node) for state in states), *spent))
+
+    def _free(self, giving_way: Collection[Leaf], room_bytes: int) -> dict[StateId, State | None]:
+        """What these spend and others may have: what is on the chain, and of the rest what can be told."""
+        free: dict[StateId, State | None] = {}
+        count = len(self._offered)
+        for state in (state for state, leaf in self._spent_by.items() if leaf in giving_way):
+            maker = self.placed.get(state.leaf)
+            made = None if maker is None else next((each for each in maker.outputs if each.id == state), None)
+            if made is not None:
+                room_bytes -= state_bytes(made)
+                count += 1
+            if maker is None or (made is not None and room_bytes >= 0 and count <= SNAPSHOT_STATES_MAX):
+                free[state] = made
+        return free
 
     @property
     def lock_count(self) -> int:
@@ -205,10 +228,16 @@ class Graph:
         is_few = len(self._spent_by) <= SNAPSHOT_LOCKS_MAX and len(self._offered) <= SNAPSHOT_STATES_MAX
         return is_few and self._offered_bytes <= bytes_max
 
-    def _spent_among(self, leaves: Iterable[Leaf], node: NodeName, room_bytes: int) -> Iterator[State]:
+    def _spent_among(
+        self, leaves: Iterable[Leaf], node: NodeName, room_bytes: int, free: dict[StateId, State | None]
+    ) -> Iterator[State]:
         count = len(self._offered)
+        for made in filter(None, free.values()):
+            room_bytes -= state_bytes(made)
+            count += 1
         for made in (made for leaf in leaves for made in self.placed[leaf].outputs):
-            if made.id in self._spent_by and made.content is not None and node in made.distribution:
+            is_locked = made.id in self._spent_by and made.id not in free
+            if is_locked and made.content is not None and node in made.distribution:
                 room_bytes -= state_bytes(made)
                 count += 1
                 if room_bytes < 0 or count > SNAPSHOT_STATES_MAX:

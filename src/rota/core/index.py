@@ -55,10 +55,14 @@ class IndexChange:
 class ChainIndex:
     """The latest blocks of the chain as this node has made them durable; the last one is where it stands."""
 
-    def __init__(self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...]) -> None:
+    def __init__(
+        self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...], final_height: int | None = None
+    ) -> None:
         self.config = config
         self.blocks = list(stored)
-        self.final_height = self._depth_of_finality()
+        # The chain may have become shorter since: what was final stays so until its blocks are gone.
+        depth = self._depth_of_finality()
+        self.final_height = depth if final_height is None else max(depth, final_height)
         self.head: HeadSeen | None = None
         self.base_fee_wei = 0
         self.is_lost = True
@@ -148,10 +152,17 @@ class ChainIndex:
         return BlocksIndexed(above, kept + change.added)
 
     def broken_by(self, change: IndexChange) -> FinalityBroken | None:
-        """What final blocks did that this change takes back, if they did anything that concerns us."""
+        """What final blocks did that this change takes back, if it takes back any.
+
+        The chain has another block in the place of one that is lost; or the block did something that concerns us. One
+        that did nothing, and whose place is not known yet, may be there still: the index looks for the fork from a
+        block on that it is sure of, and keeps only some.
+        """
         final_height = self.final_height
         final = [block for block in change.removed if block.height <= final_height]
-        if not any(block.outcomes or block.deployments or block.mined for block in final):
+        now = {block.height: block.hash for block in change.added}
+        is_replaced = any(now.get(block.height, block.hash) != block.hash for block in final)
+        if not is_replaced and not any(block.outcomes or block.deployments or block.mined for block in final):
             return None
         undone = [
             UndoneCommit(block.height, contract, outcome.intent, outcome.leaf)

@@ -17,7 +17,7 @@ from rota.core.acquaintance import Acquaintance
 from rota.core.consistency import Consistent
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
-from rota.core.distribution import Delivery, Distribution
+from rota.core.distribution import DeliveriesRecalled, Distribution
 from rota.core.durability import Durability
 from rota.core.effects import (
     BlocksIndexed,
@@ -147,10 +147,11 @@ class StoredNode:
     incarnation: int = 0
     contracts: Mapping[ContractAddress, StoredContract] = field(default_factory=dict)
     dispatches: tuple[RoundDispatch, ...] = ()
-    undelivered: tuple[Delivery, ...] = ()
+    owed: tuple[NodeName, ...] = ()
     next_nonce: int = 0
     blocks: tuple[ChainBlock, ...] = ()
     deployments: StoredDeployments = StoredDeployments()
+    final_height: int | None = None
 
 
 class Node:
@@ -174,7 +175,7 @@ class Node:
         self.incarnation = stored.incarnation + 1
         self.ids = Ids(self.incarnation)
         self.now_ms = now_ms
-        self.index = ChainIndex(config, now_ms, stored.blocks)
+        self.index = ChainIndex(config, now_ms, stored.blocks, stored.final_height)
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
         self.durability = Durability(config)
@@ -186,7 +187,7 @@ class Node:
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
         self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
-        self.distribution = Distribution(name, config, now_ms, stored.undelivered)
+        self.distribution = Distribution(name, config, now_ms, stored.owed)
         own = stored.contracts.get(NO_CONTRACT, StoredContract())
         standing = (self.height, self.chain_time_s)
         self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
@@ -237,6 +238,9 @@ class Node:
                 self.states.ask(contract, leaves)
             case StatesFound(contract, peer, digest, transitions):
                 self.states.send_found(contract, peer, digest, transitions)
+            case DeliveriesRecalled():
+                self.distribution.take_recalled(now_ms, event)
+                self.states.deliver()
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
@@ -262,6 +266,7 @@ class Node:
             self.sequencers.next_due_ms(),
             self.next_heartbeat_ms,
             self.distribution.next_due_ms(),
+            self.states.incomplete.look_at_ms,
             self.deployments.timers.next_due_ms,
             self.acquaintance.timers.next_due_ms,
             self.durability.try_at_ms,
@@ -650,6 +655,7 @@ class Node:
         if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
             self._send_heartbeats()
         self.states.deliver()
+        self.states.ask_for_incomplete()
         self.acquaintance.run_timers()
         if self.durability.is_try_due(self.now_ms):
             self.persist(OWN, 0, (StoreTried(),))

@@ -5,8 +5,9 @@ height, whether it has a ledger, and its incarnation; heartbeats also number the
 state. From that come two judgements that sender, coordinator and endorser share (protocol §4.1):
 
 - X is *silent* when nothing can be expected of it: its connection is down, or it acted as coordinator
-  and more than `heartbeat_grace` heartbeats are missing, or a delegation that we accepted lists it as
-  tried with a number not lower than the last that we have, or its last message said `no_ledger`.
+  and more than `heartbeat_grace` of the heartbeats that it owes us are missing, or a delegation that we
+  accepted lists it as tried with a number not lower than the last that we have, or its last message said
+  `no_ledger`. A coordinator owes heartbeats to members, and to other nodes only while it has intents of theirs.
 - The *accepted coordinator* is the one that we follow: it is replaced when it is silent, when a live
   one outranks it, and, once it is not live, by the first live one.
 
@@ -16,6 +17,7 @@ and outranks nobody. Heights that peers claim count up to `height_bound`; ranks 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rota.core.context import Context
@@ -28,6 +30,7 @@ LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTI
 EXPECTED = (*LIVE, CoordinatorState.STANDBY)
 PEERS_KEPT_MAX = 4_096
 AHEAD_BLOCKS_MIN = 8
+DOUBTS_MAX = 6
 LISTED_MAX = 65_536
 
 
@@ -47,7 +50,8 @@ class Peer:
     heard_at_ms: int = 0
     tried_as: HeartbeatNumber | None = None
     silent_since_ms: int | None = None
-    doubted_range: int | None = None
+    doubted_until_range: int = -1
+    doubt_count: int = 0
 
 
 class Observer:
@@ -58,6 +62,8 @@ class Observer:
         self.peers: dict[NodeName, Peer] = {}
         self.accepted: NodeName | None = None
         self.demotions = Demotions(context)
+        # The sender's answer to whether a node has intents of ours.
+        self.has_intents_of_ours: Callable[[NodeName], bool] = lambda _: False
 
     def peer(self, node: NodeName) -> Peer:
         """What we know of a node; a stranger is taken to be there until the contrary is known."""
@@ -93,18 +99,24 @@ class Observer:
     def height_bound(self, node: NodeName, claimed: int) -> int:
         """How much of a claimed height counts: a range ahead of our own index, or a few blocks where ranges are short.
 
-        Of a peer whose height we waited for in vain in this range, nothing above our own counts.
+        Of a peer whose height we waited for in vain lately, nothing above our own counts.
         """
         context = self.context
         if claimed <= context.height or node == context.node:
             return claimed
-        if self.peer(node).doubted_range == context.block_range:
+        if context.block_range <= self.peer(node).doubted_until_range:
             return context.height
         return min(claimed, context.height + max(context.contract.range_size, AHEAD_BLOCKS_MIN))
 
     def doubt(self, node: NodeName) -> None:
-        """It said that the chain is further than our index, and our index did not get there in time."""
-        self.peer(node).doubted_range = self.context.block_range
+        """It said that the chain is further than our index, and our index did not get there in time.
+
+        Its heights count for nothing in this range; twice as many ranges each time that it happens again.
+        """
+        peer, block_range = self.peer(node), self.context.block_range
+        if block_range > peer.doubted_until_range:
+            peer.doubted_until_range = block_range + (1 << peer.doubt_count) - 1
+            peer.doubt_count = min(peer.doubt_count + 1, DOUBTS_MAX)
 
     def hear_heartbeat(self, node: NodeName, heartbeat: CoordinatorHeartbeat) -> bool:
         """Take note of a heartbeat; an old or repeated one changes nothing and answers False."""
@@ -184,7 +196,7 @@ class Observer:
         if node == self.context.node:
             return not self.context.has_ledger
         peer = self.peer(node)
-        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(peer)
+        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(node)
 
     def is_demoted(self, node: NodeName) -> bool:
         """Passed over whatever signs of life it gives."""
@@ -203,7 +215,7 @@ class Observer:
     def is_gone(self, node: NodeName) -> bool:
         """Its connection is down or its heartbeats are missing; being listed as tried is not enough."""
         peer = self.peer(node)
-        return node != self.context.node and (not peer.connected or self._is_missing(peer))
+        return node != self.context.node and (not peer.connected or self._is_missing(node))
 
     def silent_for_ms(self, node: NodeName) -> int:
         """How long it has been silent, as far as we looked; zero when it is not."""
@@ -275,12 +287,21 @@ class Observer:
         """In `sender` mode everybody coordinates for itself: nothing is observed (protocol §2)."""
         return self.context.contract.mode is not Mode.SENDER
 
-    def _is_missing(self, peer: Peer) -> bool:
-        """Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more."""
+    def is_quiet(self, node: NodeName) -> bool:
+        """It acted as coordinator, and nothing has been heard of it for longer than `heartbeat_grace` allows.
+
+        Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more.
+        """
+        peer = self.peer(node)
         heartbeat = peer.heartbeat
         if heartbeat is None or heartbeat.state not in EXPECTED or peer.number.incarnation < peer.incarnation:
             return False
         return self.context.now_ms - peer.heard_at_ms >= self.context.config.silence_ms
+
+    def _is_missing(self, node: NodeName) -> bool:
+        """It is quiet, and it owes us heartbeats."""
+        is_member = self.context.node in self.context.contract.committee
+        return self.is_quiet(node) and (is_member or self.has_intents_of_ours(node))
 
     def _replaces_accepted(self, node: NodeName) -> bool:
         accepted = self.accepted

@@ -4,7 +4,8 @@ Theory of operation. A contract of which something is under way is *awake*: it h
 every connection. The others sleep and cost nothing: what they missed is made up for when something wakes
 them. An event for a contract that is not in memory has it loaded from the store and waits meanwhile, in a
 queue of at most `paging_queue_max` events for all. Half of it is for users alone, and each peer has a small part of the
-rest: anybody can name contracts that do not exist. What the store was asked for and did not answer is forgotten.
+rest, in events and in bytes (`paging_bytes_max`): anybody can name contracts that do not exist. A question that the
+store did not answer is forgotten.
 
 Of more than `sequencers_max` those that have slept longest are paged out; a busy one never, nor one that told its peers
 that it has no ledger and has to tell them when it is back. When all are busy, users are told to come back. A peer's
@@ -15,6 +16,7 @@ another away would wait for ever.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -29,6 +31,7 @@ from rota.types import ContractAddress, NodeName
 PEER_PART: Final = 16
 # A load that was not answered for so many time-outs was lost.
 LOST_TIMEOUTS: Final = 10
+VALUE_BYTES: Final = 32
 
 
 class Sequencers:
@@ -45,6 +48,7 @@ class Sequencers:
         self._asked_at_ms: dict[ContractAddress, int] = {}
         self._waiting_count = 0
         self._waiting_of: Counter[NodeName] = Counter()
+        self._bytes_of: Counter[NodeName] = Counter()
 
     def add(self, address: ContractAddress, sequencer: Sequencer) -> None:
         """A contract is in memory from now on. One with something to do may not be told to go on for a while."""
@@ -97,15 +101,19 @@ class Sequencers:
 
     def may_wait(self, now_ms: int, event: Event) -> bool:
         """There is room for one more waiting event, of a user or of this peer."""
-        if not isinstance(event, MessageReceived) or self._has_room_for(event.peer):
+        if not isinstance(event, MessageReceived) or self._has_room_for(event):
             return not self.is_full
         self._forget_lost(now_ms)
-        return self._has_room_for(event.peer)
+        return self._has_room_for(event)
 
-    def _has_room_for(self, peer: NodeName) -> bool:
-        most = self.config.paging_queue_max
-        is_within_part = self._waiting_of[peer] < max(1, most // PEER_PART)
-        return is_within_part and self._waiting_of.total() < max(1, most // 2)
+    def _has_room_for(self, event: MessageReceived) -> bool:
+        """A peer may have one message of any size; further ones are within its part of the queue."""
+        most, most_bytes = self.config.paging_queue_max, self.config.paging_bytes_max
+        count, size = self._waiting_of[event.peer], size_of(event.envelope.body)
+        is_within_part = count < max(1, most // PEER_PART) and self._waiting_of.total() < max(1, most // 2)
+        has_bytes = not count or self._bytes_of[event.peer] + size <= most_bytes // PEER_PART
+        is_first = not self._waiting_of
+        return is_within_part and has_bytes and (is_first or self._bytes_of.total() + size <= most_bytes)
 
     def _forget_lost(self, now_ms: int) -> None:
         """The store did not answer, and whoever made the contract up does not ask again: peers repeat the rest."""
@@ -118,8 +126,9 @@ class Sequencers:
         self._waiting_count += change
         if isinstance(event, MessageReceived):
             self._waiting_of[event.peer] += change
+            self._bytes_of[event.peer] += change * size_of(event.envelope.body)
             if not self._waiting_of[event.peer]:
-                del self._waiting_of[event.peer]
+                del self._waiting_of[event.peer], self._bytes_of[event.peer]
 
     def load(self, now_ms: int, address: ContractAddress) -> LoadContract | None:
         """Ask the store for a contract, once in `request_timeout`."""
@@ -158,3 +167,13 @@ class Sequencers:
         while len(self.loaded) + count > self.config.sequencers_max and self._asleep:
             address = next(iter(self._asleep))
             del self._asleep[address], self.loaded[address]
+
+
+def size_of(value: object) -> int:
+    """The bytes and characters in a message, and a few bytes for each value: what it takes in memory, roughly."""
+    if isinstance(value, bytes | str):
+        return VALUE_BYTES + len(value)
+    if isinstance(value, tuple):
+        return VALUE_BYTES + sum(map(size_of, value))
+    slots: Iterable[str] = getattr(value, "__slots__", ())
+    return VALUE_BYTES + sum(size_of(getattr(value, name)) for name in slots)

@@ -74,7 +74,7 @@ class Permissions:
         permission = self._asked(peer, response.request_id)
         if permission is None:
             return
-        is_late = self._waited_ms(permission) * 2 >= self.context.config.permission_timeout_ms
+        is_late = self._is_late(permission)
         for intent in response.intents:
             if intent in permission.intents:
                 self._close(permission, intent)
@@ -86,13 +86,16 @@ class Permissions:
     def take_error(self, peer: NodeName, error: DispatchConfirmationError) -> None:
         """No permission: those leave, with what stands on them."""
         permission = self._asked(peer, error.request_id)
+        if permission is None:
+            return
+        is_late = self._is_late(permission)
         for failed in error.errors:
-            if permission is not None and failed.intent in permission.intents:
+            if failed.intent in permission.intents:
                 self._close(permission, failed.intent)
                 transaction = permission.round.members[failed.intent]
                 transaction.handle(DispatchConfirmationRejected(failed.code))
-                if transaction.is_gone and self.coordinator.probation.is_too_much(peer):
-                    self.coordinator.isolate(peer)
+                if transaction.is_gone and (self.coordinator.probation.is_too_much(peer) or is_late):
+                    self.coordinator.isolate(peer, withholds=is_late)
 
     def ask(self) -> None:
         """One request for all intents of one sender in one round."""
@@ -136,6 +139,10 @@ class Permissions:
         """How long the sender has known what is to be permitted; to ask for the states gives it no more time."""
         since_ms = min(permission.round.members[intent].since_ms for intent in permission.intents)
         return self.context.now_ms - since_ms
+
+    def _is_late(self, permission: Permission) -> bool:
+        """Its sender took more than half of the time that it has."""
+        return self._waited_ms(permission) * 2 >= self.context.config.permission_timeout_ms
 
     def _asked(self, peer: NodeName, request_id: RequestId) -> Permission | None:
         permission = self.open.get(request_id)

@@ -4,7 +4,8 @@ Theory of operation. What is to be delivered, and when again, `distribution.py` 
 other about it. States that arrive are checked against their leaves, made durable, then acknowledged, copies too. An
 acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
 who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
-until it has them. It looks in its store, where it has what it dispatched, was sent, and signed as a sender: who
+until it has them. Contents that a list grants this node and that were not sent with the others it asks for by itself
+(`incomplete.py`). It looks in its store, where it has what it dispatched, was sent, and signed as a sender: who
 dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both be.
 What was committed without its sender's permission the sender itself sends to all on the lists, once.
 """
@@ -14,8 +15,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.core.consistency import Consistent, consistent, consistent_for
-from rota.core.distribution import FOUND_PARTS_FROM, holders_of, order_of, parts_of, states_with_bytes
+from rota.core.distribution import FOUND_PARTS_FROM, Delivery, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
+from rota.core.incomplete import TIMES_MAX, Incomplete
 from rota.core.pacing import STATES_ASKED_TIMES_MAX, Pacing
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
@@ -37,6 +39,7 @@ class PrivateStates:
         self.node = node
         self.distribution = node.distribution
         self.pacing = Pacing(node)
+        self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
         self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
@@ -67,16 +70,20 @@ class PrivateStates:
         if len(known) < len(checked):
             return
         self.node.show(peer, contract, known)
-        if self.distribution.is_received(contract, known):
+        for transition in known:
+            self.incomplete.note(self.node.now_ms, peer, contract, transition)
+        # What is durable is not written again, under another digest, beside something new.
+        new = tuple(each for each in known if not self.distribution.is_received(contract, (each,)))
+        if not new:
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
         elif len(self.receiving) < RECEIVING_MAX:
             self.receiving[key] = peer
-            self.node.persist(contract, 0, (StatesReceived(body.digest, known, body.part),))
+            self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part),))
 
     def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
         """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
         key = (contract, Digest(transition.leaf), SEEN_PART)
-        if key not in self.receiving and not self.distribution.is_received(contract, (transition,)):
+        if key not in self.receiving and not self.distribution.is_own_written(contract, transition):
             self.receiving[key] = self.node.name
             self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART),))
 
@@ -87,11 +94,12 @@ class PrivateStates:
         if isinstance(record, StatesReceived):
             peer = self.receiving.pop((contract, record.digest, record.part))
             if succeeded:
-                self._note_received(contract, record.transitions)
+                self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
                 if peer != self.node.name:
                     self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
         elif succeeded:
-            self.distribution.acknowledged(record.peer, record.digest, record.part)
+            self.distribution.acknowledged(self.node.now_ms, record.peer, record.digest, record.part)
+            self.deliver()
 
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
         """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
@@ -108,6 +116,19 @@ class PrivateStates:
                 if holder != self.node.name:
                     request = StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX])
                     self.node.send(holder, contract, request)
+
+    def ask_for_incomplete(self) -> None:
+        """Ask for the contents that we may see of transitions on the chain and that were not sent with the others."""
+        wanted: dict[ContractAddress, list[Leaf]] = {}
+        for lacking in self.incomplete.take_due(self.node.now_ms):
+            sequencer = self.node.sequencers.loaded.get(lacking.contract)
+            is_complete = all((lacking.contract, state) in self.distribution.received for state in lacking.states)
+            if is_complete or lacking.attempt > TIMES_MAX:
+                self.incomplete.forget(lacking)
+            elif sequencer is None or sequencer.coordinator.outcomes.leaf_of(lacking.intent) == lacking.leaf:
+                wanted.setdefault(lacking.contract, []).append(lacking.leaf)
+        for contract, leaves in wanted.items():
+            self.ask(contract, tuple(leaves))
 
     def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
         """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf.
@@ -166,14 +187,16 @@ class PrivateStates:
             self.deliver()
 
     def deliver(self) -> None:
-        """Send what is due."""
-        for delivery in self.distribution.take_due(self.node.now_ms):
-            body = StateDistribution(delivery.digest, delivery.transitions, delivery.part)
-            self.node.send(delivery.peer, delivery.contract, body)
+        """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""
+        for due in self.distribution.take_due(self.node.now_ms):
+            if isinstance(due, Delivery):
+                self.node.send(due.peer, due.contract, StateDistribution(due.digest, due.transitions, due.part))
+            else:
+                self.node.effects.append(due)
 
-    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool) -> None:
         """Durable: an endorser finds them in the store from now on."""
-        self.distribution.note_received(contract, transitions)
+        self.distribution.note_received(contract, transitions, is_own)
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is not None:
             sequencer.endorser.states_stored(transitions)

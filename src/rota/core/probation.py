@@ -2,11 +2,13 @@
 
 Theory of operation. A round is signed as a whole and dispatched when all its members are permitted, so a member that
 misbehaves costs the others time. A sender whose transition was faulty is therefore on probation: its transitions ride
-in rounds of its own, which count against nobody else, and nothing is built on them before they are dispatched. A
-sender on probation loses nothing but company.
+in rounds of its own, which count against nobody else, and nothing is built on them before they are dispatched. Until
+it permits them, they lock nothing for senders in good standing: else it could hold a state that all share, again and
+again, by withholding its permission. A sender on probation loses nothing else.
 
 These are faults: to leave a request for permission unanswered, or to answer it late; to bring a transition that is not
-what its leaf says, or whose bound is short; to name a state that endorsers do not know; to be refused by endorsers. A
+what its leaf says, or whose bound is short; to name a state that endorsers do not know; to be refused by endorsers; to
+bring a transition that endorsers fail to judge, for example because its node does not tell them its party's verifier. A
 sender may refuse permission for some of its intents, as users cancel: only too many of them are a fault.
 
 The first probation lasts `probation`. A fault during it begins it anew; a fault after it makes the next one twice as

@@ -6,16 +6,20 @@ that a coordinator says does. Time is counted by delegate and summed up over its
 sending us elsewhere and back, or because its turn is short: an end counts for who had our permission, and the time of
 who has it goes on after its turn. A delegate is overdue when no intent of ours came further for the time-out (four
 times that while one has our permission, because then it is the chain's turn), or when none ended for four times that.
-The time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks
-are looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was
-suspended, is nobody's fault.
+How fast the delegate is, compared with others, `pace.py` knows.
+
+The time-out doubles when a walk through the ranking has brought nothing, and halves when an intent ends. The clocks are
+looked at in steps, and count no more than two of them at once: a jump of our own clock, or a node that was suspended,
+is no fault of the delegate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sized
 from dataclasses import dataclass
 
 from rota.core.context import Context
+from rota.core.pace import Pace
 from rota.types import NodeName
 
 ENDING_FACTOR = 4
@@ -34,8 +38,10 @@ class Waited:
 class Progress:
     """One per sender."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, open_intents: Collection[Sized] = ()) -> None:
         self.context = context
+        # The intents that wait, each collection of them.
+        self.open_intents = open_intents
         self.timeout_ms = context.config.progress_timeout_ms
         self.delegate: NodeName | None = None
         # Others than the delegate that have a permission of ours.
@@ -43,6 +49,7 @@ class Progress:
         self.is_running = False
         self.since_ms = context.now_ms
         self.waited: dict[NodeName, Waited] = {}
+        self.pace = Pace(context)
 
     def begin(self) -> None:
         """The delegate has something to do for us."""
@@ -71,6 +78,8 @@ class Progress:
     def turn_to(self, delegate: NodeName) -> None:
         """Another delegate; what we waited for the last one is remembered."""
         self._count()
+        if delegate != self.delegate:
+            self.pace.turn_to(delegate)
         self.delegate = delegate
 
     def came_further(self, node: NodeName) -> None:
@@ -84,6 +93,7 @@ class Progress:
         self._count()
         if node is not None:
             self.waited.pop(node, None)
+            self.pace.ended(node)
         self.timeout_ms = max(self.timeout_ms // 2, self.context.config.progress_timeout_ms)
 
     def walked(self) -> None:
@@ -109,12 +119,19 @@ class Progress:
         patience_ms = longest_ms if is_on_its_way else self.timeout_ms
         return min(patience_ms - waited.further_ms, longest_ms - waited.ended_ms)
 
+    def is_slow(self) -> bool:
+        """The delegate is to be left for its pace."""
+        self._count()
+        longest_ms = ENDING_FACTOR * self.timeout_ms
+        return self.delegate is not None and self.pace.is_to_be_left(self.delegate, self.timeout_ms, longest_ms)
+
     def _count(self) -> None:
         """Charge the time since we last looked to the delegate."""
         passed_ms = min(self.context.now_ms - self.since_ms, 2 * self.step_ms)
         self.since_ms = self.context.now_ms
         if self.is_running and self.delegate is not None:
             self._charge(self.delegate, passed_ms)
+            self.pace.charge(self.delegate, passed_ms, sum(map(len, self.open_intents)))
         for node in sorted(self.holders - {self.delegate}):
             self._charge(node, passed_ms)
 

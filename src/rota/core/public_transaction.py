@@ -13,13 +13,15 @@ reorganisation only leads back to sending.
     Signed     the chain has it in its pool → Sent
     Sent       a block has one of its versions → Mined; nothing of it is there any more → sent again
     Mined      its block is deep enough → Ended; its block is gone → Sent
-    Ended      never
+    Ended      the chain took back the final block that had it, or its nonce → Signed
     SetAside   an operator releases or drops it; one of its versions is mined for good → Ended
                (the database was wound back, so that nobody knows whether it was sent: nothing is signed or sent for it)
 
 A nonce that was given must be used, or all that follow wait for ever. Who gives up a transaction that has one sends
 an empty transaction of the account to itself in its place (a *withdrawal*), and ends when one of the two is mined.
-When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason.
+When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. One that
+had been reported as ended before the chain took back its block is set aside instead: an operator decides whether it is
+signed again, with another nonce.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ VERSIONS_MAX: Final = 64
 
 NONCE_TAKEN: Final = "another transaction of its account was mined with its nonce"
 CANCELLED: Final = "cancelled by its user"
+NONCE_LOST: Final = "the chain took back the final block that had it, and another transaction has used its nonce since"
+DROPPED_LOST: Final = "dropped by an operator, after the chain took back the final block that had it"
 DROPPED: Final = "dropped by an operator, after its database was wound back: it may have happened before that"
 
 
@@ -108,7 +112,8 @@ class Ending:
 class PublicTransaction:
     """All that is durable of it. `number` orders those of a node; without `to` it makes a contract.
 
-    `set_aside` says why an operator has to decide about it first.
+    `set_aside` says why an operator has to decide about it first. With `was_final` it was reported as ended before
+    the chain took back a final block.
     """
 
     number: int
@@ -126,6 +131,7 @@ class PublicTransaction:
     given_up: str = ""
     ending: Ending | None = None
     set_aside: str = ""
+    was_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

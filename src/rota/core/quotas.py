@@ -27,8 +27,8 @@ class Quotas:
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
-        self.places = Shares(self.context.contract)
-        self.held_bytes = Shares(self.context.contract)
+        self.places = self._shares()
+        self.held_bytes = self._shares()
 
     def has_place(self, sender: NodeName) -> bool:
         """For one more intent."""
@@ -41,7 +41,7 @@ class Quotas:
         count, graph = len(transition.inputs), self.coordinator.graph
         if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
             return True
-        locks = Shares(self.context.contract)
+        locks = self._shares()
         for each in self.coordinator.transactions.values():
             if each.transition is not None and each.leaf in graph.placed:
                 locks.take(each.sender, len(each.made.inputs))
@@ -54,13 +54,16 @@ class Quotas:
         count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
         if graph.fits_half(count, size_bytes, most):
             return True
-        states, their_bytes = Shares(self.context.contract), Shares(self.context.contract)
+        states, their_bytes = (self._shares(), self._shares())
         for intent, each_bytes in graph.offered_by():
             maker = self.coordinator.transactions.get(intent)
             if maker is not None:
                 states.take(maker.sender, 1)
                 their_bytes.take(maker.sender, each_bytes)
         return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
+
+    def _shares(self) -> Shares:
+        return Shares(self.context.contract, self.context.proven)
 
     def show(self, transaction: CoordinatorTransaction) -> None:
         """It was hidden and is dispatched: others may build on it, if there is room for its states."""

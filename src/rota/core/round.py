@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.makers import Showing
 from rota.messages import Refusal
 from rota.types import Digest, IntentId, Leaf, NodeName, RequestId
+
+if TYPE_CHECKING:
+    from rota.core.coordinator import Coordinator
 
 
 class Phase(Enum):
@@ -83,3 +87,31 @@ class Kind(NamedTuple):
 
 def kind_of(transaction: CoordinatorTransaction) -> Kind:
     return Kind(transaction.is_external, transaction.made.preparation is not None)
+
+
+def leaves_named(transaction: CoordinatorTransaction) -> Iterable[Leaf]:
+    """What made the states that it spends or reads."""
+    transition = transaction.made
+    return (reference.leaf for reference in (*transition.inputs, *transition.reads))
+
+
+def without_detours(
+    coordinator: Coordinator, waiting: Iterable[CoordinatorTransaction]
+) -> Iterator[CoordinatorTransaction]:
+    """Those that may share a round: none stands on another round that stands on one of these.
+
+    Of two rounds that stand on one another neither could be dispatched before the other. What waits for a round once
+    more, because its round was dissolved, may have users in other rounds.
+    """
+    graph, transactions = coordinator.graph, coordinator.transactions
+    between: set[Leaf] = set()
+    for transaction in waiting:
+        if not between.isdisjoint(leaves_named(transaction)):
+            between.add(transaction.leaf)
+            continue
+        yield transaction
+        if transaction.digest is not None:
+            users = (
+                (user.leaf, transactions.get(user.intent)) for user in graph.dependents_last_first(transaction.leaf)
+            )
+            between.update(leaf for leaf, user in users if user is not None and user.round is not None)

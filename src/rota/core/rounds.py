@@ -27,7 +27,7 @@ from rota.core.events.rounds import RoundRepeatDue
 from rota.core.handover import handed_round
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
-from rota.core.round import Doubted, Lack, Phase, Round, kind_of
+from rota.core.round import Doubted, Lack, Phase, Round, kind_of, leaves_named, without_detours
 from rota.core.rules.coordinator_transaction import refused_too_often
 from rota.core.states.coordinator_transaction import ASSEMBLED
 from rota.digests import refusal_digest, round_digest
@@ -87,8 +87,17 @@ class Rounds:
                 transaction.handle(ValidityEnded())
 
     def await_round(self, transaction: CoordinatorTransaction) -> None:
-        """Assembled: it goes with the next round that opens."""
+        """Assembled: it goes with the next round that opens, when its signature needs no verification any more."""
+        if self.coordinator.signers.must_verify(transaction):
+            self.coordinator.signers.hold(transaction)
+            return
         (self.apart if transaction.is_apart else self.unrounded).append(transaction)
+
+    def join(self, transaction: CoordinatorTransaction) -> None:
+        """Its party signed it: it goes with the next round, and others may build on it."""
+        self._queue((transaction,))
+        if not transaction.is_external:
+            self.coordinator.quotas.show(transaction)
 
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """Given up: it goes from its round, and nothing may be built on its states."""
@@ -104,7 +113,7 @@ class Rounds:
         self.coordinator.reset_users_of(transaction.leaf, frozenset())
         self.coordinator.graph.hide(transaction.leaf)
         if opened is None:
-            self.unrounded.remove(transaction)
+            self._unqueue(transaction)
             self._queue((transaction,))
         elif transaction.round is opened:
             # Else one that stood on it has left the round and dissolved it.
@@ -116,9 +125,7 @@ class Rounds:
         opened, transaction.round = transaction.round, None
         self.coordinator.permissions.forget(transaction, opened)
         if opened is None:
-            for queue in (self.unrounded, self.apart):
-                if transaction in queue:
-                    queue.remove(transaction)
+            self._unqueue(transaction)
             return
         del opened.members[transaction.intent.id]
         if not opened.members:
@@ -126,6 +133,13 @@ class Rounds:
         elif opened.phase is Phase.ENDORSING:
             self._ask_anew(opened)
         self.coordinator.something_changed()
+
+    def _unqueue(self, transaction: CoordinatorTransaction) -> None:
+        """It awaits no round any more, and no verification."""
+        self.coordinator.signers.drop(transaction)
+        for queue in (self.unrounded, self.apart):
+            if transaction in queue:
+                queue.remove(transaction)
 
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
         """A signature over the whole round, or what an endorser refuses of it."""
@@ -220,7 +234,11 @@ class Rounds:
             self.coordinator.endorser_follows(peer, error.accepted)
 
     def _note_unjudged(self, opened: Round, peer: NodeName, leaves: frozenset[Leaf]) -> None:
-        """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone."""
+        """Where too many fail to judge for the round to be endorsed, the members on which they fail go alone.
+
+        If they judge other senders of the round, these are on probation: a sender decides whether its transitions can
+        be judged, for example by what its node tells endorsers of its party.
+        """
         for member in opened.members.values():
             if member.leaf in leaves:
                 member.unjudged_by[peer] = member.unjudged_by.get(peer, 0) + 1
@@ -228,9 +246,13 @@ class Rounds:
         failing = {node for member in unjudged for node in member.unjudged_by} | opened.refusals.keys()
         contract = self.context.contract
         if len(opened.members) > 1 and len(failing) > len(contract.endorsers) - contract.threshold:
+            senders = dict.fromkeys(member.sender for member in unjudged)
+            others = {member.sender for member in opened.members.values()}.difference(senders)
             for member in unjudged:
                 member.goes_alone = True
                 self.set_apart(member)
+            for sender in senders if others else ():
+                self.coordinator.isolate(sender)
 
     def _note_lack(self, opened: Round, peer: NodeName, missing: tuple[Leaf, ...]) -> None:
         """An endorser asks the members for what we cannot show. If it lacks it all the same, perhaps nobody has it."""
@@ -246,7 +268,7 @@ class Rounds:
         """Too many endorsers lack a state: who named it goes apart. If nobody did, every sender goes apart."""
         lacked = {leaf for lack in opened.lacking.values() for leaf in lack.leaves}
         members = tuple(opened.members.values())
-        naming = [member for member in members if not lacked.isdisjoint(_leaves_named(member))]
+        naming = [member for member in members if not lacked.isdisjoint(leaves_named(member))]
         if opened.apart is not None:
             self._separate_within(opened, naming or list(members))
             return
@@ -277,6 +299,7 @@ class Rounds:
     def open_rounds(self) -> None:
         """Everything that is assembled goes, up to `round_max`, while not too many are under way."""
         config = self.context.config
+        self.coordinator.signers.ask()
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
@@ -301,7 +324,7 @@ class Rounds:
         skipped: set[Leaf] = set()
         waiting: list[CoordinatorTransaction] = []
         for transaction in self.unrounded if self.filled_by else ():
-            if transaction.sender in self.filled_by or not skipped.isdisjoint(_leaves_named(transaction)):
+            if transaction.sender in self.filled_by or not skipped.isdisjoint(leaves_named(transaction)):
                 skipped.add(transaction.leaf)
             else:
                 waiting.append(transaction)
@@ -331,7 +354,7 @@ class Rounds:
             self.coordinator.isolate(transaction.sender)
         if self.coordinator.probation.has(transaction.sender):
             return True
-        makers = (self.coordinator.graph.placed.get(leaf) for leaf in _leaves_named(transaction))
+        makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
         return any(each is not None and each.is_apart and each.state in ASSEMBLED for each in found)
 
@@ -373,7 +396,7 @@ class Rounds:
         together = takewhile(lambda transaction: not transaction.goes_alone, waiting)
         alike = (transaction for transaction in together if kind_of(transaction) == kind_of(first))
         config = self.context.config
-        some = islice(alike, config.round_max)
+        some = islice(without_detours(self.coordinator, alike), config.round_max)
         taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
         contract = self.context.contract
         auth = AuthCost.of(contract)
@@ -460,6 +483,7 @@ class Rounds:
         endorsed = handed_round(opened.leaves, opened.valid_until_s, opened.signatures.items())
         for transaction in tuple(opened.members.values()):
             transaction.endorsed = endorsed
+            self.coordinator.signers.note_endorsed(transaction.sender)
             transaction.handle(Endorsed())
         self.coordinator.something_changed()
 
@@ -576,9 +600,3 @@ def _kept_of(intent: IntentId, states: dict[StateId, int], believed: Collection[
 
 def _unsigned(refusal: Refusal) -> Refusal:
     return refusal._replace(signature=b"")
-
-
-def _leaves_named(transaction: CoordinatorTransaction) -> Iterable[Leaf]:
-    """What made the states that it spends or reads."""
-    transition = transaction.made
-    return (reference.leaf for reference in (*transition.inputs, *transition.reads))

@@ -10,13 +10,15 @@ durable: a restarted endorser says what it lacks.
 What is remembered is bounded, and each entry is on somebody's account: on that of the coordinator that shows it, who
 may have made it up, and once we have signed it, on that of its sender, whose party signed it too. The oldest entry of
 the largest account goes first, so that whoever floods an endorser displaces only what is its own. Of two copies of a
-leaf the one with more contents stays.
+leaf the one with more contents stays. What we signed stays until a copy with the same lists is durable. Fields of a
+newer version, which no leaf binds, are dropped: a coordinator could make another sender's account as large as it likes
+with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from rota.core.consistency import Consistent
@@ -83,7 +85,8 @@ class Seen:
             content_count = _content_count(transition)
             if not content_count:
                 return
-            entry = _Entry(transition, content_count, transition_bytes(transition), owner)
+            bound = _bound_by_its_leaf(transition)
+            entry = _Entry(bound, content_count, transition_bytes(bound), owner)
         if known is not None:
             is_weaker = known.owner[1] and not owner[1]
             if is_weaker and entry.content_count <= known.content_count:
@@ -113,9 +116,16 @@ class Seen:
         return tuple(self._entries[leaf].transition for leaf in leaves if leaf in self._entries)
 
     def stored(self, transition: Transition) -> None:
-        """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it."""
+        """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it.
+
+        The domain has judged the lists of what we signed. A copy with other lists does not take its place: it would
+        keep the states from nodes that may see them.
+        """
         entry = self._entries.get(transition.leaf)
-        if entry is not None and entry.content_count <= _content_count(transition):
+        if entry is None or entry.content_count > _content_count(transition):
+            return
+        is_signed = entry.owner[1]
+        if not is_signed or _lists_of(entry.transition) == _lists_of(transition):
             self.forget(transition.leaf)
 
     def forget(self, leaf: Leaf) -> None:
@@ -131,8 +141,20 @@ class Seen:
             del self._accounts[entry.owner]
 
 
+def _bound_by_its_leaf(transition: Consistent) -> Consistent:
+    """The transition without fields that we do not know."""
+    if not transition.unknown and not any(state.unknown for state in transition.outputs):
+        return transition
+    outputs = tuple(replace(state, unknown=b"") for state in transition.outputs)
+    return Consistent(replace(transition, outputs=outputs, unknown=b""))
+
+
 def _content_count(transition: Transition) -> int:
     count = 0
     for state in transition.outputs:
         count += state.content is not None
     return count
+
+
+def _lists_of(transition: Transition) -> list[tuple[NodeName, ...]]:
+    return [state.distribution for state in transition.outputs]

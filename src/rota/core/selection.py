@@ -9,13 +9,17 @@ same node. `sender` and `static` are rankings of length one: there is no second 
 from __future__ import annotations
 
 import hashlib
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from rota.types import Contract, Mode, NodeName
 
 RING_SIZE = 1 << 64
+# Members whose places are in memory; at most 256 MiB, with as many places as a contract may have.
+PLACES_KEPT_MAX: Final = 512
 
 RingHash = Callable[[str], int]
 
@@ -50,10 +54,10 @@ def rank_by_distance(
     return tuple(sorted(committee, key=distance))
 
 
-@lru_cache(maxsize=4096)
-def places_of(member: NodeName, virtual_nodes: int, place: RingHash) -> tuple[int, ...]:
-    """Where a member stands; its places depend on it alone, so they are kept per member."""
-    return tuple(sorted(place(f"{member}#{index}") for index in range(virtual_nodes)))
+@lru_cache(maxsize=PLACES_KEPT_MAX)
+def places_of(member: NodeName, virtual_nodes: int, place: RingHash) -> array[int]:
+    """Where a member stands; its places depend on it alone, so they are kept per member, in eight bytes each."""
+    return array("Q", sorted(place(f"{member}#{index}") for index in range(virtual_nodes)))
 
 
 @lru_cache(maxsize=65536)
@@ -63,7 +67,7 @@ def _ranking_kept(
     return rank_by_distance(committee, ring_place(f"{address.lower()}/{block_range}"), virtual_nodes)
 
 
-def _distance_to_nearest(places: tuple[int, ...], point: int, ring_size: int) -> int:
+def _distance_to_nearest(places: array[int], point: int, ring_size: int) -> int:
     """One binary search; the ring closes, so the first place is also the neighbour of the last."""
     after = bisect_left(places, point)
     neighbours = (places[after - 1], places[after % len(places)])

@@ -211,7 +211,7 @@ class Sender(Machine):
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, Tried] = {}
-        self.progress = Progress(context)
+        self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
         self.attempt = 0
@@ -222,6 +222,12 @@ class Sender(Machine):
         self.assembly = Assembly(self)
         self.pacing = Pacing(context)
         self.parties = Parties(self)
+        observer.has_intents_of_ours = self.has_intents_at
+
+    def has_intents_at(self, node: NodeName) -> bool:
+        """This node has accepted intents of ours that have not ended and are not delegated to another one."""
+        held = (each for each in self.transactions.values() if each.lease_ms is not None)
+        return any(transaction.delegate == node for transaction in held)
 
     # From users.
 

@@ -597,7 +597,7 @@ class SenderTransaction(Machine):
         self.delegate: NodeName | None = None
         self.delegate_incarnation = 0
         self.accepted_at = HeartbeatNumber(0, 0)
-        self.lease_ms = 0
+        self.lease_ms: int | None = None
         self.stage = 0
         # The coordinator's id, which is echoed; and ours of the latest order to domain or signer, which is matched.
         self.request_id: RequestId | None = None

@@ -27,6 +27,7 @@ from rota.core.events import (
     LedgerOutcome,
     MessageReceived,
     OutcomesFinal,
+    PartiesVerified,
     Persisted,
     PersistFailed,
     Result,
@@ -255,6 +256,8 @@ class Sequencer:
                 self.endorser.take_checked(event)
             case EndorsementVerified():
                 self.coordinator.rounds.take_verified(event)
+            case PartiesVerified():
+                self.coordinator.signers.take_verified(event)
             case EndorsersVerified():
                 self._take_verified(event)
             case VerifierLookedUp(peer, request_id, party, verifier):
@@ -316,7 +319,7 @@ class Sequencer:
             case VerifierResponse():
                 self.sender.parties.take_response(peer, body)
             case AssembleRequest():
-                self.sender.assembly.take_request(peer, self.observer.height_bound(peer, envelope.height), body)
+                self.sender.assembly.take_request(peer, envelope.height, body)
             case AssembleResponse():
                 self.coordinator.slots.take_assembly(peer, body)
             case AssembleError():
@@ -422,12 +425,11 @@ class Sequencer:
             while context.posted:
                 machine, event = context.posted.popleft()
                 machine.handle(event)
-            if context.writing or not context.effects:
+            if context.writing or not context.speaks_to_itself:
                 return
+            context.speaks_to_itself = False
             effects, node = context.effects, context.node
             to_ourselves = [each.envelope for each in effects if isinstance(each, SendMessage) and each.peer == node]
-            if not to_ourselves:
-                return
             context.effects = [each for each in effects if not isinstance(each, SendMessage) or each.peer != node]
             for envelope in to_ourselves:
                 self._take_message(node, envelope)

@@ -4,7 +4,8 @@ Theory of operation. Assembly is asked of one sender at a time: a slot holds sev
 assembled one after the other on one snapshot. Senders take turns; the first assembly of one sender's
 intents is in the order in which they were delegated. A slot's request is repeated until it is answered,
 and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
-with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time.
+with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time. Where any
+registered node may send, any number of strangers may do so; senders that made progress get every second slot.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from rota.core.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
 from rota.core.machine import Event
 from rota.core.states.coordinator_transaction import UNASSEMBLED
 from rota.messages import AssembleError, AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import IntentId, Leaf, NodeName, RequestId, Transition
+from rota.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
 from rota.wire.sizes import transition_bytes
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Slots:
         self.slot: Slot | None = None
         self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
         self.turns: list[NodeName] = []
+        self.last_sender: NodeName | None = None
         self.lost_turns: dict[NodeName, int] = {}
         self.sizes: dict[NodeName, int] = {}
         self.not_before_ms: dict[NodeName, int] = {}
@@ -101,7 +103,9 @@ class Slots:
         if transition.valid_until_s < self.context.chain_time_s:
             return False
         references = (*transition.inputs, *transition.reads)
-        if self.coordinator.graph.conflicts(transition) or not self.coordinator.outcomes.are_unspent(references):
+        graph = self.coordinator.graph
+        giving_way = self.coordinator.giving_way_to(slot.sender, graph.spenders_of(references))
+        if graph.conflicts(transition, giving_way) or not self.coordinator.outcomes.are_unspent(references):
             return False
         return all(state.leaf not in slot.gone for state in references)
 
@@ -159,11 +163,18 @@ class Slots:
         """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
         if self.slot is not None or not self.turns or not self.coordinator.has_room_for_a_slot:
             return
-        for sender in self.turns:
+        for sender in self._in_turn():
             chosen = self._choose(sender)
             if chosen:
                 self._request_assembly(sender, chosen)
                 return
+
+    def _in_turn(self) -> list[NodeName]:
+        """Where anybody may send, proven senders go before others after each slot of a stranger (`shares.py`)."""
+        proven = self.context.proven.senders
+        if self.context.contract.mode is Mode.RING or self.last_sender is None or self.last_sender in proven:
+            return self.turns
+        return sorted(self.turns, key=lambda sender: sender not in proven)
 
     def size_max(self, sender: NodeName) -> int:
         """As many as this sender lately assembled in `slot_ms_max` and told in one message.
@@ -214,9 +225,12 @@ class Slots:
         intents = tuple(transaction.intent.id for transaction in chosen)
         self.coordinator.give_up_foreign(intents)
         bytes_max = self.context.config.message_bytes_max
-        snapshot = self.coordinator.graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max)
+        graph = self.coordinator.graph
+        giving_way = self.coordinator.giving_way_to(sender, graph.placed)
+        snapshot = graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max, giving_way)
         request = AssembleRequest(request_id, intents, snapshot)
         self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents), self.context.now_ms)
+        self.last_sender = sender
         for transaction in chosen:
             transaction.handle(Selected(request_id))
         self.context.send(sender, request)

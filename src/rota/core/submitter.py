@@ -70,6 +70,8 @@ class Submitter:
         self.signer = signer
         self.config = config
         self.next_nonce = next_nonce
+        # Whether this life has given a nonce out: from then on its own book is right.
+        self.has_given = False
         self.base_fee_wei = 0
         self.waiting: list[DispatchRound] = []
         self.signing: SignDispatch | None = None
@@ -95,7 +97,7 @@ class Submitter:
 
         Those that the chain has not used, although they are ours and not under way, are recalled.
         """
-        if not self.submissions and self.signing is None and self.writing is None:
+        if not self.has_given and self.signing is None and self.writing is None:
             self.next_nonce = max(self.next_nonce, next_nonce)
         unused = range(max(next_nonce, self.next_nonce - RECALLED_MAX), self.next_nonce)
         self.recalling.update(dict.fromkeys(nonce for nonce in unused if nonce not in self.submissions))
@@ -166,6 +168,7 @@ class Submitter:
             self._offer_later(dispatch.nonce)
             return dispatch
         if self._is_new(dispatch.nonce):
+            self.has_given = True
             self.next_nonce = max(self.next_nonce, dispatch.nonce + 1)
             self._use(dispatch.nonce)
             self._watch(dispatch)

@@ -5,10 +5,12 @@ the states of the others:
 
 - States are kept for an intent until the bound of its first version. Later versions are within it.
 - Of the intents and states that are kept each sender has its share (`shares.py`).
-- When states were kept and their intent is not committed, by expiry or by an empty transition, their sender rests: it
-  gets none of them kept for as long as they were. In `ring` mode, where members share states, it gets no others either:
+- When states were kept and the chain has none of them spent by their intent, because that expired or because a version
+  of it was committed that spends none of them (an empty one, for example), their sender rests: it gets none of them
+  kept for as long as they were. In `ring` mode, where members share states, it gets no others either:
   for as long the first time, and twice as long each time that follows, up to eight times. Clean time undoes this step
-  by step. The first time is excused, and a sender that uses most of what is kept for it may leave one in nine unused.
+  by step. The first time is excused, and a sender may leave one state unused for every eight that were kept for it and
+  that it used: a prepared transition without inputs earns nothing, and costs nothing when it is not used.
   In the other modes a node's parties have coins of their own, and one of them is not to hold up the others.
 
 Bounds are chain time. Rests are by our own clock: while everybody rests, a chain may stand still. Endorser and
@@ -26,7 +28,6 @@ from rota.core.context import VALIDITY_MARGIN_S, Context
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.shares import Shares
-from rota.digests import void_leaf
 from rota.types import IntentId, KeptStates, Mode, NodeName, StateId
 
 INTENTS_MAX: Final = 2_048
@@ -35,9 +36,10 @@ RESTS_MAX: Final = 8_192
 SENDERS_MAX: Final = 1_024
 REST_STEPS_MAX: Final = 4
 USED_PER_UNUSED: Final = 8
+# In states that were kept and used. What was kept for one intent costs no more than all of it.
 CREDIT_MAX: Final = 64
-# A settlement that fails is tried again at once: everybody may leave one unused.
-FIRST_CREDIT: Final = USED_PER_UNUSED
+# A settlement that fails is tried again at once: every sender may leave one intent unused.
+FIRST_EXCUSES: Final = 1
 NOBODY: Final = NodeName("")
 
 
@@ -55,7 +57,8 @@ class Turn:
 class _Standing:
     """How a sender uses what is kept for it. It rests until then, for so long, unless `step` is 0."""
 
-    credit: int = field(default_factory=lambda: FIRST_CREDIT)
+    excuses: int = field(default_factory=lambda: FIRST_EXCUSES)
+    credit: int = 0
     step: int = 0
     until_s: int = 0
     length_s: int = 1
@@ -66,8 +69,8 @@ class Turns:
 
     def __init__(self, context: Context, restored: Iterable[KeptStates] = ()) -> None:
         self.context = context
-        self.intents = Shares(context.contract, is_endorsers=True)
-        self.states = Shares(context.contract, is_endorsers=True)
+        self.intents = Shares(context.contract, context.proven, is_endorsers=True)
+        self.states = Shares(context.contract, context.proven, is_endorsers=True)
         self.turns: dict[IntentId, Turn] = {}
         self.rests: dict[tuple[NodeName, StateId], int] = {}
         self.standings: dict[NodeName, _Standing] = {}
@@ -121,14 +124,18 @@ class Turns:
     # What the ledger says.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """The intent is used. An empty transition, or one of no prepared version, uses nothing of what was kept."""
+        """The intent is used, by a prepared version or another one: what that spends was used.
+
+        If it spends nothing of what was kept, all of it was left unused. Where it spends some, the rest may have been
+        kept for an earlier version that stood on other states: that is no fault.
+        """
         turn = self.turns.get(outcome.intent)
         if turn is None or outcome.status is not LedgerStatus.COMMITTED:
             return
-        if outcome.leaf == void_leaf(self.context.separator, outcome.intent):
+        used = [state for state in outcome.inputs if state in turn.states]
+        self._note_used(turn, used)
+        if not used:
             self._note_unused(turn)
-        else:
-            self._note_used(turn.sender)
 
     def outcome_final(self, outcome: LedgerOutcome) -> None:
         """The outcome stands."""
@@ -146,17 +153,22 @@ class Turns:
     def _now_s(self) -> int:
         return self.context.now_ms // 1_000
 
-    def _note_used(self, sender: NodeName) -> None:
-        if sender != NOBODY:
-            standing = self._standing_of(sender)
-            standing.credit = min(standing.credit + 1, CREDIT_MAX)
+    def _note_used(self, turn: Turn, states: Collection[StateId]) -> None:
+        if turn.sender != NOBODY and states:
+            standing = self._standing_of(turn.sender)
+            self.context.proven.note(turn.sender)
+            standing.credit = min(standing.credit + len(states), CREDIT_MAX)
 
     def _note_unused(self, turn: Turn) -> None:
-        if turn.sender == NOBODY:
+        if turn.sender == NOBODY or not turn.states:
             return
         standing = self._standing_of(turn.sender)
-        if standing.credit >= USED_PER_UNUSED:
-            standing.credit -= USED_PER_UNUSED
+        cost = min(USED_PER_UNUSED * len(turn.states), CREDIT_MAX)
+        if standing.excuses:
+            standing.excuses -= 1
+            return
+        if standing.credit >= cost:
+            standing.credit -= cost
             return
         now_s = self._now_s
         most_s = max(self.context.config.validity_s, self.context.config.prepared_validity_s) + VALIDITY_MARGIN_S

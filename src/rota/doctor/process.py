@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from typing import Any, Final
 
 import aiohttp
 
+from rota.client import trusting
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.runtime.configuration import NodeConfiguration
@@ -22,14 +24,14 @@ async def check_node(case: Case) -> list[Finding]:
     host, port = case.configuration.operations_address
     if port == 0:
         return [skipped(NODE, "the system chooses its ports (rpc.port is 0), so that it cannot be asked")]
-    alive = await _asked(host, port, "livez")
+    alive = await _asked(case.configuration, "livez")
     if alive is None or alive.get("live") is not True:
         return [ok(NODE, f"it does not run: nothing of ours answers at {_shown(host, port)}")]
     if alive.get("node") != case.name:
         mend = "Give this node another rpc.port (or operations.port), or stop the other one."
         return [failed(NODE, f"{_shown(host, port)} is taken by {alive.get('node')}, another node", mend)]
     case.is_running = True
-    ready = await _asked(host, port, "readyz") or {}
+    ready = await _asked(case.configuration, "readyz") or {}
     missing, warnings = _texts(ready.get("missing")), _texts(ready.get("warnings"))
     if ready.get("ready") is not True:
         found = "it runs and is not ready: " + ("; ".join(missing) or "it does not say why")
@@ -43,18 +45,30 @@ def _texts(told: object) -> list[str]:
     return [str(each) for each in told] if isinstance(told, list) else []
 
 
-async def _asked(host: str, port: int, path: str) -> dict[str, Any] | None:
+async def _asked(configuration: NodeConfiguration, path: str) -> dict[str, Any] | None:
     """What is answered, whatever its status; nothing when nothing of ours answers."""
-    url = f"http://{_shown(host, port)}/{path}"
+    host, port = configuration.operations_address
     try:
+        scheme, tls = _tls_of(configuration)
+        url = f"{scheme}://{_shown(host, port)}/{path}"
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
-            session.get(url) as answer,
+            session.get(url, ssl=tls) as answer,
         ):
             told = await answer.json(content_type=None)
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
         return None
     return told if isinstance(told, dict) else None
+
+
+def _tls_of(configuration: NodeConfiguration) -> tuple[str, ssl.SSLContext | bool]:
+    """The node's own certificate is trusted, and no other; which names it has does not matter here."""
+    certificate = configuration.rpc.certificate_file
+    if certificate is None:
+        return "http", True
+    context = trusting(certificate)
+    context.check_hostname = False
+    return "https", context
 
 
 async def check_ports(case: Case) -> list[Finding]:

@@ -12,8 +12,10 @@ says what is spent or locked may say it in either way, and this is the one place
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import merge
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from rota.domains.contents import Content, unseal
@@ -24,6 +26,8 @@ from rota.types import Party, State, StateId
 R = TypeVar("R", bound=Record)
 R_co = TypeVar("R_co", bound=Record, covariant=True)
 Label: TypeAlias = tuple[type[Record], str, object]
+# The negated rank and the id, so that ascending order is largest first and total.
+Rank: TypeAlias = tuple[int, StateId]
 
 # As many as there are record classes.
 _LABELS: Final[dict[type[Record], tuple[str, ...]]] = {}
@@ -65,6 +69,7 @@ class Shelf(Mapping[StateId, State]):
         self._read: dict[StateId, Known[Record]] = {}
         self._by_type: dict[type[Record], dict[StateId, Known[Record]]] = {}
         self._by_label: dict[Label, dict[StateId, Known[Record]]] = {}
+        self._by_rank: dict[Label, list[Rank]] = {}
         for state in states:
             self.put(state)
 
@@ -91,6 +96,8 @@ class Shelf(Mapping[StateId, State]):
             self._by_type.setdefault(type(read.record), {})[state.id] = read
             for label in _labels_in(read.record):
                 self._by_label.setdefault(label, {})[state.id] = read
+            for label in _ranked_labels_in(read.record):
+                insort(self._by_rank.setdefault(label, []), _rank_of(read))
 
     def remove(self, state: StateId) -> None:
         """It is spent, or was never confirmed after all. By what spends it, all that it spends are."""
@@ -113,6 +120,11 @@ class Shelf(Mapping[StateId, State]):
             if not self._by_label[label]:
                 # There may be as many values as there are states.
                 del self._by_label[label]
+        for label in _ranked_labels_in(read.record):
+            ranks = self._by_rank[label]
+            del ranks[bisect_left(ranks, _rank_of(read))]
+            if not ranks:
+                del self._by_rank[label]
 
     def read(self, state: StateId) -> Known[Record] | None:
         """What it says, if it is held and can be read."""
@@ -136,6 +148,10 @@ class Shelf(Mapping[StateId, State]):
             assert isinstance(read.record, record_type), "a shelf is sorted by type"
             if all(getattr(read.record, name) == value for name, value in labels.items()):
                 yield Known(read.id, read.record, read.salt, read.readers)
+
+    def ranks(self, label: Label) -> Iterable[Rank]:
+        """The states with this label, largest first, if their kind is ranked."""
+        return self._by_rank.get(label, ())
 
 
 class Available:
@@ -177,6 +193,19 @@ class Available:
         found = {state.id: state for shelf in (self._shelf, self._on_top) for state in shelf.find(record_type, labels)}
         return tuple(state for ref, state in found.items() if not self._is_gone(ref) and holds(state.record))
 
+    def largest_first(self, record_type: type[R], label: str, value: object, /) -> Iterator[Known[R]]:
+        """The states of a ranked kind with this label, largest first.
+
+        The caller pays only for the states that it takes and for those that others have locked, not for all it holds.
+        """
+        wanted = (record_type, label, value)
+        beneath = (rank for rank in self._shelf.ranks(wanted) if self._on_top.read(rank[1]) is None)
+        for _, state in merge(self._on_top.ranks(wanted), beneath):
+            read = self.get(state)
+            if read is not None:
+                assert isinstance(read.record, record_type), "a shelf is sorted by type"
+                yield Known(read.id, read.record, read.salt, read.readers)
+
     def is_withheld(self, record_type: type[Record], /, **labels: object) -> bool:
         """There is such a state, but somebody else is about to spend it; what it becomes is not there yet."""
         return any(self._is_gone(state.id) for state in self._shelf.find(record_type, labels))
@@ -198,6 +227,17 @@ def labels_of(record_type: type[Record]) -> tuple[str, ...]:
 def _labels_in(record: Record) -> Iterator[Label]:
     kind = type(record)
     return ((kind, name, getattr(record, name)) for name in labels_of(kind))
+
+
+def _ranked_labels_in(record: Record) -> Iterator[Label]:
+    ranked_by = record.ranked_by
+    return (label for label in _labels_in(record) if label[1] != ranked_by) if ranked_by else iter(())
+
+
+def _rank_of(state: Known[Record]) -> Rank:
+    worth = getattr(state.record, state.record.ranked_by)
+    assert isinstance(worth, int), "states are ranked by a number"
+    return -worth, state.id
 
 
 def readable(known: Mapping[str, type[Record]], state: State) -> Content | None:
@@ -228,14 +268,21 @@ class Selection(Generic[R_co]):
 
 
 def cover(coins: Iterable[Known[R]], amount: int, worth: Callable[[R], int], count_max: int) -> Selection[R] | None:
-    """The fewest coins that cover an amount: the largest first. Nothing when `count_max` of them do not.
+    """The fewest of these coins that cover an amount; None if `count_max` of them do not."""
+    return cover_in_order(sorted(coins, key=lambda coin: (-worth(coin.record), coin.id)), amount, worth, count_max)
 
-    The change of one transfer is likely to be the largest coin for the next, so that transfers in a row stand on one
-    another, which is what costs least on the ledger.
+
+def cover_in_order(
+    coins: Iterable[Known[R]], amount: int, worth: Callable[[R], int], count_max: int
+) -> Selection[R] | None:
+    """The first coins that cover an amount; None if `count_max` of them do not.
+
+    With the largest first these are the fewest. The change of one transfer is likely to be the largest coin for the
+    next, so that transfers in a row build on one another, which costs least on the ledger.
     """
     chosen: list[Known[R]] = []
     total = 0
-    for coin in sorted(coins, key=lambda coin: (-worth(coin.record), coin.id)):
+    for coin in coins:
         if total >= amount or len(chosen) == count_max:
             break
         chosen.append(coin)

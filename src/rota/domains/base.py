@@ -24,6 +24,7 @@ assembling it reverts the intent, as `Reverted` does. Any other exception is the
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -423,6 +424,8 @@ class Domain(ABC, Generic[C]):
     ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
     # Whether the bytes of its states leave a node only encrypted to the key of who may read them.
     is_encrypted: ClassVar[bool] = False
+    # Whether a node has it only where its operator says so, by `for_tests = true` in `[domains.NAME]`.
+    is_for_tests: ClassVar[bool] = False
     # The functions that need to know the `reserve`; of a contract that was given no token there is none.
     moving: ClassVar[frozenset[str]] = frozenset()
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
@@ -536,6 +539,10 @@ class Domain(ABC, Generic[C]):
         return tuple(schema_of(record_type) for record_type in cls.states)
 
 
+# Nobody has such a name, so that coins for it would be nobody's: what an Ethereum wallet shows is no party.
+_LOOKS_LIKE_KEY: Final = re.compile("0[xX][0-9a-fA-F]{16,}|[0-9a-fA-F]{40}|[0-9a-fA-F]{64}|[0-9a-fA-F]{128}(..)?")
+
+
 def party_of(field: str, text: str, node: NodeName) -> Party:
     """The party that a user means; one without a node is of the user's own. `Rejected` when it is no name."""
     name, separator, home = text.rpartition("@")
@@ -543,4 +550,7 @@ def party_of(field: str, text: str, node: NodeName) -> Party:
     is_name = bool(text) and (not separator or (bool(name) and bool(home))) and text.isprintable() and " " not in text
     if not is_name or len(party.encode()) > PARTY_BYTES_MAX or party.count("@") != 1:
         raise Rejected(field, f"must be a party such as alice@node1, not {text!r}")
+    if _LOOKS_LIKE_KEY.fullmatch(name if separator else text):
+        advice = "pay the party by the name that its node knows, such as alice@node1"
+        raise Rejected(field, f"must be a party, not an address, key or hash ({text!r}): {advice}")
     return Party(party)

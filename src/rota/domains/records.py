@@ -52,11 +52,15 @@ class Record:
     """A frozen dataclass with ABI types as annotations; `lock_id` is `lockId` outside, and `from_` is `from`.
 
     `schema_name` is the name of its schema where that is not the class's own; states are looked for by their `labels`.
+    `ranked_by` names an integer attribute: states with the same label can then be taken largest first.
+    `incidental` names fields that do not change what a user asks for, such as a gas limit.
     """
 
     __slots__ = ()
     schema_name: ClassVar[str] = ""
     labels: ClassVar[tuple[str, ...]] = ()
+    ranked_by: ClassVar[str] = ""
+    incidental: ClassVar[tuple[str, ...]] = ()
 
 
 R = TypeVar("R", bound=Record)

@@ -46,7 +46,7 @@ from rota.domains.base import (
 from rota.domains.contents import Content, Told, distribution_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
-from rota.hosting.checking import Checked, check
+from rota.hosting.checking import Checked, check, checking
 from rota.hosting.contracts import (
     NO_BACKGROUND,
     SALT_KEY_BYTES,
@@ -97,6 +97,7 @@ __all__ = [
     "bound",
     "call",
     "check",
+    "checking",
     "deploy",
     "explain",
     "genesis_of",
@@ -111,6 +112,7 @@ __all__ = [
 ]
 
 ENTRY_POINTS: Final = "rota.domains"
+FOR_TESTS: Final = "for_tests"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
 # It has to fit into a frame, beside others.
 TRANSITION_BYTES_MAX: Final = 1_048_576
@@ -160,15 +162,20 @@ class ContractDefaults:
 def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> dict[str, AnyDomain]:
     """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`.
 
-    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`.
+    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`. One that is for
+    tests is left out unless its settings have `for_tests`, or there are no settings at all: then nobody's node is
+    meant.
     """
     domains: dict[str, AnyDomain] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         domain = entry.load()()
         if not isinstance(domain, Domain) or domain.name != entry.name:
             raise TypeError(f"{entry.name}: {entry.value} must make a Domain of that name")
+        given = dict((settings or {}).get(entry.name, {}))
+        if domain.is_for_tests and given.pop(FOR_TESTS, settings is None) is not True:
+            continue
         try:
-            domain.set_up((settings or {}).get(entry.name, {}))
+            domain.set_up(given)
         except Rejected as flaw:
             raise Rejected(f"{entry.name}.{flaw.field}", flaw.message) from None
         domains[entry.name] = domain
@@ -263,6 +270,15 @@ def bound(intent: Intent, binding: Binding) -> Intent:
     function, values = msgspec.json.decode(intent.payload, type=tuple[str, list[object]])
     written = [binding.core.hex(), binding.condition.hex()]
     return replace(intent, payload=msgspec.json.encode([function, values, written]))
+
+
+def binding_of(intent: Intent) -> Binding | None:
+    """What an intent of this node was bound by, if it was."""
+    match msgspec.json.decode(intent.payload):
+        case [_, _, [str(core), str(condition)]]:
+            return Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
+        case _:
+            return None
 
 
 def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> object:

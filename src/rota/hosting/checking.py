@@ -6,6 +6,7 @@ verified before, and whoever asks signs the digest if all is right, or its refus
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +39,19 @@ def check(
     hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> Checked:
     """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    steps = checking(hosted, order, held, node, background)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            checked: Checked = end.value
+            return checked
+
+
+def checking(
+    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Generator[None, None, Checked]:
+    """The same in steps, one for each transition: a sender chooses how long one takes, within the domain's limits."""
     if node not in hosted.contract.endorsers:
         reason = f"{node} does not endorse here"
         return Checked(tuple(Refusal(each.intent, reason, (), each.leaf) for each in order.transitions))
@@ -63,6 +77,7 @@ def check(
             if flaw is not None and flaw.is_of_leaf and _is_refused_alone(bench, order, transition, sender):
                 judged.append(transition.leaf)
         bench.place(transition)
+        yield
     return Checked(tuple(refusals), tuple(missing), tuple(judged), tuple(failures))
 
 

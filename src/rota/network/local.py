@@ -180,6 +180,8 @@ class LocalNode:
             await self._client.close()
 
 
+# These networks are for tests and figures, and have the domain that is meant for them.
+FOR_TESTS: Final = "\n[domains.synthetic]\nfor_tests = true\n"
 CLIENT_LIMITS: Final = ClientLimits(timeout_ms=10_000, attempts_max=2)
 
 
@@ -278,7 +280,7 @@ class LocalNetwork:
         await self._fund_and_register()
         tables = await plan.tables(self) if plan.tables is not None else ""
         for node in self.nodes.values():
-            text = write_configuration(self._settings_of(node))
+            text = write_configuration(self._settings_of(node)) + FOR_TESTS
             write_new(node.folder / FILE_NAME, Secret(f"{text}\n{tables}" if tables else text))
         if plan.registry == "file":
             self._write_registry()
@@ -369,6 +371,7 @@ class LocalNetwork:
             "store.url": self.plan.store_of(node.name),
             "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
             "transport.endpoint": self._endpoint_of(node),
+            "transport.local_endpoints": True,
             "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
             "rpc.port": rpc_port,
             "rpc.websocket_port": websocket_port,

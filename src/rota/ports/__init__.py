@@ -6,6 +6,7 @@ raises at whoever orders: what the world could not do is not answered, and the c
 
 from __future__ import annotations
 
+from rota.ports.background import Background, Failed
 from rota.ports.beside import CommandStore, ProofBook, StoredAnnouncement, StoredProof, StoredTriggers, TriggerBook
 from rota.ports.commitments import (
     COMMITMENTS_A_PAGE,
@@ -41,6 +42,7 @@ from rota.ports.groups import (
     StoredMessage,
 )
 from rota.ports.listening import (
+    BASE_LEDGER,
     DueReceipt,
     ListenerPosition,
     ListeningStore,
@@ -78,6 +80,7 @@ from rota.ports.world import (
 )
 
 __all__ = [
+    "BASE_LEDGER",
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
     "STATES_A_PAGE",
@@ -86,6 +89,7 @@ __all__ = [
     "Archive",
     "ArchivePage",
     "ArchivedState",
+    "Background",
     "Chained",
     "CommandStore",
     "CommitmentPage",
@@ -96,6 +100,7 @@ __all__ = [
     "Deployments",
     "Dispatched",
     "DueReceipt",
+    "Failed",
     "Groups",
     "KeyHolder",
     "KeyNames",

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rota.command_types import ChangeId, CompletionFilter, CompletionPage
+from rota.commands.acceptance import Acceptance
 from rota.commands.effects import Closing, InFlight
-from rota.commands.periods import Acceptance, Stream
+from rota.commands.events import Contradicted
+from rota.commands.periods import Stream
 from rota.types import ContractAddress, IntentId, Leaf, NodeName
 
 
@@ -105,6 +107,13 @@ class CommandStore(Protocol):
 
     async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
         """Those after an offset and up to an end, in their order, and how far they were read."""
+        ...
+
+    async def contradicted(self, limit: int) -> tuple[Contradicted, ...]:
+        """Completions that the chain contradicts and that are not corrected, at most so many.
+
+        Successes whose transactions are no longer on the chain for good, and failures whose transactions are.
+        """
         ...
 
     async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from rota.core.effects import RoundDispatch
 from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
+from rota.ports.listening import NumberedReceipt
 from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, SubmitMode, Transition
 
 
@@ -108,8 +109,8 @@ class SubmissionStore(Protocol):
         """
         ...
 
-    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have a receipt that is looked for, the latest first if no order is asked for."""
+    async def find_ended(self, query: Query) -> tuple[NumberedReceipt, ...]:
+        """The receipts that a query looks for, the latest first if no order is asked for."""
         ...
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
@@ -193,6 +194,17 @@ class PublicStore(Protocol):
 
     async def open(self) -> tuple[PublicTransaction, ...]:
         """Those that have not ended, in their order."""
+        ...
+
+    async def accounts(self) -> tuple[ContractAddress, ...]:
+        """The accounts of transactions that were given nonces."""
+        ...
+
+    async def reopen(self, account: ContractAddress, nonce: int) -> None:
+        """The chain took back this nonce and all that follow: transactions that ended with them are open again.
+
+        Their receipts are marked as ones that no longer hold, until they end again.
+        """
         ...
 
     async def next_nonce(self, account: ContractAddress) -> int:

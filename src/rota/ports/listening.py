@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rota.core.events import LedgerOutcome
 from rota.types import ContractAddress, Intent, IntentId, Leaf
+
+# In the place of a contract, of a transaction on the base ledger itself.
+BASE_LEDGER: Final = ContractAddress("")
 
 
 def undone_leaf(intent: IntentId) -> Leaf:
@@ -37,13 +40,15 @@ class NumberedReceipt:
 class DueReceipt:
     """A receipt that is final and complete and has no number yet. A deployment comes with its intent.
 
-    What ended off the chain has its intent's id in the place of a leaf, and what no longer holds `undone_leaf`.
+    What ended off the chain has its intent's id in the place of a leaf, and what no longer holds `undone_leaf`. With
+    `is_changed` it had a number before, and the chain's word on it has changed.
     """
 
     intent: IntentId
     contract: ContractAddress
     leaf: Leaf
     deployment: Intent | None = None
+    is_changed: bool = False
 
 
 class ListenerPosition(NamedTuple):
@@ -91,8 +96,15 @@ class ListeningStore(Protocol):
         """Those with the greatest numbers, in order."""
         ...
 
-    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
-        """The place of a receipt in the order, if it has one."""
+    async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
+        """The place in the order of the receipt of an intent of this contract, if it has one.
+
+        A public transaction has `BASE_LEDGER` for its contract, and a deployment `NO_CONTRACT`.
+        """
+        ...
+
+    async def receipts_of(self, intent: IntentId) -> tuple[NumberedReceipt, ...]:
+        """The receipts under this id in all contracts, in order: an id is unique within its contract only."""
         ...
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
@@ -101,6 +113,10 @@ class ListeningStore(Protocol):
 
     async def undone_count(self) -> int:
         """How many receipts no longer hold that no operator has acknowledged."""
+        ...
+
+    async def may_return(self, intent: IntentId) -> bool:
+        """Of a transaction of this node whose receipt no longer holds: whether the chain may still commit it."""
         ...
 
     async def acknowledge_undone(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist, RecallDispatches
+from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist, RecallDeliveries, RecallDispatches
 from rota.core.node import StoredNode
 from rota.messages import PreparedTransaction
 from rota.ports.beside import ProofBook, TriggerBook
@@ -29,7 +29,7 @@ from rota.types import (
 
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000
-StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates | RecallDispatches
+StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, Con
 from rota.genesis import genesis_hash
 from rota.ledger.deployments import FoundDeployment
 from rota.messages import CONTRACTS_LISTED_MAX, Verdict
-from rota.ports import Signer, Tell, Unavailable
+from rota.ports import Background, Signer, Tell, Unavailable
 from rota.runtime.contracts import ContractRefused, KnownContracts
 from rota.types import IntentId, KnownContract
 
@@ -42,7 +42,7 @@ class Acquainting:
         self._find_deployment: Final = find_deployment
         self._tell: Final = tell
         self._turn: Final = asyncio.Lock()
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._tasks: Final = Background("acquisition of contracts")
 
     def perform(self, order: AcquaintanceEffect, take_in: TakeIn) -> None:
         """What is in memory is told at once; the chain is asked beside the core."""
@@ -60,16 +60,11 @@ class Acquainting:
             case AcquireContract(contract, peer) if len(self._tasks) >= ACQUIRING_MAX:
                 self._tell(AcquisitionEnded(contract, peer, Verdict.BUSY))
             case AcquireContract():
-                task = asyncio.create_task(self._acquire(order, take_in))
-                self._tasks.add(task)
-                task.add_done_callback(self._ended)
+                self._tasks.begin(self._acquire(order, take_in))
 
     async def close(self) -> None:
         """Give up what is under way; it is asked for again."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _acquire(self, order: AcquireContract, take_in: TakeIn) -> None:
         verdict, is_false, reason = Verdict.ACCEPTED, False, ""
@@ -99,12 +94,6 @@ class Acquainting:
         known = self._contracts.judge(order.genesis, found.deployment, self._signer)
         self._contracts.consider(order.genesis, order.deployment, known.signers, self._signer)
         return replace(known, deployed_at=found.height)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """An exception that nobody expected is our own error."""
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
 
 
 class _False(Exception):

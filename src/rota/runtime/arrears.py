@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 import structlog
 
 from rota.core.events import StatesWanted
-from rota.ports import Store, Tell, Unavailable
+from rota.ports import Background, Store, Tell, Unavailable
 from rota.types import ContractAddress, KnownContract, Leaf
 
 LOOK_S: Final = 0.1
@@ -61,14 +61,12 @@ class Arrears:
         self._begin_again: Final = begin_again
         self._are_holders_there: Final = are_holders_there
         self._is_settled: Final = is_settled
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._tasks: Final = Background("arrears")
 
     def make_up_for(self, known: KnownContract) -> None:
         """Begin; a contract that was there from its deployment on has nothing to make up for."""
         if known.taken_in_at > known.deployed_at:
-            task = asyncio.create_task(self._make_up_for(known))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.begin(self._make_up_for(known))
 
     @property
     def open_count(self) -> int:
@@ -77,10 +75,7 @@ class Arrears:
 
     async def close(self) -> None:
         """Give up what is under way; the next life goes on with it."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _make_up_for(self, known: KnownContract) -> None:
         while self._index_height() < known.taken_in_at:

@@ -5,6 +5,10 @@ for is begun at once, in the order in which it was asked for. Writes share the n
 of the loop are one reading. The transaction of a command is given to the node as any user's is, under a key of the
 command's own: given a second time after a crash, the node answers that it has it.
 
+The chain may take back final blocks. Then a transaction has not ended until the chain has it again or cannot commit it
+any more; and completions that were published are compared with what the store says now, at the start and whenever
+receipts have changed, and corrected (`receipts_changed`).
+
 The outcome is the receipt, as the node tells it to whoever waits in this process. A receipt that came in an earlier
 life is looked up at the start; beside that all that are awaited are looked up now and then, a few at a time, so that
 nothing waits for ever for something that was told when nobody listened.
@@ -22,7 +26,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 
@@ -72,6 +76,7 @@ from rota.commands.events import (
     InFlightRemoved,
     InFlightWritten,
     MaximumChanged,
+    OutcomesContradicted,
     PruningLookedUp,
     PruningNotLookedUp,
     PruningNotWritten,
@@ -89,14 +94,13 @@ from rota.commands.periods import flaw_of_subscription
 from rota.ports import CommandStore, Unavailable
 from rota.runtime.accepting import PATIENCE_S, settled
 from rota.runtime.kept_submissions import decode_submission, encode_submission
-from rota.runtime.node import RunningNode
-from rota.types import IntentId, NodeName, Outcome, Receipt
+from rota.types import FINALITY_BROKEN, IntentId, NodeName, Outcome, Receipt
 
 KEY_BYTES: Final = 16
 START_RETRY_S: Final = 0.5
 SWEEP_S: Final = 5.0
 SWEPT_MAX: Final = 200
-PUBLIC_LOOK_S: Final = 0.2
+CONTRADICTED_MAX: Final = 500
 
 Found = TypeVar("Found")
 
@@ -114,8 +118,19 @@ class TransactionDesk(Protocol):
         """What was accepted under this key, now or in an earlier life."""
         ...
 
+    async def compared(self, submission: facade.Submission, intent: IntentId) -> tuple[bytes, bool] | None:
+        """The digest of what a transaction asks for, and whether a submission asks for the same; None if unknown.
+
+        `Unavailable` when the store is away.
+        """
+        ...
+
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended, if it has."""
+        ...
+
+    async def may_return(self, intent: IntentId) -> bool:
+        """Of one whose final block the chain took back: whether the chain may still commit it."""
         ...
 
     def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
@@ -161,6 +176,8 @@ class CommandOffice:
         self._awaited: Final[dict[ChangeId, IntentId]] = {}
         self._expected: Final[set[asyncio.Future[Receipt]]] = set()
         self.failed: Callable[[BaseException], None] = _raise
+        self._receipts_changed: Final = asyncio.Event()
+        self._may_be_contradicted = True
 
     # Its life.
 
@@ -168,8 +185,30 @@ class CommandOffice:
         """Begin when the store answers, then see to what waits, until cancelled."""
         await self.begin()
         while True:
-            await asyncio.sleep(SWEEP_S)
-            await self._sweep()
+            with suppress(Unavailable):
+                await self._correct()
+                await self._sweep()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._receipts_changed.wait()
+            if self._receipts_changed.is_set():
+                self._receipts_changed.clear()
+                self._may_be_contradicted = True
+
+    def receipts_changed(self) -> None:
+        """Receipts that were final have changed, so that completions may no longer hold."""
+        self._receipts_changed.set()
+
+    async def _correct(self) -> None:
+        """Until nothing is found and no completion is on its way to the disk that may have to be corrected too."""
+        if not self._may_be_contradicted:
+            return
+        is_writing = self.desk.is_writing
+        found = await self.store.contradicted(CONTRADICTED_MAX)
+        self._may_be_contradicted = bool(found) or is_writing
+        if found:
+            logger.warning("published completions no longer hold and are corrected", completions=len(found))
+            self.tell(OutcomesContradicted(found))
 
     async def begin(self) -> None:
         """What the last life left in flight is looked after."""
@@ -256,6 +295,7 @@ class CommandOffice:
     async def _ask(self, event: CommandSubmitted | PruningRequested) -> Answer:
         """Tell the desk and wait; who stops waiting is not told."""
         awaited: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        submission = self._at_hand.get(event.key) if isinstance(event, CommandSubmitted) else None
         try:
             desk = self.desk
             self._calls[event.call] = awaited
@@ -266,8 +306,22 @@ class CommandOffice:
             if isinstance(event, CommandSubmitted):
                 self._at_hand.pop(event.key, None)
         if isinstance(answer, Failure):
-            raise CommandRejected(answer)
+            raise CommandRejected(await self._compared(submission, answer))
         return answer
+
+    async def _compared(self, submission: facade.Submission | None, failure: Failure) -> Failure:
+        """A duplicate says whether it asks for what was accepted; any other failure is as it was.
+
+        Where that cannot be read now, nobody is told that it is a duplicate: it would count as a success.
+        """
+        existing = dict(failure.metadata).get("existing_transaction_id")
+        if submission is None or failure.error_id != errors.DUPLICATE_COMMAND or existing is None:
+            return failure
+        try:
+            found = await self.transactions.compared(submission, IntentId(UUID(existing).bytes))
+        except Unavailable as trouble:
+            return errors.unavailable(str(trouble))
+        return errors.compared(failure, *found) if found is not None else failure
 
     def _next_call(self) -> int:
         self._call_count += 1
@@ -508,10 +562,12 @@ class CommandOffice:
         expected.add_done_callback(lambda receipt: self._receipt_came(change, transaction, receipt))
 
     def _receipt_came(self, change: ChangeId, transaction: IntentId, receipt: asyncio.Future[Receipt]) -> None:
-        """A future that was cancelled belongs to a life that ends."""
+        """A future that was cancelled belongs to a life that ends. What lost its final block is swept until it ends."""
         if receipt.cancelled():
             return
         told = receipt.result()
+        if told.code == FINALITY_BROKEN:
+            return
         is_confirmed = told.outcome is Outcome.CONFIRMED
         try:
             self._end(change, transaction, None if is_confirmed else failure_of(told.reason))
@@ -519,62 +575,26 @@ class CommandOffice:
             self.failed(error)
 
     async def _sweep(self) -> None:
-        """The longest awaited first; what has not ended goes to the back."""
+        """The longest awaited first; what has not ended goes to the back. `Unavailable` when the store is away."""
         for change, transaction in tuple(self._awaited.items())[:SWEPT_MAX]:
-            try:
-                await self._look_at(change, transaction)
-            except Unavailable:
-                return
+            await self._look_at(change, transaction)
             if change in self._awaited:
                 self._awaited[change] = self._awaited.pop(change)
 
     async def _look_at(self, change: ChangeId, transaction: IntentId) -> None:
         view = await self.transactions.receipt(transaction)
-        if view is not None:
+        if view is None:
+            return
+        if view.failure_code != FINALITY_BROKEN:
             self._end(change, transaction, None if view.success else failure_of(view.failure_message))
+        elif not await self.transactions.may_return(transaction):
+            self._end(change, transaction, errors.lost())
 
     def _end(self, change: ChangeId, transaction: IntentId, failure: Failure | None) -> None:
         """Told once, whoever was first to know."""
         if self._awaited.get(change) == transaction:
             del self._awaited[change]
             self.tell(TransactionEnded(change, failure))
-
-
-class NodeTransactions:
-    """`TransactionDesk` of a running node."""
-
-    def __init__(self, node: facade.Transactions, running: RunningNode) -> None:
-        self._node: Final = node
-        self._running: Final = running
-
-    async def submit(self, submission: facade.Submission) -> IntentId:
-        """As any user's."""
-        return await self._node.submit(submission)
-
-    async def transaction_with_key(self, key: str) -> IntentId | None:
-        """By the store's word."""
-        store = self._running.adapters.store
-        stored = await store.transaction_with_key(key)
-        return stored.intent.id if stored is not None else await store.submissions.with_key(key)
-
-    async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
-        """By the store's word, or by what was told of late."""
-        return await self._node.receipt(intent)
-
-    def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
-        """As the core tells it. Of public transactions it knows nothing: those are looked at until they have ended."""
-        if self._running.adapters.public.held(intent) is None:
-            return self._running.users.expect_receipt(intent)
-        return asyncio.create_task(self._public_receipt(intent))
-
-    async def _public_receipt(self, intent: IntentId) -> Receipt:
-        while True:
-            with suppress(Unavailable):
-                view = await self._node.receipt(intent)
-                if view is not None:
-                    outcome = Outcome.CONFIRMED if view.success else Outcome.REVERTED
-                    return Receipt(intent, outcome, view.failure_message)
-            await asyncio.sleep(PUBLIC_LOOK_S)
 
 
 async def _patiently(ask: Callable[[], Awaitable[Found]]) -> Found:

@@ -22,7 +22,6 @@ from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import State as SenderSide
-from rota.genesis import decode_genesis
 from rota.keys.names import endorser_key
 from rota.keys.one_time import OneTimeKeys
 from rota.ledger.bindings import RegisteredNode
@@ -33,6 +32,7 @@ from rota.ports import KeyHolder, Registry, Unavailable
 from rota.runtime.accepting import Acceptance, settled
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
+from rota.runtime.backlog import backlog_of
 from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
@@ -48,30 +48,20 @@ from rota.runtime.facades.leading import leaders_of
 from rota.runtime.facades.listening import NodeListeners
 from rota.runtime.facades.network import Domains, Neighbours, Registries
 from rota.runtime.facades.public import Public
+from rota.runtime.facades.receipt_views import ReceiptViews
+from rota.runtime.facades.repeating import Repeats
 from rota.runtime.facades.rings import ring_of
 from rota.runtime.facades.states import States
 from rota.runtime.facades.submitting import Read, Submitting, noted, shown_function
 from rota.runtime.facades.triggers import Triggers
 from rota.runtime.facades.types import Types
 from rota.runtime.facades.watching import feed_of
-from rota.runtime.failures import failure_of
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
-from rota.runtime.receipts import undone_view
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
-from rota.types import (
-    NO_CONTRACT,
-    ContractAddress,
-    Intent,
-    IntentId,
-    NodeName,
-    Outcome,
-    Receipt,
-    SubmitMode,
-    intent_text,
-)
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Receipt, SubmitMode, intent_text
 
 ReadPeers = Callable[[], tuple[facade.PeerMeasurements, ...]]
 
@@ -85,6 +75,7 @@ class Surroundings:
     read_peers: Callable[[], tuple[PeerStatus, ...]]
     read_registered: Callable[[], Mapping[NodeName, RegisteredNode]]
     expiry: CertificateExpiry
+    wait_max_s: float
 
 
 class NodeFacade:
@@ -105,6 +96,7 @@ class NodeFacade:
         automating: Automating,
     ) -> None:
         self._running: Final = running
+        self._backlog: Final = backlog_of(running, surroundings.wait_max_s)
         self.expiry: Final = surroundings.expiry
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
@@ -148,12 +140,14 @@ class NodeFacade:
             self._submitting,
             running.adapters.services.countersigned,
         )
+        self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
         self.aside: Final = Aside(running.adapters.public)
-        self.following: Final = Following(running, self._submitting, self.public, self.receipt, self._settlements.leg)
-        self._listeners: Final = NodeListeners(running, client, self.receipt, self.following.full_receipt)
+        self._receipts: Final = ReceiptViews(running, self.public)
+        self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
+        self._listeners: Final = NodeListeners(running, client, self._receipts.at, self.following.full_receipt_at)
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
-        self._explaining: Final = Explaining(running, self._at, self.public)
+        self._explaining: Final = Explaining(running, self._at, self.public, self._receipts)
         self.leaders_seen: Final = leaders_of(running, self._now_ms, read_peers)
         self._feed: Final = feed_of(running, self._at, self._now_ms, self._summary, read_peers)
 
@@ -171,7 +165,10 @@ class NodeFacade:
     async def submit(self, submission: facade.Submission) -> IntentId:
         """Validated by its domain, then durable, then its id is given."""
         accept = partial(self._submit, submission)
-        return await self._running.acceptances.accept(accept, submission.idempotency_key)
+        try:
+            return await self._running.acceptances.accept(accept, submission.idempotency_key)
+        except errors.KeyUsed as used:
+            raise await self.repeats.judged(submission, used) from None
 
     async def _submit(self, submission: facade.Submission, acceptance: Acceptance) -> IntentId:
         read = await self._submitting.read(submission)
@@ -182,6 +179,7 @@ class NodeFacade:
         if submission.type is facade.TransactionType.PUBLIC:
             intent = await self.public.submit(read, acceptance)
         else:
+            self._backlog.require_room(submission.to)
             intent = await self._accept(acceptance, read, self._intents.of(read))
         # What is accepted is accepted; a party that cannot be noted now is noted the next time.
         with suppress(Unavailable):
@@ -223,7 +221,7 @@ class NodeFacade:
             facade.TransactionType.PRIVATE,
             accepted.sender,
             accepted.submit_mode,
-            self._domain_of(accepted),
+            self._receipts.domain_of(accepted),
             accepted.contract if accepted.contract != NO_CONTRACT else None,
             idempotency_key=accepted.idempotency_key,
             depends_on=accepted.depends_on,
@@ -231,81 +229,7 @@ class NodeFacade:
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:
         """How it ended."""
-        if self._is_under_way(intent):
-            return None
-        stored = await self._running.adapters.store.transaction(intent)
-        if stored is None:
-            return await self._receipt_of_public(intent) or await self._receipt_of_another(intent)
-        receipt = stored.receipt or self._running.users.recent_receipt(intent)
-        place = stored.place
-        if receipt is not None and place is None:
-            place = await self._running.receipts.place_of(intent, is_final=True)
-        if receipt is None or place is None:
-            return None
-        made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
-        failure_message, revert_data = await failure_of(self._running, stored.intent, receipt)
-        return facade.ReceiptView(
-            intent,
-            receipt.outcome is Outcome.CONFIRMED,
-            place.numbered_at_ms,
-            place.sequence,
-            self._domain_of(stored.intent),
-            receipt.leaf or None,
-            receipt.contract,
-            failure_message=failure_message,
-            failure_code=receipt.code,
-            revert_data=revert_data,
-            block_number=made.deployed_at if made is not None else stored.height,
-            transaction_hash=stored.transaction or None,
-            transaction_index=stored.transaction_index,
-            log_index=stored.log_index,
-            source=stored.intent.contract if stored.intent.contract != NO_CONTRACT else self._running.factory,
-        )
-
-    def _is_under_way(self, intent: IntentId) -> bool:
-        """The core has it and has told of no end: most who ask for a receipt ask for that of such a one."""
-        running = self._running
-        return (
-            running.started.is_set()
-            and intent in running.engine.core.intake.open
-            and running.users.recent_receipt(intent) is None
-        )
-
-    async def _receipt_of_public(self, intent: IntentId) -> facade.ReceiptView | None:
-        receipt = await self.public.receipt(intent)
-        place = await self._running.receipts.place_of(intent, is_final=True) if receipt is not None else None
-        if receipt is None or place is None:
-            return None
-        if place.is_undone:
-            return undone_view(place)
-        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
-
-    async def _receipt_of_another(self, intent: IntentId) -> facade.ReceiptView | None:
-        """That of a transaction of another node, whose states this one has."""
-        place = await self._running.receipts.place_of(intent, is_final=False)
-        commit = await self._running.adapters.store.listening.commit_of(place) if place is not None else None
-        if place is None or commit is None:
-            return undone_view(place) if place is not None and place.is_undone else None
-        height, outcome = commit
-        return facade.ReceiptView(
-            intent,
-            True,
-            place.numbered_at_ms,
-            place.sequence,
-            place.domain,
-            place.leaf,
-            block_number=height,
-            transaction_hash=outcome.transaction or None,
-            transaction_index=outcome.transaction_index,
-            log_index=outcome.log_index,
-            source=place.contract,
-        )
-
-    def _domain_of(self, intent: Intent) -> str:
-        """The domain of its contract; of a deployment that of the contract to come."""
-        if intent.contract == NO_CONTRACT:
-            return decode_genesis(intent.payload).domain
-        return self._running.contracts.domain_of(intent.contract)
+        return await self._receipts.of(intent)
 
     async def final(self, intent: IntentId) -> Receipt:
         """The receipt, when it is there: for whoever is in this process."""
@@ -387,7 +311,10 @@ class NodeFacade:
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
         accept = partial(self._bind, draft, legs, idempotency_key)
-        return await self._running.acceptances.accept(accept, idempotency_key)
+        try:
+            return await self._running.acceptances.accept(accept, idempotency_key)
+        except errors.KeyUsed as used:
+            raise await self._settlements.judged(draft, legs, used) from None
 
     async def _bind(
         self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str, acceptance: Acceptance
@@ -534,6 +461,12 @@ class NodeFacade:
             missing.append("the node is stopping")
         if running.adapters.store.trouble:
             missing.append(f"the store: {running.adapters.store.trouble}")
+        index = running.engine.core.index
+        if index.is_forked:
+            missing.append(
+                f"the ledger: it has other blocks than this node's index from block {index.blocks[0].height} on, the "
+                "earliest that the index keeps (index_window_max); see docs/ledger.md#a-fork-below-the-index"
+            )
         if not running.engine.core.has_caught_up:
             reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
             missing.append(f"the ledger: {reason}")

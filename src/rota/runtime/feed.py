@@ -37,8 +37,8 @@ from rota.core.events import ForContract, MessageReceived
 from rota.core.machine import Event
 from rota.messages import CoordinatorHeartbeat
 from rota.runtime.journeys import NOWHERE, Journey, Journeys, budget_of
-from rota.runtime.milestones import Milestones, Sighting, is_telling_effect, is_telling_event
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName
+from rota.runtime.milestones import Milestone, Milestones, Sighting, is_telling_effect, is_telling_event
+from rota.types import FINALITY_BROKEN, NO_CONTRACT, ContractAddress, IntentId, NodeName
 
 FOLLOWERS_MAX: Final = 32
 OPEN_TRANSACTIONS_MAX: Final = 200
@@ -173,6 +173,13 @@ class LiveFeed:
                                     at_ms=self._looks.now_ms(),
                                 )
                             )
+
+    def saw_undone(self, receipts: Iterable[tuple[ContractAddress, IntentId]]) -> None:
+        """Receipts no longer hold, because the chain took back the final blocks that had their transactions."""
+        self._note(
+            Sighting(Milestone.REPORTED, (intent,), contract, detail=FINALITY_BROKEN, has_failed=True)
+            for contract, intent in receipts
+        )
 
     def _note(self, sightings: Iterable[Sighting]) -> None:
         at_ms = 0

@@ -31,7 +31,7 @@ from rota.core.machine import Event
 from rota.domains.pente.groups import DOMAIN, group_in
 from rota.genesis import decode_genesis
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message, StateDistributionAcknowledgement
-from rota.ports import Store, StoredMail, StoredMessage, Unavailable
+from rota.ports import Background, Store, StoredMail, StoredMessage, Unavailable
 from rota.runtime.accepting import Acceptance, Acceptances, settled
 from rota.runtime.contracts import KnownContracts
 from rota.store.mail import GROUP_MESSAGE, STATE
@@ -94,8 +94,8 @@ class GroupMail:
         self._acceptances: Final = acceptances
         self._owing: Final[dict[NodeName, _Peer]] = {}
         self._changed: Final = asyncio.Event()
-        self._arrivals: Final[set[asyncio.Task[None]]] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._arrivals: Final = Background("mail that arrives")
+        self._sending: Final = Background("mail that is owed")
         self._said = 0
         # States that are being sent again, and by which rounds: an acknowledgement names the round.
         self._transfers: Final[dict[tuple[NodeName, Leaf], None]] = {}
@@ -108,14 +108,12 @@ class GroupMail:
 
     def start(self) -> None:
         """Go on with what was owed when the last life ended."""
-        self._task = asyncio.create_task(self._run())
+        self._sending.begin(self._run())
 
     async def close(self) -> None:
         """What is owed is the next life's."""
-        tasks = [*self._arrivals, *([self._task] if self._task is not None else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._arrivals.close()
+        await self._sending.close()
 
     # Sending.
 
@@ -264,14 +262,7 @@ class GroupMail:
         if len(self._arrivals) >= ARRIVALS_MAX:
             work.close()
             return
-        task = asyncio.create_task(work)
-        self._arrivals.add(task)
-        task.add_done_callback(self._arrived)
-
-    def _arrived(self, task: asyncio.Task[None]) -> None:
-        self._arrivals.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+        self._arrivals.begin(work)
 
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
         known = self._contracts.known(contract)

@@ -34,6 +34,7 @@ from rota.core.effects import (
     LoadContract,
     LookUpIntents,
     Persist,
+    RecallDeliveries,
     RecallDispatches,
     ReplyToUser,
     ReportFinalityBroken,
@@ -419,7 +420,7 @@ class RunningNode:
             case RecallDispatches(nonces):
                 logger.warning("the chain no longer has transactions of this node", nonces=nonces)
                 self.adapters.store.perform(effect)
-            case LookUpIntents() | LoadContract() | FindStates():
+            case LookUpIntents() | LoadContract() | FindStates() | RecallDeliveries():
                 self.adapters.store.perform(effect)
             case SubmitTransaction():
                 self.submissions += 1
@@ -435,6 +436,7 @@ class RunningNode:
             case ReportFinalityBroken():
                 self.users.take_broken(effect)
                 self.receipts.finality_broke()
+                self.adapters.public.blocks_lost()
             case ReportPrepared():
                 self.users.take_prepared(effect)
             case ReportVerifier():

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -28,10 +28,12 @@ from rota.api.entrance import Entrance
 from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
+from rota.api.tls import TlsFiles
 from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.dashboard import add_pages
 from rota.digests import keccak
 from rota.domains.base import Prover, Rejected
+from rota.engines.evm_check import EvmDiffers, require_known_evm
 from rota.engines.proving.key_files import DEVELOPMENT_KEYS
 from rota.engines.proving.workers import ProverProcesses
 from rota.hosting import AnyDomain, ContractDefaults, load_domains
@@ -39,7 +41,6 @@ from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
-from rota.keys.transport_files import TransportFolder
 from rota.ledger.account import Account
 from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
@@ -52,18 +53,13 @@ from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
 from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
-from rota.ports import Registry, Tell, Unavailable
+from rota.ports import Background, Failed, Registry, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.automating import announced, automate
-from rota.runtime.commands import CommandOffice, NodeTransactions
+from rota.runtime.command_transactions import NodeTransactions
+from rota.runtime.commands import CommandOffice
 from rota.runtime.commitment_trees import CommitmentTrees
-from rota.runtime.configuration import (
-    ConfigurationRejected,
-    NodeConfiguration,
-    SqliteFile,
-    password_of,
-    read_configuration,
-)
+from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.encrypted_peers import EncryptedPeers
@@ -83,10 +79,19 @@ from rota.runtime.renewal import Renewal
 from rota.runtime.services import Services
 from rota.runtime.trigger_loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.runtime.verifiers import Verifiers
+from rota.runtime.watched_files import (
+    FileWatch,
+    WatchedCertificate,
+    WatchedCredentials,
+    WatchedMaximum,
+    WatchedRegistry,
+    WatchedTls,
+    identity_of,
+)
 from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
-from rota.transport import Announcement, GrpcPeers, Identity, StaticRegistry, read_registry
+from rota.transport import Announcement, GrpcPeers, StaticRegistry, read_registry
 from rota.types import IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
@@ -101,14 +106,6 @@ class CannotStart(Exception):
     """The node cannot begin; the text says what is wrong and what would be right."""
 
 
-class Watched(Protocol):
-    """Something that is looked at every second: a file that an operator may change, or who leads."""
-
-    def look(self) -> None:
-        """Act if it has changed."""
-        ...
-
-
 class NodeProcess:
     """One node with all that it needs. `async with opened(...)` makes it, `run` is its life."""
 
@@ -120,7 +117,7 @@ class NodeProcess:
         self.entrance: Final = entrance
         self.peers: Final = peers
         self.keys: Final = keys
-        self.watched: Final[list[Watched]] = [WatchedCertificate(keys, peers, facade.expiry), facade.leaders_seen]
+        self.files: Final = FileWatch(WatchedCertificate(keys, peers, facade.expiry), facade.leaders_seen)
 
     async def run(self) -> None:
         """Serve until it is stopped."""
@@ -130,123 +127,20 @@ class NodeProcess:
             raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
         rpc = self.entrance.http_url
         logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
-        watching = asyncio.create_task(self._watch_files())
-        commands = asyncio.create_task(self._take_commands())
+        background = Background("process", self.running.fail)
+        background.begin(self.files.run(FILES_LOOK_S))
+        background.begin(self._take_commands())
         try:
             await self.running.run()
         finally:
-            watching.cancel()
-            commands.cancel()
-            await asyncio.gather(commands, return_exceptions=True)
+            await background.close()
             await self.facade.commands.close()
             await self.entrance.stop()
 
     async def _take_commands(self) -> None:
-        """From the moment on at which the node has begun; an error of ours there is one of the node's."""
+        """From the moment on at which the node has begun."""
         await self.running.started.wait()
-        try:
-            await self.facade.commands.run()
-        except Exception as error:
-            self.running.fail(error)
-
-    async def _watch_files(self) -> None:
-        """What an operator changes while the node runs: its certificate, its credentials, a registry that is a file."""
-        while True:
-            await asyncio.sleep(FILES_LOOK_S)
-            for watched in self.watched:
-                watched.look()
-
-
-class WatchedCertificate:
-    """When another certificate becomes current in the folder, it is what peers are shown: no restart is needed."""
-
-    def __init__(self, keys: NodeKeys, peers: GrpcPeers, expiry: CertificateExpiry) -> None:
-        self._folder: Final = keys.transport
-        self._peers: Final = peers
-        self._expiry: Final = expiry
-        self._shown = keys.certificate.fingerprint
-        self._told = ""
-
-    def look(self) -> None:
-        """Show another one if there is one; what cannot be read changes nothing."""
-        try:
-            certificate = self._folder.current().certificate
-            if certificate.fingerprint != self._shown:
-                self._peers.use(_identity(self._folder))
-                self._shown = certificate.fingerprint
-                logger.info("shows another certificate", fingerprint=self._shown.hex())
-            self._expiry.look(certificate)
-            self._told = ""
-        except (ValueError, OSError) as error:
-            self._told = _tell_once("the certificate cannot be used; the one of before stays", error, self._told)
-
-
-class WatchedRegistry:
-    """When the file with the nodes changes, the network is the one that it names from now on."""
-
-    def __init__(self, path: Path, registry: StaticRegistry) -> None:
-        self._path: Final = path
-        self._registry: Final = registry
-        self._told = ""
-
-    def look(self) -> None:
-        """Take over what the file says; what cannot be read changes nothing."""
-        try:
-            nodes = read_registry(self._path)
-        except (ValueError, OSError) as error:
-            self._told = _tell_once("the registry cannot be read; what it said before stays", error, self._told)
-            return
-        self._told = ""
-        if nodes != self._registry.registrations():
-            self._registry.change(nodes)
-            logger.info("the registry has changed", nodes=len(nodes))
-
-
-class WatchedMaximum:
-    """When the maximum deduplication duration changes in the configuration file, it holds from then on."""
-
-    def __init__(self, path: Path, office: CommandOffice) -> None:
-        self._path: Final = path
-        self._office: Final = office
-        self._seen: tuple[int, int] | None = None
-        self._told = ""
-
-    def look(self) -> None:
-        """Take over what the file says; what cannot be read changes nothing."""
-        try:
-            status = self._path.stat()
-            stamp = (status.st_mtime_ns, status.st_size)
-            if stamp == self._seen:
-                return
-            maximum_ms = read_configuration(self._path).commands.maximum_duration_ms
-        except (ConfigurationRejected, OSError) as error:
-            self._told = _tell_once("the configuration cannot be read; what it said before stays", error, self._told)
-            return
-        self._seen, self._told = stamp, ""
-        if maximum_ms != self._office.configuration().maximum_duration_ms:
-            self._office.change_maximum(maximum_ms)
-            logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
-
-
-class WatchedCredentials:
-    """When the file with the credentials changes, those are known that it names: a token is taken back at once."""
-
-    def __init__(self, path: Path, entrance: Entrance) -> None:
-        self._path: Final = path
-        self._entrance: Final = entrance
-        self._told = ""
-
-    def look(self) -> None:
-        """Take over what the file says; what cannot be read changes nothing."""
-        try:
-            found = read_credentials(self._path)
-        except (ValueError, OSError) as error:
-            self._told = _tell_once("the credentials cannot be read; those of before stay", error, self._told)
-            return
-        self._told = ""
-        if found != self._entrance.credentials:
-            self._entrance.use_credentials(found)
-            logger.info("the credentials have changed", credentials=len(found))
+        await self.facade.commands.run()
 
 
 def _prover(configuration: NodeConfiguration) -> ProverProcesses:
@@ -263,12 +157,6 @@ def _tell_of_proving_key(circuit: str, parts: int) -> None:
 def _end_loudly(running: RunningNode, error: BaseException) -> None:
     logger.critical("the store has stopped, and the node with it", reason=str(error))
     running.fail(error)
-
-
-def _tell_once(what: str, error: Exception, told: str) -> str:
-    if str(error) != told:
-        logger.error(what, reason=str(error))
-    return str(error)
 
 
 @asynccontextmanager
@@ -379,29 +267,34 @@ async def opened(
         _measured(peers),
         _defaults(configuration),
         Surroundings(
-            LookingUp(client), registry, peers.status, _registered(registry), CertificateExpiry(keys.certificate)
+            LookingUp(client),
+            registry,
+            peers.status,
+            _registered(registry),
+            CertificateExpiry(keys.certificate),
+            configuration.rpc.limits.predicted_wait_max_ms / 1_000,
         ),
         client,
         automating,
     )
-    facade.commands = CommandOffice(
-        name, commands, NodeTransactions(facade, running), configuration.commands.maximum_duration_ms
-    )
+    transactions = NodeTransactions(facade, running, facade.repeats.compared)
+    facade.commands = CommandOffice(name, commands, transactions, configuration.commands.maximum_duration_ms)
     facade.commands.failed = running.fail
+    running.receipts.when_changed(lambda _: facade.commands.receipts_changed())
     facade.itself = Itself(running, configuration, wall_clock_ms())
-    entrance = Entrance(facade, entrance_settings, CollectorRegistry(), add_pages=add_pages)
-    following = _following(configuration, keys, registry, registrar)
+    entrance = _entrance(facade, entrance_settings)
+    following = _following(configuration, keys, registry, registrar, running.fail)
     try:
         process = NodeProcess(running, facade, entrance, peers, keys)
         if isinstance(registry, StaticRegistry) and isinstance(configuration.transport.registry, Path):
-            process.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+            process.files.watched.append(WatchedRegistry(configuration.transport.registry, registry))
+        if configuration.rpc.certificate_file is not None:
+            process.files.watched.append(WatchedTls(entrance))
         if configuration.rpc.credentials_file is not None:
-            process.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
+            process.files.watched.append(WatchedCredentials(configuration.rpc.credentials_file, entrance))
         yield process
     finally:
-        for task in following:
-            task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+        await following.close()
         await client.close()
         await own_prover.close()
         if tracing is not None and spans is not None:
@@ -431,7 +324,7 @@ async def _live(
     """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
         if file is not None:
-            process.watched.append(WatchedMaximum(file, process.facade.commands))
+            process.files.watched.append(WatchedMaximum(file, process.facade.commands))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, process.running.stop)
@@ -488,7 +381,10 @@ async def _confirmations(configuration: NodeConfiguration, client: RpcClient, kn
 
 def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:
     try:
+        require_known_evm()
         return load_domains(configuration.domains)
+    except EvmDiffers as difference:
+        raise CannotStart(f"pyrevm: {difference}; install the version that this release of Rota names") from difference
     except Rejected as flaw:
         raise CannotStart(f"domains.{flaw}") from flaw
 
@@ -505,17 +401,17 @@ def _database(configuration: NodeConfiguration) -> Database:
 
 
 def _following(
-    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, registrar: Account
-) -> tuple[asyncio.Task[None], ...]:
+    configuration: NodeConfiguration, keys: NodeKeys, registry: Registry, registrar: Account, failed: Failed
+) -> Background:
     """The Registry of the ledger is followed, and our own entry in it kept up."""
-    if not isinstance(registry, ChainRegistry) or configuration.ledger.registry is None:
-        return ()
-    tasks = [asyncio.create_task(registry.run())]
-    if configuration.transport.renews_certificate:
-        overlap_s = FILES_LOOK_S + configuration.transport.settings.certificate_look_max_ms / 1_000
-        renewal = Renewal(keys.transport, registrar, configuration.ledger.registry, overlap_s)
-        tasks.append(asyncio.create_task(renewal.run()))
-    return tuple(tasks)
+    following = Background("registry", failed)
+    if isinstance(registry, ChainRegistry) and configuration.ledger.registry is not None:
+        following.begin(registry.run())
+        if configuration.transport.renews_certificate:
+            overlap_s = FILES_LOOK_S + configuration.transport.settings.certificate_look_max_ms / 1_000
+            renewal = Renewal(keys.transport, registrar, configuration.ledger.registry, overlap_s)
+            following.begin(renewal.run())
+    return following
 
 
 def _registry(configuration: NodeConfiguration, client: RpcClient) -> Registry:
@@ -558,18 +454,15 @@ def _peers(
     transport = configuration.transport
     return GrpcPeers(
         configuration.node.name,
-        _identity(keys.transport),
+        identity_of(keys.transport),
         registry,
         tell,
         listen=transport.listen,
         settings=transport.settings,
         announcement=announcement,
+        # A file with nodes is the operator's own word.
+        allows_local=transport.local_endpoints or not isinstance(registry, ChainRegistry),
     )
-
-
-def _identity(folder: TransportFolder) -> Identity:
-    current = folder.current()
-    return Identity(current.certificate.pem, current.private_key.reveal())
 
 
 def _deployments_on(client: RpcClient, configuration: NodeConfiguration) -> FindDeployment:
@@ -622,8 +515,24 @@ def _entrance_settings(configuration: NodeConfiguration) -> EntranceSettings:
             Bind(*configuration.commands_address) if configuration.commands_address is not None else None,
             read_credentials(rpc.credentials_file) if rpc.credentials_file is not None else (),
             rpc.origins,
+            rpc.proxies,
+            _tls_files(configuration),
             rpc.limits,
             configuration.automation.splice_metrics,
         )
     except (ValueError, OSError) as error:
         raise CannotStart(f"rpc: {error}") from error
+
+
+def _entrance(facade: NodeFacade, settings: EntranceSettings) -> Entrance:
+    try:
+        return Entrance(facade, settings, CollectorRegistry(), add_pages=add_pages)
+    except (ValueError, OSError) as error:
+        raise CannotStart(f"rpc.certificate_file: {error}") from error
+
+
+def _tls_files(configuration: NodeConfiguration) -> TlsFiles | None:
+    rpc = configuration.rpc
+    if rpc.certificate_file is None or rpc.key_file is None:
+        return None
+    return TlsFiles(rpc.certificate_file, rpc.key_file, rpc.client_ca_file)

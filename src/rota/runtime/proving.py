@@ -39,7 +39,7 @@ from rota.keys.names import endorser_key, party_key
 from rota.keys.one_time import OneTimeKeys, is_signed_by_intent
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of, root_and_proof, rooted, signature_and_rest
-from rota.ports import KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
+from rota.ports import Background, KeyHolder, ProofBook, StoredProof, Unavailable, UnknownKey
 from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.owner_secrets import OwnerSecrets
@@ -109,7 +109,7 @@ class Proving:
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
         # Intents of which the store has a proof.
         self._in_book: Final[set[IntentId]] = set()
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._tasks: Final = Background("proofs")
 
     async def begin(self) -> None:
         """Take over what the life before has proved. `Unavailable` when the store is away."""
@@ -126,10 +126,7 @@ class Proving:
 
     async def close(self) -> None:
         """Give up what is being proved."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     # Parties.
 
@@ -181,9 +178,7 @@ class Proving:
             self._start(self._forget(intent))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(work)
 
     def _with_kept_validity(self, event: Event) -> Event:
         transition = event.transition if isinstance(event, AssemblyFinished) else None

@@ -9,6 +9,10 @@ What was written may be less than what was done, when the database was wound bac
 not ended, or the chain knows nonces of an account that our book does not, and this module sets its transactions aside:
 nothing is signed or sent for them, and later ones of the account wait, until an operator has decided about each.
 
+The chain may take back final blocks (`blocks_lost`). Transactions that had ended in them, or with nonces that the chain
+no longer has, are open again. They are sent again with the nonces that they have; one whose nonce another transaction
+has used since is set aside.
+
 Transactions of one account take their nonces in the order of their acceptance; several are under way at a time. One
 that would revert now waits while earlier ones of its account are not in a block: it may need what they do.
 """
@@ -16,10 +20,9 @@ that would revert now waits while earlier ones of its account are not in a block
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -29,8 +32,9 @@ from rota.core.events.chain import Objection
 from rota.core.public_transaction import (
     CANCELLED,
     DROPPED,
+    DROPPED_LOST,
+    NONCE_LOST,
     NONCE_TAKEN,
-    TAKEN_MS_MIN,
     Ending,
     Mined,
     PublicTransaction,
@@ -49,70 +53,20 @@ from rota.core.public_transaction import (
 from rota.keys.names import party_key
 from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
+from rota.ledger.transaction import decode
 from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
 from rota.runtime.accepting import answered, settled
+from rota.runtime.held_public import Activity, Held, PublicLimits, promised_wei
 from rota.types import ContractAddress, Fees, IntentId, intent_text
 
 OPEN_MAX: Final = 10_000
 IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
-HISTORY_MAX: Final = 64
 # So often is a transaction refused that was never taken, before it is given up.
 REFUSALS_MAX: Final = 20
 BEGIN_TIMEOUT_S: Final = 5.0
+ACCOUNTS_A_LOOK: Final = 50
 
 logger = structlog.get_logger("rota.public")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicLimits:
-    """How often the chain is looked at, how long a sent transaction is left alone, the most paid for gas.
-
-    `taken_ms` is how long a nonce must have been used by nothing of ours before that is believed.
-    """
-
-    look_ms: int = 100
-    look_later_ms: int = 500
-    hurry_ms: int = 3_000
-    resend_ms: int = 2_000
-    taken_ms: int = TAKEN_MS_MIN
-    fee_max_wei: int = 500_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Activity:
-    """A line of its history."""
-
-    at_ms: int
-    text: str
-
-
-@dataclass(slots=True)
-class Held:
-    """A transaction that has not ended: what is durable of it, and what is only known in this life."""
-
-    transaction: PublicTransaction
-    state: State
-    since_ms: int
-    waits_for: str = ""
-    trouble: str = ""
-    is_saved: bool = True
-    sent_at_ms: int = 0
-    refusals: int = 0
-    taken_looks: int = 0
-    taken_since_ms: int = 0
-    is_underpriced: bool = False
-    mined: Mined | None = None
-    history: deque[Activity] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
-
-    @property
-    def has_nonce(self) -> bool:
-        """It is on its way."""
-        return self.transaction.nonce is not None
-
-    @property
-    def is_aside(self) -> bool:
-        """An operator has to decide about it first."""
-        return bool(self.transaction.set_aside) and self.transaction.ending is None
 
 
 class PublicTransactions:
@@ -142,6 +96,7 @@ class PublicTransactions:
         self._wake: Final = asyncio.Event()
         self._changed_at_ms = 0
         self._accepting = 0
+        self._has_lost_blocks = False
         self.trouble = ""
 
     # Users.
@@ -172,6 +127,11 @@ class PublicTransactions:
         except TimeoutError:
             raise Unavailable("public transactions of before are not read yet; try again") from None
 
+    def blocks_lost(self) -> None:
+        """The chain took back final blocks, and the store knows: what ended in them is open again."""
+        self._has_lost_blocks = True
+        self._hurry()
+
     def held(self, intent: IntentId) -> Held | None:
         """One that has not ended."""
         return self._held.get(intent)
@@ -181,10 +141,14 @@ class PublicTransactions:
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
 
     async def update(self, changed: PublicTransaction) -> bool:
-        """It asks for something else from now on, under the same nonce if it has one; false when it has ended.
+        """It asks for something else from now on, under the same nonce if it has one; false when that is too late.
 
-        A version of before may be faster, and then it is the one that counts.
+        A version of before may be faster, and then it is the one that counts. What is set aside may have happened as it
+        is: an operator has to find it on the chain, and it does not change.
         """
+        before = self._held.get(changed.id)
+        if before is None or before.mined is not None or before.is_aside or before.transaction.given_up:
+            return False
 
         def as_wanted(each: PublicTransaction) -> PublicTransaction:
             return replace(each, to=changed.to, data=changed.data, value_wei=changed.value_wei, wish=changed.wish)
@@ -222,9 +186,34 @@ class PublicTransactions:
         held = self._held.get(intent)
         if held is None or not held.is_aside:
             return False
+        if held.transaction.set_aside == NONCE_LOST and not await self._is_in_a_block(held):
+            return await self._decide_without_nonce(held, text, is_dropped=bool(given_up))
         self._turn(held, State.SIGNED if held.has_nonce else State.WAITING, text)
         held.waits_for = ""
         return await self._change(intent, lambda each: replace(each, set_aside="", given_up=each.given_up or given_up))
+
+    async def _is_in_a_block(self, held: Held) -> bool:
+        """Whether the chain, which had lost it, has one of its versions again. `Unavailable` when that is not known."""
+        return bool(await self._chain.receipts([each.hash for each in held.transaction.versions]))
+
+    async def _decide_without_nonce(self, held: Held, text: str, *, is_dropped: bool) -> bool:
+        """None of its versions can be mined any more: it ends, or is signed anew with the next nonce.
+
+        False when another operator was faster.
+        """
+        if held.transaction.set_aside != NONCE_LOST or held.transaction.ending is not None:
+            return False
+        if is_dropped:
+            self._end(held, Ending(False, self._clock(), DROPPED_LOST))
+        else:
+            self._turn(held, State.WAITING, text)
+            held.transaction = replace(held.transaction, set_aside="", nonce=None, versions=())
+            # The chain now knows a nonce more than our book, and this one was decided about.
+            self._uncompared.get(held.transaction.account, set()).discard(held.transaction.id)
+        held.waits_for = ""
+        await self._save((held,))
+        self._hurry()
+        return True
 
     # Its life.
 
@@ -249,6 +238,8 @@ class PublicTransactions:
         for transaction in stored:
             self._hold(transaction)
             self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
+            # The life before may have ended before it had looked for all.
+            self._has_lost_blocks |= transaction.was_final
         self._tell_of_those_set_aside()
         self._begun.set()
         return True
@@ -271,7 +262,7 @@ class PublicTransactions:
         is_hurried = self._clock() - self._changed_at_ms < self._limits.hurry_ms
         pause_ms = self._limits.look_ms if is_hurried else self._limits.look_later_ms
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause_ms / 1_000 if self._held else None):
+            async with asyncio.timeout(pause_ms / 1_000 if self._held or self._has_lost_blocks else None):
                 await self._wake.wait()
         self._wake.clear()
 
@@ -290,7 +281,23 @@ class PublicTransactions:
 
     # A round.
 
+    async def _recall(self) -> None:
+        """What had ended and has not any more: the store says which, by the blocks and nonces that the chain lost."""
+        accounts = await self._store.accounts()
+        for first in range(0, len(accounts), ACCOUNTS_A_LOOK):
+            chain = await self._chain.stand(accounts[first : first + ACCOUNTS_A_LOOK])
+            for account, look in chain.accounts.items():
+                if await self._store.next_nonce(account) > look.used:
+                    await self._store.reopen(account, look.used)
+        for transaction in await self._store.open():
+            if transaction.id not in self._held:
+                self._hold(transaction)
+                logger.warning("a public transaction that had ended is sent again", transaction=transaction.id.hex())
+        self._has_lost_blocks = False
+
     async def _round(self) -> None:
+        if self._has_lost_blocks:
+            await self._recall()
         every = sorted(self._held.values(), key=lambda each: each.transaction.number)
         if not every:
             return
@@ -341,7 +348,8 @@ class PublicTransactions:
         if self.confirmations:
             for_good = await self._chain.used_at(account, chain.height - self.confirmations)
         look = look_of(chain, account, for_good, receipts)
-        for held in sent:
+        # An operator may have released one meanwhile, which then has no nonce.
+        for held in (each for each in sent if each.has_nonce):
             verdict, mined = verdict_of(held.transaction, look, self.confirmations)
             await self._take_verdict(held, verdict, mined)
 
@@ -360,7 +368,17 @@ class PublicTransactions:
         elif not held.is_aside and is_taken_for_good(
             held.taken_looks, held.taken_since_ms, self._clock(), self._limits.taken_ms
         ):
+            self._end_taken(held)
+
+    def _end_taken(self, held: Held) -> None:
+        """It cannot happen any more. One that was reported as ended is not signed again unless an operator says so."""
+        if not held.transaction.was_final:
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
+            return
+        held.transaction = replace(held.transaction, set_aside=NONCE_LOST)
+        held.is_saved = False
+        self._turn(held, State.SET_ASIDE, f"set aside: {NONCE_LOST}")
+        self._tell_of_those_set_aside()
 
     def _unseen(self, held: Held) -> None:
         if held.mined is not None:
@@ -369,6 +387,7 @@ class PublicTransactions:
             held.mined = None
 
     async def _end_mined(self, held: Held, mined: Mined) -> None:
+        held.transaction = _as_mined(held.transaction, mined)
         reason, output = "", b""
         if not mined.has_succeeded:
             why = await self._chain.why_failed(held.transaction, mined)
@@ -454,25 +473,28 @@ class PublicTransactions:
         if not self._can_pay(held, cost_max_wei(gas, fees, transaction.value_wei), on_their_way, chain):
             return False
         nonce = next_nonce(chain.accounts[account].used_and_waiting, (each.transaction for each in own))
-        await self._sign(held, nonce, fees, gas)
-        return True
+        return await self._sign(held, nonce, fees, gas)
 
     def _can_pay(self, held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:
         account = held.transaction.account
-        promised = sum(_promised_wei(each.transaction) for each in on_their_way if each.mined is None)
+        promised = sum(promised_wei(each.transaction) for each in on_their_way if each.mined is None)
         has_wei = chain.accounts[account].balance_wei
         if has_wei - promised >= cost_wei or not cost_wei:
             return True
         held.waits_for = f"funds: send {account} at least {cost_wei + promised - has_wei} wei; it has {has_wei} wei"
         return False
 
-    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int) -> None:
+    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int) -> bool:
+        """False when its user changed it or gave it up meanwhile: what was signed is then not used."""
         transaction = held.transaction
         version = await self._chain.sign(transaction, party_key(transaction.sender), nonce, fees, gas, self._clock())
+        if held.transaction is not transaction:
+            return False
         held.transaction = replace(held.transaction, nonce=nonce, versions=(*held.transaction.versions, version))
         held.is_saved = False
         held.waits_for = ""
         self._turn(held, State.SIGNED, f"signed with nonce {nonce} for {fees.most_wei} wei a unit of gas")
+        return True
 
     # Those that have one.
 
@@ -554,6 +576,11 @@ class PublicTransactions:
         held.history.append(Activity(held.since_ms, text))
 
 
-def _promised_wei(transaction: PublicTransaction) -> int:
-    latest = transaction.versions[-1]
-    return cost_max_wei(latest.gas, latest.fees, transaction.value_wei)
+def _as_mined(transaction: PublicTransaction, mined: Mined) -> PublicTransaction:
+    """With what the mined version did: its user may have updated it after that was signed."""
+    version = next(each for each in transaction.versions if each.hash == mined.hash)
+    if version.is_withdrawal:
+        return transaction
+    done = decode(version.raw).transaction
+    to = None if done.to is None else ContractAddress("0x" + done.to.hex())
+    return replace(transaction, to=to, data=done.data, value_wei=done.value)

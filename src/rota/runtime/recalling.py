@@ -7,7 +7,8 @@ domain's memory has forgotten it; then all states of the contract are fetched, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
 from typing import Final, TypeVar
 
 from rota.domains.base import Lacking
@@ -37,22 +38,48 @@ class Recalled:
 
 async def ask_recalling(store: Store, contract: ContractAddress, ask: Callable[[Recalled], Answer]) -> Answer:
     """What the domain answers, once it has all that the store can give it. `Lacking` is raised when it still lacks."""
+
+    async def at_once(recalled: Recalled) -> Answer:
+        return ask(recalled)
+
+    return await _ask(store, contract, at_once)
+
+
+async def ask_in_steps(
+    store: Store, contract: ContractAddress, ask: Callable[[Recalled], Generator[None, None, Answer]]
+) -> Answer:
+    """The same of what may take long: the event loop goes on between the steps."""
+
+    async def step_by_step(recalled: Recalled) -> Answer:
+        steps = ask(recalled)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                answer: Answer = end.value
+                return answer
+            await asyncio.sleep(0)
+
+    return await _ask(store, contract, step_by_step)
+
+
+async def _ask(store: Store, contract: ContractAddress, ask: Callable[[Recalled], Awaitable[Answer]]) -> Answer:
     recalled = Recalled()
     for recall in range(RECALLS_MAX + 1):
         recalled.missed.clear()
-        answer = _asked(ask, recalled)
+        answer = await _asked(ask, recalled)
         if not recalled.missed or not await _fetch(store, contract, recalled, everything=recall == RECALLS_MAX):
             break
     else:
-        answer = _asked(ask, recalled)
+        answer = await _asked(ask, recalled)
     if isinstance(answer, Lacking):
         raise answer
     return answer
 
 
-def _asked(ask: Callable[[Recalled], Answer], recalled: Recalled) -> Answer | Lacking:
+async def _asked(ask: Callable[[Recalled], Awaitable[Answer]], recalled: Recalled) -> Answer | Lacking:
     try:
-        return ask(recalled)
+        return await ask(recalled)
     except Lacking as lacking:
         recalled.missed[lacking.state] = None
         return lacking

@@ -39,8 +39,8 @@ PAGE: Final = 200
 VIEWS_KEPT_MAX: Final = 4_096
 PAGES_KEPT_MAX: Final = 64
 
-View = Callable[[IntentId], Awaitable[ReceiptView | None]]
-FullView = Callable[[IntentId], Awaitable[FullReceipt | None]]
+View = Callable[[NumberedReceipt], Awaitable[ReceiptView | None]]
+FullView = Callable[[NumberedReceipt], Awaitable[FullReceipt | None]]
 
 logger = structlog.get_logger("rota.receipts")
 
@@ -59,6 +59,11 @@ class ReceiptOrder:
         self.undone_open = 0
         self.breaks = 0
         self._asks_undone = True
+        self._tell_changed: Final[list[Callable[[tuple[DueReceipt, ...]], None]]] = []
+
+    def when_changed(self, tell: Callable[[tuple[DueReceipt, ...]], None]) -> None:
+        """From now on tell which receipts got a new number because the chain's word on them changed."""
+        self._tell_changed.append(tell)
 
     def finality_broke(self) -> None:
         """Receipts no longer hold: what was kept of them is not shown any more."""
@@ -105,13 +110,16 @@ class ReceiptOrder:
             while due := await self._store.listening.due():
                 await self._store.listening.number([(each, self._domain(each)) for each in due])
                 self.bell.ring()
+                changed = tuple(each for each in due if each.is_changed)
+                for tell in self._tell_changed if changed else ():
+                    tell(changed)
 
-    async def place_of(self, intent: IntentId, is_final: bool) -> NumberedReceipt | None:
-        """The number of a receipt, and since when it has it. What is final gets its number by this question."""
-        place = await self._store.listening.receipt_number(intent)
-        if place is None and is_final:
+    async def place_of_final(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
+        """The number of a receipt that is final, and since when it has it. This question numbers it if need be."""
+        place = await self._store.listening.receipt_number(contract, intent)
+        if place is None:
             await self.look()
-            place = await self._store.listening.receipt_number(intent)
+            place = await self._store.listening.receipt_number(contract, intent)
         return place
 
     async def _clean(self) -> None:
@@ -206,7 +214,7 @@ class ReceiptSource:
         return await asyncio.shield(kept)
 
     async def _look(self, place: NumberedReceipt) -> ReceiptView:
-        view = await self._view(place.intent)
+        view = await self._view(place)
         if view is None:
             raise _not_indexed(place)
         return view
@@ -217,7 +225,7 @@ class ReceiptSource:
             self._kept.pop(sequence, None)
 
     async def _full(self, place: NumberedReceipt) -> FullReceipt:
-        full = await self._full_view(place.intent)
+        full = await self._full_view(place)
         if full is None:
             raise _not_indexed(place)
         return full

@@ -16,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from rota.keys.files import KeyFileError
 from rota.keys.transport_files import NO_FINGERPRINT, Registered, Step, TransportFolder, next_step
 from rota.ledger.account import Account, TransactionRejected
 from rota.ledger.registering import announce, look_up, require_owner, rotate
@@ -63,7 +64,7 @@ class Renewal:
                 taken.append(step)
                 logger.info("a certificate is being exchanged", step=step.value)
             self._told = ""
-        except (TransactionRejected, Unavailable, ValueError, OSError) as error:
+        except (TransactionRejected, Unavailable, KeyFileError, ValueError, OSError) as error:
             if str(error) != self._told:
                 logger.error("the certificate cannot be renewed; it is tried again", reason=str(error))
             self._told = str(error)

@@ -11,7 +11,7 @@ An exception of a domain is its own fault and ends nothing but that answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,9 +28,10 @@ from rota.core.effects import (
     SignTransition,
     VerifyEndorsement,
     VerifyEndorsers,
+    VerifyParties,
     VerifySignature,
 )
-from rota.core.events import AssemblyFailed, ForContract, RoundChecked
+from rota.core.events import AssemblyFailed, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
 from rota.digests import refusal_digest
 from rota.domains.base import Behind, Lacking, Rejected, Reserve
@@ -38,11 +39,11 @@ from rota.hosting import Checked
 from rota.hosting.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
-from rota.ports import Store, Tell, Unavailable
+from rota.ports import Background, Store, Tell, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.held_states import HeldStates
 from rota.runtime.proving import Proving
-from rota.runtime.recalling import Recalled, ask_recalling
+from rota.runtime.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.runtime.verifiers import Verifiers
 from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party
 
@@ -88,7 +89,7 @@ class Services:
         self._tell: Final = tell
         self._proving: Final = proving
         self._find_reserve: Final = find_reserve
-        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._tasks: Final = Background("domain answers")
         self._turns: Final[dict[ContractAddress, _Turn]] = {}
         self._orders: Final[dict[ContractAddress, int]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
@@ -113,6 +114,8 @@ class Services:
         match effect:
             case VerifySignature(contract):
                 self._tell(ForContract(contract, self._signers_of(contract).verify_signature(effect)))
+            case VerifyParties():
+                self._begin(self._verify_parties(effect))
             case VerifyEndorsement(contract):
                 self._tell(ForContract(contract, self._signatures.verify_endorsement(effect)))
             case VerifyEndorsers(contract):
@@ -132,22 +135,12 @@ class Services:
 
     async def close(self) -> None:
         """Give up what is being answered."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
         if self._proving is not None:
             await self._proving.close()
 
     def _begin(self, answering: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(answering)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+        self._tasks.begin(answering)
 
     async def _answer(self, order: DomainOrder) -> None:
         contract = order.contract
@@ -278,15 +271,33 @@ class Services:
         """A public call of a party of ours, with the issuer's signature where the contract wants that."""
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
-    async def _check_in_turn(self, order: CheckRound) -> None:
-        """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
+    async def _known_verifiers(self, contract: ContractAddress, parties: tuple[Party, ...]) -> dict[Party, str]:
+        """The verifiers of these parties whose nodes say which they have."""
         verifiers: dict[Party, str] = {}
-        asked = (self._verifiers.of(order.contract, (party,)) for party in dict.fromkeys(order.senders))
+        asked = (self._verifiers.of(contract, (party,)) for party in dict.fromkeys(parties))
         for answer in await asyncio.gather(*asked, return_exceptions=True):
             if isinstance(answer, dict):
                 verifiers.update(answer)
             elif not isinstance(answer, Unavailable):
                 raise answer
+        return verifiers
+
+    async def _verify_parties(self, order: VerifyParties) -> None:
+        """Which transitions that wait for a round bear the signature of their party."""
+        verifiers = await self._known_verifiers(order.contract, order.senders)
+        pairs = tuple(zip(order.transitions, order.senders, strict=True))
+        false = tuple(
+            each.leaf
+            for each, sender in pairs
+            if sender in verifiers
+            and not has_signed_leaf(verifiers[sender], each.leaf, each.valid_until_s, each.signature)
+        )
+        unknown = tuple(each.leaf for each, sender in pairs if sender not in verifiers)
+        self._tell(ForContract(order.contract, PartiesVerified(order.request_id, false, unknown)))
+
+    async def _check_in_turn(self, order: CheckRound) -> None:
+        """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
+        verifiers = await self._known_verifiers(order.contract, order.senders)
         pairs = zip(order.transitions, order.senders, strict=True)
         silent = tuple(transition.leaf for transition, sender in pairs if sender not in verifiers)
         if silent:
@@ -330,10 +341,10 @@ class Services:
         """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
         held = await self._held.of(hosted)
 
-        def check(recalled: Recalled) -> Checked:
-            return hosting.check(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))
+        def checking(recalled: Recalled) -> Generator[None, None, Checked]:
+            return hosting.checking(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))
 
-        return await ask_recalling(self._store, order.contract, check)
+        return await ask_in_steps(self._store, order.contract, checking)
 
 
 def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:

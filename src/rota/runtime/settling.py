@@ -7,6 +7,7 @@ submitted, so that no id is given to two intents.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +17,7 @@ from rota.digests import Core
 from rota.domains.base import Rejected
 from rota.drafting import Draft
 from rota.ledger.settlement import leg_of, makers_of
-from rota.ports import StoredTransaction
+from rota.ports import StoredTransaction, Unavailable
 from rota.runtime.facades.submitting import Read
 from rota.runtime.node import RunningNode
 from rota.types import ContractAddress, Intent, IntentId, NodeName, StateId
@@ -80,13 +81,27 @@ class Settlements:
     def bound(self, drafted: Drafted, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> Intent:
         """The intent to be submitted. `errors.Rejected` when it is not one of the legs."""
         draft = drafted.draft
-        named = tuple((leg.contract, tuple(map(Core, leg.cores))) for leg in legs)
         try:
-            condition = drafting.condition_of(named, draft.intent.contract, draft.core)
+            condition = drafting.condition_of(_named(legs), draft.intent.contract, draft.core)
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
         intent = replace(draft.intent, idempotency_key=idempotency_key)
         return hosting.bound(intent, hosting.Binding(draft.core, condition))
+
+    async def judged(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], used: errors.KeyUsed) -> errors.KeyUsed:
+        """The error that says whether the transaction with this key is this draft, bound to the same legs."""
+        try:
+            stored = await self._running.adapters.store.transaction(used.intent)
+        except Unavailable:
+            return used
+        # What is bound has the id of its draft.
+        binding = hosting.binding_of(stored.intent) if stored is not None and used.intent == draft else None
+        if stored is None or binding is None:
+            return used.compared(False, {})
+        with suppress(Rejected):
+            condition = drafting.condition_of(_named(legs), stored.intent.contract, binding.core)
+            return used.compared(condition == binding.condition, {})
+        return used.compared(False, {})
 
     async def leg(self, stored: StoredTransaction) -> facade.LegView | None:
         """What was prepared of an intent, as long as it has no outcome."""
@@ -118,3 +133,7 @@ class Settlements:
     async def _known(self, hosted: hosting.Hosted, states: tuple[StateId, ...]) -> hosting.Held:
         found = await self._running.adapters.store.states(hosted.contract.address, states)
         return hosting.shelved(hosted, found, self._running.name)
+
+
+def _named(legs: tuple[facade.NamedLeg, ...]) -> tuple[drafting.NamedLeg, ...]:
+    return tuple((leg.contract, tuple(map(Core, leg.cores))) for leg in legs)

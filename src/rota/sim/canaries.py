@@ -1,16 +1,12 @@
 """Deliberately broken cores: each must be caught by the invariant that it names, or the checkers are blind.
 
-A canary replaces one function, or one guard or action of a table's rows, while it lives, and puts it back afterwards;
-there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that
-its defect needs to show. The same seeds are clean without it.
+How a core is broken, and put together again, is in `breaking.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from types import ModuleType
 
 from rota.config import Config
 from rota.core.context import Context, Write
@@ -18,7 +14,7 @@ from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.distribution import Delivery, Distribution
-from rota.core.effects import Effect, Persist, Record, RoundDispatch
+from rota.core.effects import Effect, Persist, RecallDeliveries, Record, RoundDispatch
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsementVerified, LedgerOutcome, RoundChecked
 from rota.core.events.chain import ChainBlock
@@ -27,7 +23,7 @@ from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
 from rota.core.events.sender import HeartbeatReceived as SenderHeartbeatReceived
 from rota.core.events.sender_transaction import AssembleRequestReceived
-from rota.core.machine import Event, Handler, Machine, Row, Table
+from rota.core.machine import Event, Handler, Row
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
 from rota.core.permissions import Permission, Permissions
@@ -47,7 +43,6 @@ from rota.core.sequencer import Sequencer
 from rota.core.states.sender_transaction import PERMITTED
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.core.submitter import Submitter
-from rota.frozen import dataclass
 from rota.messages import (
     Answer,
     Delegation,
@@ -56,116 +51,44 @@ from rota.messages import (
     StateDistribution,
     StateDistributionAcknowledgement,
 )
-from rota.sim.invariants import EVERY
+from rota.sim.breaking import (
+    MINUTES,
+    SEEDS_MAX,
+    Canary,
+    Outcome,
+    Patch,
+    both,
+    broken,
+    replacing,
+    rewriting,
+    try_canary,
+    under,
+    with_action,
+    without_guard,
+)
+from rota.sim.invariants import EVERY, judged_in
 from rota.sim.ledger import Ledger
+from rota.sim.outcome_canaries import OUTCOME_CANARIES
 from rota.sim.plan import Settings
-from rota.sim.swarm import Swarm
 from rota.types import Contract, ContractAddress, Digest, Mode, NodeName, RequestId, Rotation, State, Transition
 
-SEEDS_MAX = 500
-MINUTES = 0.5
-
-Patch = Callable[[ExitStack], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Canary:
-    """A defect, who must see it, and what it takes to show."""
-
-    name: str
-    invariant: str
-    patch: Patch
-    settings: Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Whether a canary was caught, and by how many seeds."""
-
-    name: str
-    invariant: str
-    caught: bool
-    seeds: int
-    others: tuple[str, ...] = ()
-    is_clean_without: bool = True
-
-
-def try_canary(canary: Canary, seeds_max: int = SEEDS_MAX) -> Outcome:
-    """Play seeds with the broken core until its invariant catches it; the same seeds must be clean without it."""
-    others: dict[str, None] = {}
-    for seed in range(seeds_max):
-        with broken(canary):
-            found = {violation.invariant for violation in Swarm(seed, canary.settings).play().violations}
-        if found and Swarm(seed, canary.settings).play().violations:
-            return Outcome(canary.name, canary.invariant, False, seed + 1, tuple(others), is_clean_without=False)
-        if canary.invariant in found:
-            return Outcome(canary.name, canary.invariant, True, seed + 1, tuple(others))
-        others.update(dict.fromkeys(sorted(found)))
-    return Outcome(canary.name, canary.invariant, False, seeds_max, tuple(others))
-
-
-def unguarded() -> tuple[str, ...]:
-    """Invariants that no canary names."""
-    named = {canary.invariant for canary in CANARIES}
-    return tuple(invariant.name for invariant in EVERY if invariant.name not in named)
-
-
-@contextmanager
-def broken(canary: Canary) -> Iterator[None]:
-    """While this lasts the core has this defect."""
-    with ExitStack() as stack:
-        canary.patch(stack)
-        yield
-
-
-def replacing(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
-    """A function or a property of a class or module is another one."""
-
-    def patch(stack: ExitStack) -> None:
-        original = getattr(owner, name)
-        stack.callback(setattr, owner, name, original)
-        setattr(owner, name, function)
-
-    return patch
-
-
-def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
-    """Every row of a table with this guard always matches, or never."""
-
-    names = (guard.__name__, f"{guard.__name__}_with_flush_points")
-
-    def judge(_machine: Machine, _event: Event) -> bool:
-        return verdict
-
-    return rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
-
-
-def with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
-    """Every row of a table with this action has another one."""
-    return rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
-
-
-def rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
-    """Rows of a table are others."""
-
-    def patch(stack: ExitStack) -> None:
-        for pair, rows in tuple(table.rows_by_pair.items()):
-            changed = tuple(rewritten(row) for row in rows)
-            if any(new is not old for new, old in zip(changed, rows, strict=True)):
-                stack.callback(table.rows_by_pair.__setitem__, pair, rows)
-                table.rows_by_pair[pair] = changed
-
-    return patch
-
-
-def both(*patches: Patch) -> Patch:
-    """Several defects at once."""
-
-    def patch(stack: ExitStack) -> None:
-        for each in patches:
-            each(stack)
-
-    return patch
+__all__ = [
+    "CANARIES",
+    "MINUTES",
+    "SEEDS_MAX",
+    "Canary",
+    "Outcome",
+    "Patch",
+    "both",
+    "broken",
+    "replacing",
+    "rewriting",
+    "try_canary",
+    "under",
+    "unguarded",
+    "with_action",
+    "without_guard",
+]
 
 
 # The defects.
@@ -232,13 +155,15 @@ def _everybody_sees_it(seen: State, _node: NodeName) -> State:
     return seen
 
 
-def _never_again(distribution: Distribution, now_ms: int) -> list[Delivery]:
-    due: list[Delivery] = []
-    while (next_ms := distribution.next_due_ms()) is not None and next_ms <= now_ms:
-        open_ = distribution._due[0][2]
-        open_.due_ms = -1
-        due.append(open_.delivery)
+def _never_again(distribution: Distribution, now_ms: int) -> list[Delivery | RecallDeliveries]:
+    due = _take_due(distribution, now_ms)
+    for delivery in (each for each in due if isinstance(each, Delivery)):
+        distribution._peers[delivery.peer].window[delivery.digest, delivery.part].order = -1
     return due
+
+
+def _one_window(distribution: Distribution, now_ms: int) -> list[Delivery | RecallDeliveries]:
+    return [each for each in _take_due(distribution, now_ms) if isinstance(each, Delivery)]
 
 
 def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
@@ -265,7 +190,7 @@ def _with_the_incarnation_before(stored: StoredNode) -> StoredNode:
 
 
 def _without_deliveries(stored: StoredNode) -> StoredNode:
-    return replace(stored, undelivered=())
+    return replace(stored, owed=())
 
 
 def _without_nonces(stored: StoredNode) -> StoredNode:
@@ -407,18 +332,16 @@ def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeN
     return ranking(context.contract, 0, context.node)
 
 
-def _faults(*kinds: str, mode: Mode | None = None, rotation: Rotation | None = None) -> Settings:
-    return Settings(minutes=MINUTES, faults=kinds, mode=mode, rotation=rotation)
-
-
 _take_written = Submitter.take_written
 _take_block = Node._take_block
 _take_verified = Rounds.take_verified
+_take_due = Distribution.take_due
 _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
 _send_command = sender_rules._send_command
 
 CANARIES: tuple[Canary, ...] = (
+    *OUTCOME_CANARIES,
     Canary(
         "sends before persisting",
         "S3",
@@ -426,37 +349,36 @@ CANARIES: tuple[Canary, ...] = (
             replacing(Context, "persist", _go_on_before_it_is_written),
             replacing(Context, "take_effects", _take_effects_before_writing),
         ),
-        _faults(),
+        under(),
     ),
-    Canary("reuses a nonce", "S7", replacing(Submitter, "take_written", _written_without_using_the_nonce), _faults()),
-    Canary(
-        "leaves a gap of nonces", "S7", replacing(Submitter, "take_written", _not_written_but_used), _faults("disk")
-    ),
+    Canary("reuses a nonce", "S7", replacing(Submitter, "take_written", _written_without_using_the_nonce), under()),
+    Canary("leaves a gap of nonces", "S7", replacing(Submitter, "take_written", _not_written_but_used), under("disk")),
     Canary(
         "signs for two coordinators",
         "S6",
         replacing(Endorser, "take_checked", _sign_for_anybody),
-        _faults("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
+        under("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
     ),
-    Canary("sends a state to a stranger", "S8", replacing(State, "as_seen_by", _everybody_sees_it), _faults()),
-    Canary("forgets a permission on restart", "S9", _reading(_without_permissions), _faults("crash")),
-    Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), _faults("crash")),
-    Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), _faults("crash")),
-    Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), _faults("crash", "loss", "cut")),
-    Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), _faults("crash")),
+    Canary("sends a state to a stranger", "S8", replacing(State, "as_seen_by", _everybody_sees_it), under()),
+    Canary("forgets a permission on restart", "S9", _reading(_without_permissions), under("crash")),
+    Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), under("crash")),
+    Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), under("crash")),
+    Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), under("crash", "loss", "cut")),
+    Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), under("crash")),
     Canary(
         "acknowledges states that it has not written",
         "S9",
         replacing(PrivateStates, "take_states", _acknowledge_at_once),
-        _faults(),
+        under(),
     ),
-    Canary("tells states only once", "L4", replacing(Distribution, "take_due", _never_again), _faults("loss")),
+    Canary("tells states only once", "L4", replacing(Distribution, "take_due", _never_again), under("loss")),
     Canary(
-        "trusts the payload's sender", "S5", replacing(Permissions, "_asked", _permission_of_anybody), _faults("forge")
+        "recalls no delivery from its store", "L4", replacing(Distribution, "take_due", _one_window), under("crash")
     ),
     Canary(
-        "accepts a stale reply", "S5", replacing(Permissions, "take", _take_any_permission), _faults("loss", "slow")
+        "trusts the payload's sender", "S5", replacing(Permissions, "_asked", _permission_of_anybody), under("forge")
     ),
+    Canary("accepts a stale reply", "S5", replacing(Permissions, "take", _take_any_permission), under("loss", "slow")),
     Canary(
         "counts endorsers that were not asked",
         "S5",
@@ -465,53 +387,50 @@ CANARIES: tuple[Canary, ...] = (
             # A signature that is not the endorser's own would be found out by itself.
             replacing(Rounds, "take_verified", _believe_any_signature),
         ),
-        _faults("forge"),
+        under("forge"),
     ),
     Canary(
         "permits twice under one number",
         "S4",
         with_action(SENDER_TRANSACTION, sender_transaction_rules.begin_assembly, _begin_assembly_under_the_same_number),
-        _faults("loss", "crash"),
+        under("loss", "crash"),
     ),
     Canary(
         "cancels what it has permitted",
         "S1",
         rewriting(SENDER_TRANSACTION, _cancelled_although_permitted),
-        _faults("stall"),
+        under("stall"),
     ),
     Canary(
         "reports before it is final",
         "S1",
         replacing(Node, "_take_block", _report_at_the_head),
-        _faults("reorganise", "drop"),
+        under("reorganise", "drop"),
     ),
     Canary(
         "a ledger on which an intent happens twice",
         "S1",
         replacing(Ledger, "_commit_one", _commit_again),
-        _faults("hang", "drop", "ledger", "stall"),
+        under("hang", "drop", "ledger", "stall"),
     ),
     Canary(
         "a ledger on which a state is spent twice",
         "S2",
         replacing(Ledger, "_commit_one", _spend_again),
-        _faults("hang", "cut", "crash"),
+        under("hang", "cut", "crash"),
     ),
     Canary(
-        "ignores reorganisations",
-        "L1",
-        replacing(Node, "_take_removed", _ignore_removed),
-        _faults("reorganise", "drop"),
+        "ignores reorganisations", "L1", replacing(Node, "_take_removed", _ignore_removed), under("reorganise", "drop")
     ),
-    Canary("ignores empty blocks", "L5", replacing(Node, "_take_block", _skip_empty_blocks), _faults()),
+    Canary("ignores empty blocks", "L5", replacing(Node, "_take_block", _skip_empty_blocks), under()),
     Canary(
-        "has a queue without a bound", "S10", replacing(coordinator_rules, "_answer", _answer_without_bound), _faults()
+        "has a queue without a bound", "S10", replacing(coordinator_rules, "_answer", _answer_without_bound), under()
     ),
     Canary(
         "forgets on restart how far it is ahead of the chain",
         "S10",
         replacing(Rounds, "_ahead_count", _ahead_in_this_life),
-        _faults("crash", "stall"),
+        under("crash", "stall"),
     ),
     Canary(
         "follows every redirect",
@@ -522,13 +441,13 @@ CANARIES: tuple[Canary, ...] = (
                 replace(row, when=_names_somebody) if row.when is sender_rules.redirect_may_be_followed else row
             ),
         ),
-        _faults("forge", mode=Mode.STATIC, rotation=Rotation.STICKY),
+        under("forge", mode=Mode.STATIC, rotation=Rotation.STICKY),
     ),
     Canary(
         "never repeats a delegation",
         "L1",
         replacing(sender_rules, "_send_command", _wait_for_an_answer),
-        _faults("loss", mode=Mode.STATIC),
+        under("loss", mode=Mode.STATIC),
     ),
     Canary(
         "has no leases",
@@ -537,13 +456,13 @@ CANARIES: tuple[Canary, ...] = (
             with_action(SENDER, sender_rules.take_heartbeat, _take_heartbeat_without_leases),
             with_action(SENDER, sender_rules.check_delegate, _check_delegate_without_leases),
         ),
-        _faults("crash", mode=Mode.STATIC),
+        under("crash", mode=Mode.STATIC),
     ),
     Canary(
         "keeps what a silent submitter held",
         "L1",
         without_guard(SENDER_TRANSACTION, sender_transaction_rules.index_has_caught_up, False),
-        _faults("crash", "torn"),
+        under("crash", "torn"),
     ),
     Canary(
         "does not notice that a partition has healed",
@@ -553,7 +472,7 @@ CANARIES: tuple[Canary, ...] = (
             without_guard(COORDINATOR, coordinator_rules.a_live_one_outranks_us, False),
             replacing(Observer, "_replaces_accepted", _follows_the_first),
         ),
-        _faults("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
+        under("cut", "one-way", "hang", mode=Mode.RING, rotation=Rotation.STICKY),
     ),
     Canary(
         "pages out a busy sequencer",
@@ -565,18 +484,24 @@ CANARIES: tuple[Canary, ...] = (
         "never rotates",
         "L3",
         replacing(Context, "ranking", _always_the_same_ranking),
-        _faults(mode=Mode.RING, rotation=Rotation.STRICT),
+        under(mode=Mode.RING, rotation=Rotation.STRICT),
     ),
     Canary(
         "drops edges before notifying dependents",
         "L1",
         replacing(Coordinator, "release_waiters", _forget_waiters),
-        _faults("hang", "crash", "loss"),
+        under("hang", "crash", "loss"),
     ),
     Canary(
         "treats a partly accepted delegation as a failure",
         "L1",
         with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
-        _faults("crash", mode=Mode.STATIC),
+        under("crash", mode=Mode.STATIC),
     ),
 )
+
+
+def unguarded() -> tuple[str, ...]:
+    """Checkers of `rota simulate` that no canary names."""
+    named = {canary.invariant for canary in CANARIES}
+    return tuple(each.name for each in judged_in(EVERY, has_factory=False) if each.name not in named)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from rota.core.distribution import order_of
 from rota.core.effects import FetchBlocks, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerStatus
-from rota.core.events.chain import BlocksFetched, ChainBlock, FactoryDeployment, HeadSeen, TransactionSent
-from rota.sim.facts import Committed, Deployed, Reorganised, Submitted, Undone
+from rota.core.events.chain import AccountSeen, BlocksFetched, ChainBlock, FactoryDeployment, HeadSeen, TransactionSent
+from rota.sim.facts import BlockMined, Committed, Deployed, Reorganised, Skipped, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S
 from rota.types import Contract, IntentId, NodeName
 
@@ -55,8 +55,11 @@ class Chain:
         for contract, outcome in block.outcomes:
             if outcome.status is LedgerStatus.COMMITTED:
                 self.world.judge.tell(Committed(contract, block.height, self.world.transitions[outcome.leaf]))
+            else:
+                self.world.judge.tell(Skipped(outcome.intent, outcome.reason))
         for made in block.deployments:
             self.world.judge.tell(Deployed(made.intent, made.contract))
+        self.world.judge.tell(BlockMined(block.height, block.time_s))
         self.world.recorder.noted(self.world, f"block {block.height}: {self._show_block(block)}")
         self._show_head_later()
 
@@ -108,6 +111,19 @@ class Chain:
         return ", ".join(self.world.show(transition.intent) for transition in dispatch.round.transitions)
 
     # What a node sees.
+
+    def show_account(self, node: SimNode, life: int) -> None:
+        """Tell a life which nonces its account has used: its database may lack dispatches that the chain has."""
+        if node.life != life or node.core is None:
+            return
+        if node.has_ledger and not node.is_hung:
+            signer = node.core.submitter.signer
+            nonce = self.ledger.next_nonce.get(signer, 0)
+            while (signer, nonce) in self.ledger.pool:
+                nonce += 1
+            self.world.tell(node, AccountSeen(nonce))
+        else:
+            self.world.at(self.world.now_ms + POLL_MS, partial(self.show_account, node, life))
 
     def poll(self, node: SimNode, life: int) -> None:
         """A node asks for the latest block now and again; a new life asks for itself."""

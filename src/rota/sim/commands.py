@@ -8,7 +8,8 @@ on the disk stays, and so does what the sequencer has accepted: its own durabili
 
 So the crash points are those that the code has: run once and count, then crash at each number in turn. With a seed,
 writes fail too, some of them after they have happened, commits are slow, the clock steps back, the sequencer is busy
-now and then, and clients hang up and submit the same change again. Whatever a client is told is definite.
+now and then, and clients hang up and submit the same change again. Whatever a client is told is definite. A chain that
+loses final blocks takes back transactions whose completions were published; some return, and the others never do.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Final
 
 from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration, DeduplicationOffset, Failure
 from rota.commands import errors
+from rota.commands.acceptance import Acceptance
 from rota.commands.changes import change_of
 from rota.commands.desk import Desk, DeskLimits
 from rota.commands.effects import (
@@ -30,6 +32,7 @@ from rota.commands.effects import (
     Answer,
     AnswerCall,
     AwaitEnd,
+    Closing,
     DeskEffect,
     FindTransaction,
     HandOver,
@@ -50,11 +53,13 @@ from rota.commands.events import (
     CommandSubmitted,
     CompletionsNotWritten,
     CompletionsWritten,
+    Contradicted,
     DeskEvent,
     InFlightNotRemoved,
     InFlightNotWritten,
     InFlightRemoved,
     InFlightWritten,
+    OutcomesContradicted,
     PruningLookedUp,
     PruningNotWritten,
     PruningRequested,
@@ -67,7 +72,7 @@ from rota.commands.events import (
     TransactionRefused,
 )
 from rota.commands.outcomes import failure_of
-from rota.commands.periods import Acceptance, Stream
+from rota.commands.periods import Stream
 from rota.digests import keccak
 from rota.frozen import dataclass
 from rota.types import IntentId
@@ -77,6 +82,8 @@ DELAY_MS_MAX: Final = 20
 ENDS_AFTER_MS_MAX: Final = 200
 RESTART_MS: Final = 50
 SLOW_MS: Final = 500
+LOST_MS: Final = 300
+LOOK_MS: Final = 100
 MOMENTS_MAX: Final = 1_000_000
 INTENT_BYTES: Final = 16
 
@@ -94,6 +101,8 @@ class CommandDisk:
     acceptances: dict[ChangeId, Acceptance] = field(default_factory=dict)
     completions: dict[int, Completion] = field(default_factory=dict)
     stream: Stream = Stream()
+    # The completions that put their submissions in flight again.
+    reopened: set[int] = field(default_factory=set)
 
     def write(self, effect: DeskEffect) -> None:
         """All of it; a second time it changes nothing."""
@@ -105,25 +114,35 @@ class CommandDisk:
                     del self.in_flight[submission.change]
             case WriteCompletions(closings):
                 for closing in closings:
-                    self._complete(closing.submission, closing.completion)
+                    self._complete(closing)
             case WritePruning(offset, published_at_ms):
                 self.completions = {at: each for at, each in self.completions.items() if at > offset}
-                self.acceptances = {of: each for of, each in self.acceptances.items() if each.offset > offset}
+                self.acceptances = {of: each for of, each in self.acceptances.items() if each.offset >= offset}
                 self.stream = replace(self.stream, pruned=offset, pruned_at_ms=published_at_ms)
             case _:
                 raise AssertionError(f"{type(effect).__name__} is no write")
 
-    def _complete(self, submission: InFlight, completion: Completion) -> None:
-        self.completions.setdefault(completion.offset, completion)
+    def _complete(self, closing: Closing) -> None:
+        submission, completion = closing.submission, closing.completion
+        if completion.offset <= self.stream.end:
+            return
+        self.completions[completion.offset] = completion
+        self.stream = replace(self.stream, end=completion.offset, published_at_ms=completion.published_at_ms)
+        accepted = self.acceptances.get(submission.change)
+        if completion.corrects is not None and accepted is not None and accepted.offset == completion.corrects:
+            del self.acceptances[submission.change]
+        if closing.reopens:
+            self.reopened.add(completion.offset)
+            self.in_flight.setdefault(submission.change, submission)
+            return
         if completion.failure is None:
             command = submission.command
             self.acceptances[submission.change] = Acceptance(
-                completion.offset, completion.published_at_ms, command.submission_id
+                completion.offset, completion.published_at_ms, command.submission_id, completion.transaction
             )
         held = self.in_flight.get(submission.change)
         if held is not None and held.key == submission.key:
             del self.in_flight[submission.change]
-        self.stream = replace(self.stream, end=completion.offset, published_at_ms=completion.published_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +173,14 @@ class Pruning:
 
 
 @dataclass(frozen=True, slots=True)
+class LostBlocks:
+    """The chain takes back what was final, and when. It returns a while later, or never."""
+
+    at_ms: int
+    returns: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Faults:
     """How often what goes wrong, of a thousand."""
 
@@ -172,7 +199,7 @@ class CommandWorld:
 
     def __init__(
         self,
-        script: Sequence[Submitted | Pruning],
+        script: Sequence[Submitted | Pruning | LostBlocks],
         seed: int = 0,
         faults: Faults | None = None,
         crash_at: int | None = None,
@@ -192,6 +219,7 @@ class CommandWorld:
         self.hung_up = 0
         self.is_up = True
         self._skew_ms = 0
+        self._lost_until_ms = 0
         self._life = 1
         self._order = 0
         self._due: Final[list[tuple[int, int, Callable[[], None]]]] = []
@@ -199,8 +227,13 @@ class CommandWorld:
         self._calls: Final[dict[int, Submitted]] = {}
         self.desk = Desk(Stream(), (), self.maximum_ms, DeskLimits(retry_ms=5, batch_max=3))
         for each in script:
-            does = partial(self._submit, each) if isinstance(each, Submitted) else partial(self._prune, each)
-            self._at(each.at_ms, does)
+            match each:
+                case Submitted():
+                    self._at(each.at_ms, partial(self._submit, each))
+                case Pruning():
+                    self._at(each.at_ms, partial(self._prune, each))
+                case LostBlocks():
+                    self._at(each.at_ms, partial(self._lose, each))
 
     def run(self) -> None:
         """Until nothing is left to happen."""
@@ -240,6 +273,47 @@ class CommandWorld:
         if self.is_up:
             self._order += 1
             self._step(PruningRequested(self._order, max(self.desk.stream.end - pruning.but, 0)))
+
+    def _lose(self, lost: LostBlocks) -> None:
+        """What was confirmed is open again. What was pruned is older than any block that a chain loses."""
+        pruned = {each.transaction for at, each in self.published.items() if at <= self.desk.stream.pruned}
+        for key, each in self.transactions.items():
+            if each.failure is None and each.ends_at_ms <= self.now_ms and each.id not in pruned:
+                failure = None if lost.returns else errors.lost()
+                self.transactions[key] = replace(each, ends_at_ms=self.now_ms + LOST_MS, failure=failure)
+        self._lost_until_ms = self.now_ms + LOST_MS + SLOW_MS
+        self._look_for_contradicted()
+
+    def _look_for_contradicted(self) -> None:
+        """As the node does: until no published success is contradicted and none is on its way to the disk."""
+        if not self.is_up:
+            return
+        found = self._contradicted()
+        if found:
+            self._step(OutcomesContradicted(found))
+        if found or self.now_ms <= self._lost_until_ms:
+            life = self._life
+            self._after(LOOK_MS, lambda: self._in_life(life, self._look_for_contradicted))
+
+    def _contradicted(self) -> tuple[Contradicted, ...]:
+        settled = {each.corrects for each in self.disk.completions.values()} | self.disk.reopened
+        keys = {each.id: key for key, each in self.transactions.items()}
+        found = []
+        for completion in self.disk.completions.values():
+            key = keys.get(completion.transaction) if completion.transaction is not None else None
+            if key is None or completion.offset in settled:
+                continue
+            transaction = self.transactions[key]
+            is_confirmed = transaction.ends_at_ms <= self.now_ms and transaction.failure is None
+            if is_confirmed != (completion.failure is None):
+                command = Command(
+                    completion.application_id, completion.command_id, completion.parties, completion.submission_id
+                )
+                submission = InFlight(
+                    change_of(command), key, command, completion.period, completion.published_at_ms, b""
+                )
+                found.append(Contradicted(submission, completion))
+        return tuple(found)
 
     def _step(self, event: DeskEvent) -> None:
         if self._crashes_now():
@@ -290,15 +364,21 @@ class CommandWorld:
             case HandOver(submission):
                 self._tell_soon(life, self._hand_over(submission))
             case AwaitEnd(change, transaction):
-                found = next(each for each in self.transactions.values() if each.id == transaction)
-                ended = TransactionEnded(change, found.failure)
-                self._at(max(found.ends_at_ms, self.now_ms), lambda: self._tell(life, ended))
+                self._tell_end(life, change, transaction)
             case LookUpPruning(offset, horizon_ms):
                 older = [at for at, each in self.disk.completions.items() if each.published_at_ms < horizon_ms]
                 at_ms = self.disk.completions[offset].published_at_ms
                 self._tell_soon(life, PruningLookedUp(at_ms, max(older, default=self.disk.stream.pruned)))
             case _:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+    def _tell_end(self, life: int, change: ChangeId, transaction: IntentId) -> None:
+        """When it has ended, which the chain may have put off meanwhile."""
+        found = next(each for each in self.transactions.values() if each.id == transaction)
+        if found.ends_at_ms > self.now_ms:
+            self._at(found.ends_at_ms, lambda: self._in_life(life, lambda: self._tell_end(life, change, transaction)))
+        else:
+            self._tell_soon(life, TransactionEnded(change, found.failure))
 
     def _hand_over(self, submission: InFlight) -> DeskEvent:
         existing = self.transactions.get(submission.key)
@@ -380,6 +460,7 @@ class CommandWorld:
         self.desk = Desk(self.disk.stream, stored, self.maximum_ms, self.desk.limits)
         self._publish(self.disk.stream)
         self._order_effects(self.desk.begin())
+        self._look_for_contradicted()
 
     # Time and chance.
 
@@ -434,9 +515,17 @@ def _flaws_of_acceptances(world: CommandWorld) -> list[str]:
     """A change is accepted at most once per period, and what was accepted is what the sequencer has confirmed."""
     flaws = []
     accepted: dict[ChangeId, list[Completion]] = {}
-    for completion in world.published.values():
-        if completion.failure is not None:
-            continue
+    corrected = {each.corrects for each in world.published.values()}
+    first: dict[str, Completion] = {}
+    for each in world.published.values():
+        first.setdefault(each.submission_id, each)
+    # What was withdrawn and is confirmed again was accepted when it was published first.
+    holds = [
+        first[each.submission_id]
+        for each in world.published.values()
+        if each.failure is None and each.offset not in corrected
+    ]
+    for completion in sorted(holds, key=lambda each: each.offset):
         command = Command(completion.application_id, completion.command_id, completion.parties, "")
         earlier = accepted.setdefault(change_of(command), [])
         flaws += [f"{completion} was accepted although {each} was" for each in earlier if _covers(completion, each)]
@@ -445,7 +534,8 @@ def _flaws_of_acceptances(world: CommandWorld) -> list[str]:
     told = sorted(each.transaction or b"" for all_of in accepted.values() for each in all_of)
     if confirmed != told:
         flaws.append(f"{len(confirmed)} transactions were confirmed, and {len(told)} completions say so")
-    ended = [each.transaction for each in world.published.values() if each.transaction is not None]
+    latest = {each.submission_id: each.transaction for each in world.published.values()}
+    ended = [transaction for transaction in latest.values() if transaction is not None]
     if sorted(ended) != sorted(each.id for each in world.transactions.values()):
         flaws.append("a transaction has no completion, or two")
     return flaws
@@ -455,9 +545,22 @@ def _covers(completion: Completion, earlier: Completion) -> bool:
     """Whether an earlier acceptance lies in the period, however late in it the submission was judged."""
     match completion.period:
         case DeduplicationOffset(offset):
-            return earlier.offset > offset
+            return earlier.offset >= offset
         case DeduplicationDuration(duration_ms):
             return earlier.published_at_ms >= completion.published_at_ms - duration_ms
+
+
+def _is_withdrawal(completion: Completion) -> bool:
+    return completion.failure is not None and completion.failure.error_id == errors.FINALITY_BROKEN
+
+
+def _are_in_turn(completions: Sequence[Completion]) -> bool:
+    """A submission has one outcome; each withdrawal of a success is followed by another outcome."""
+    outcomes, withdrawals = completions[::2], completions[1::2]
+    return len(outcomes) == len(withdrawals) + 1 and all(
+        _is_withdrawal(withdrawal) and withdrawal.corrects == outcome.offset and outcome.failure is None
+        for outcome, withdrawal in zip(outcomes, withdrawals, strict=False)
+    )
 
 
 def _flaws_of_answers(world: CommandWorld) -> list[str]:
@@ -466,19 +569,19 @@ def _flaws_of_answers(world: CommandWorld) -> list[str]:
     for completion in world.published.values():
         completions.setdefault(completion.submission_id, []).append(completion)
     for submission_id, several in completions.items():
-        if len(several) > 1:
+        if not _are_in_turn(several):
             flaws.append(f"submission {submission_id} has {len(several)} completions")
     for submitted, answer in world.answers:
         own = completions.get(submitted.command.submission_id, [])
         match answer:
-            case Acknowledged() if len(own) != 1:
-                flaws.append(f"{submitted} was acknowledged and has {len(own)} completions")
-            case Completion() if own != [answer]:
+            case Acknowledged() if not own:
+                flaws.append(f"{submitted} was acknowledged and has no completion")
+            case Completion() if own[:1] != [answer]:
                 flaws.append(f"{submitted} was answered with {answer}, and the stream has {own}")
             case Failure(code) if own:
                 flaws.append(f"{submitted} was told {code.name} and has a completion")
-            case Failure(_, errors.SUBMISSION_ALREADY_IN_FLIGHT) if (
-                len(completions.get(dict(answer.metadata)["existing_submission_id"], [])) != 1
+            case Failure(_, errors.SUBMISSION_ALREADY_IN_FLIGHT) if not completions.get(
+                dict(answer.metadata)["existing_submission_id"]
             ):
                 flaws.append(f"{submitted} was told to look for a submission that has no completion")
     return flaws

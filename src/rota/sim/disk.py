@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
+from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -28,6 +28,7 @@ from rota.core.effects import (
     PreparedEndorsed,
     Proposal,
     ProposalForgotten,
+    RecallDeliveries,
     Record,
     RoundDispatch,
     StatesAcknowledged,
@@ -63,6 +64,7 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.wire.sizes import fitting
 
 Order = TypeVar("Order", int, Leaf)
 
@@ -208,6 +210,10 @@ class Disk:
     """What a node has made durable, in order; `blocks` are those that it has indexed."""
 
     records: list[tuple[ContractAddress, Record]] = field(default_factory=list)
+    # How many records each write has.
+    commits: list[int] = field(default_factory=list)
+    # Beside the keys, as the number of writes is: a life that begins on an older copy is a later one all the same.
+    incarnation_kept: int = 0
     keys: dict[str, IntentId] = field(default_factory=dict)
     intents: dict[IntentId, Outcome | None] = field(default_factory=dict)
     unspent: dict[ContractAddress, dict[StateId, State]] = field(default_factory=dict)
@@ -222,6 +228,11 @@ class Disk:
     signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
     # Intents whose receipt was undone with final blocks: reverted, unless the chain has them again.
     undone: set[IntentId] = field(default_factory=set)
+    # Where the index parted and how high it was then, for each change of it: from these follows what was final.
+    reached: list[tuple[int, int]] = field(default_factory=list)
+    _final_heights: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # Deployments without a receipt whose final blocks are gone: a receipt that confirms one is undone at once.
+    lost: set[IntentId] = field(default_factory=set)
     # Intents that had ended when a node was restored: an index that goes back opens them once more.
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
@@ -245,6 +256,7 @@ class Disk:
 
     def write(self, contract: ContractAddress, records: tuple[Record, ...], is_told: bool = True) -> None:
         """Make records durable; what is looked up by key or id is kept at hand."""
+        self.commits.append(len(records))
         for record in records:
             self.records.append((contract, record))
             self.contents.note(record)
@@ -256,12 +268,19 @@ class Disk:
                         self.keys[intent.idempotency_key] = intent.id
                 case IntentFinalised(receipt):
                     self.intents[receipt.intent] = receipt.outcome
+                    if receipt.intent in self.lost and receipt.outcome is Outcome.CONFIRMED:
+                        self.undone.add(receipt.intent)
+                    self.lost.discard(receipt.intent)
                 case LeavesSigned(signed):
                     self.signed.update((each.intent, each.leaf) for each in signed)
-                case BlocksIndexed(blocks=blocks):
-                    self.undone.difference_update(made.intent for block in blocks for made in block.deployments)
+                case BlocksIndexed(parted_at, blocks):
+                    self.reached.append((parted_at, blocks[-1].height if blocks else parted_at))
+                    returned = {made.intent for block in blocks for made in block.deployments}
+                    self.undone -= returned
+                    self.lost -= returned
                 case FinalityBroken(undone=undone):
                     self.undone.update(each.intent for each in undone if self._has_ended_by(each))
+                    self.lost.update(each.intent for each in undone if self._is_unfinished_deployment(each))
                 case StatesAcknowledged():
                     (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
@@ -274,10 +293,40 @@ class Disk:
             return False
         return (intent, undone.leaf) in self.signed or self.intents[intent] is not None
 
+    def _is_unfinished_deployment(self, undone: UndoneCommit) -> bool:
+        """A deployment of this node, whose receipt may be on its way to the disk."""
+        is_own = self.accepted_for.get(undone.intent) == undone.contract == NO_CONTRACT
+        return is_own and self.intents[undone.intent] is None
+
     def recall(self, name: NodeName, nonces: tuple[int, ...]) -> tuple[RoundDispatch, ...]:
         """What the node dispatched with these nonces."""
         self._read.go_on(name, self.records)
         return tuple(self._read.by_nonce[nonce] for nonce in nonces if nonce in self._read.by_nonce)
+
+    def undelivered(self, name: NodeName) -> tuple[Delivery, ...]:
+        """The deliveries that were not acknowledged."""
+        self._read.go_on(name, self.records)
+        return self._read.undelivered()
+
+    def deliveries_to(self, name: NodeName, recall: RecallDeliveries) -> DeliveriesRecalled:
+        """The first deliveries that this peer has not acknowledged, as many as are asked for and fit."""
+        owed = [each for each in self.undelivered(name) if each.peer == recall.peer]
+        found = fitting(owed[: recall.count_max], delivery_bytes, recall.bytes_max)
+        return DeliveriesRecalled(recall.peer, recall.number, tuple(found), len(found) == len(owed))
+
+    def without_last(self, count: int, transitions: Mapping[Leaf, Transition]) -> Disk:
+        """What a server has that took over without the last writes."""
+        older = Disk()
+        records = iter(self.records)
+        for size in self.commits[: max(0, len(self.commits) - count)]:
+            written = [next(records) for _ in range(size)]
+            older.write(written[0][0], tuple(record for _, record in written))
+            for _, record in written:
+                if isinstance(record, BlocksIndexed):
+                    older.follow(record, transitions)
+        started = [record.incarnation for _, record in self.records if isinstance(record, NodeStarted)]
+        older.incarnation_kept = max((self.incarnation_kept, *started))
+        return older
 
     def follow(self, record: BlocksIndexed, transitions: Mapping[Leaf, Transition]) -> None:
         """The unspent states that a node knows follow its index, also when it goes back."""
@@ -325,12 +374,12 @@ class Disk:
         return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
 
     def find_states(
-        self, contract: ContractAddress, leaves: tuple[Leaf, ...]
+        self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
         self._read_transitions()
         found = [each for leaf in dict.fromkeys(leaves) for each in self._transitions.get((contract, leaf), ())]
-        return fullest(found, leaves)
+        return fullest(found, leaves, peer)
 
     def _read_transitions(self) -> None:
         """What the records since the last time hold, by leaf."""
@@ -393,7 +442,7 @@ class Disk:
 
     def restore(self, name: NodeName, contracts_known: tuple[Contract, ...], confirmations: int) -> StoredNode:
         """What is on the disk for a life that begins, or a contract that is loaded; what is not final is told again."""
-        final = self._final(confirmations)
+        final, final_height = self._final(confirmations), self.final_height(confirmations)
         read = self._read
         read.go_on(name, self.records)
         outcomes = read.outcomes | dict.fromkeys(self.undone, Outcome.REVERTED)
@@ -408,23 +457,26 @@ class Disk:
                     outcomes=tuple(outcomes.items()),
                     indexed=_indexed(final, address),
                     latest_chain_time_s=self.latest_chain_time_s,
-                    final_height=self.height - confirmations,
+                    final_height=final_height,
                 )
             )
             for address, of_contract in intents.items()
         }
+        owed = tuple(sorted({delivery.peer for delivery in read.undelivered()}))
         unsettled = _unsettled(final, list(read.by_nonce.values()))
-        undelivered, deployments = read.undelivered(), self._deployments(final, outcomes)
+        deployments = self._deployments(final, outcomes)
         own = tuple(r for i, r in read.intents.get(NO_CONTRACT, {}).items() if i not in outcomes)
         if own:
             stored[NO_CONTRACT] = StoredContract(
                 own,
                 outcomes=tuple(outcomes.items()),
                 latest_chain_time_s=self.latest_chain_time_s,
-                final_height=self.height - confirmations,
+                final_height=final_height,
             )
         blocks = tuple(self.blocks)
-        return StoredNode(read.incarnation, stored, unsettled, undelivered, read.next_nonce, blocks, deployments)
+        incarnation = max(read.incarnation, self.incarnation_kept)
+        own_state = (incarnation, stored, unsettled, owed, read.next_nonce, blocks, deployments)
+        return StoredNode(*own_state, final_height if blocks else None)
 
     def _deployments(self, final: list[ChainBlock], outcomes: Mapping[IntentId, Outcome]) -> StoredDeployments:
         """What was agreed on and what is on the chain of the node's own, and what others propose."""
@@ -434,6 +486,7 @@ class Disk:
             tuple((intent, read.agreed[intent]) for intent in own if intent in read.agreed),
             tuple(each for block in final for each in block.deployments if each.intent in own),
             tuple(read.proposals.values()),
+            tuple(sorted(each for each in self.undone if self.accepted_for[each] == NO_CONTRACT)),
         )
 
     def begin_life(self) -> None:
@@ -450,8 +503,16 @@ class Disk:
         self._read.go_on(name, self.records)
         return len(self._read.undelivered()) + len(self.untold)
 
+    def final_height(self, confirmations: int) -> int:
+        """The highest block that was final and is not gone."""
+        count, final_height = self._final_heights.get(confirmations, (0, -confirmations))
+        for parted_at, top in self.reached[count:]:
+            final_height = max(min(final_height, parted_at), top - confirmations)
+        self._final_heights[confirmations] = len(self.reached), final_height
+        return max(final_height, self.height - confirmations)
+
     def _final(self, confirmations: int) -> list[ChainBlock]:
-        final_height = self.height - confirmations
+        final_height = self.final_height(confirmations)
         return [block for block in self.blocks if block.height <= final_height]
 
     def _settle(

@@ -15,6 +15,7 @@ from rota.messages import CoordinatorState, Envelope
 from rota.types import (
     ContractAddress,
     Digest,
+    Intent,
     IntentId,
     Leaf,
     NodeName,
@@ -45,7 +46,7 @@ class Remembered(NamedTuple):
     incarnation: int
     next_nonce: int
     intents: Mapping[IntentId, RememberedIntent]
-    undelivered: frozenset[tuple[Digest, NodeName]]
+    owed: frozenset[NodeName]
     unacknowledged: frozenset[Leaf] = frozenset()
     signed_away: frozenset[Leaf] = frozenset()
     proposals: frozenset[tuple[NodeName, IntentId]] = frozenset()
@@ -62,6 +63,20 @@ class Stopped(NamedTuple):
     """A node's life ended: its memory is gone."""
 
     node: NodeName
+    at_ms: int = 0
+
+
+class Hung(NamedTuple):
+    """A node does nothing from now on, until it resumes or stops; or its disk does nothing."""
+
+    node: NodeName
+
+
+class Resumed(NamedTuple):
+    """A node that hung goes on."""
+
+    node: NodeName
+    at_ms: int
 
 
 class Sent(NamedTuple):
@@ -103,6 +118,41 @@ class Request(Enum):
     SUBMIT = "submit"
     CANCEL = "cancel"
     RESUME = "resume"
+
+
+class Cause(Enum):
+    """What the plan put into the world that may end an intent without its effect."""
+
+    CANCELLED = "its user cancels it"
+    REFUSED = "enough endorsers refuse it"
+    FAILS_AT_ASSEMBLY = "the domain reverts it at its assembly"
+    FAILS_ON_LEDGER = "it fails on the ledger"
+    MAY_EXPIRE = "its user has to commit it"
+    UNKNOWN_PARTY = "it names a party that nobody knows"
+
+
+class Wanted(NamedTuple):
+    """A user is about to ask for an intent; without a cause nothing stands against it but what it depends on."""
+
+    node: NodeName
+    intent: Intent
+    causes: frozenset[Cause]
+
+
+class Asked(NamedTuple):
+    """A user's request has reached a node that runs."""
+
+    node: NodeName
+    reply_to: str
+    at_ms: int
+
+
+class Answered(NamedTuple):
+    """A node answered a user's request, whatever it said."""
+
+    node: NodeName
+    reply_to: str
+    at_ms: int
 
 
 class Promised(NamedTuple):
@@ -168,15 +218,40 @@ class Expected(NamedTuple):
     intent: IntentId
 
 
+class Received(NamedTuple):
+    """A message reached a node that takes it, at a time by its own clock."""
+
+    node: NodeName
+    peer: NodeName
+    envelope: Envelope
+    local_ms: int
+
+
+class ConnectionChanged(NamedTuple):
+    """A node noticed that a connection was lost or made."""
+
+    node: NodeName
+    peer: NodeName
+    is_up: bool
+    local_ms: int
+
+
+class ContractReset(NamedTuple):
+    """A node reads a contract from its store: what it remembered of its peers there is gone."""
+
+    node: NodeName
+    contract: ContractAddress
+
+
 class Endorsed(NamedTuple):
-    """An endorser signed a round for a coordinator, while it followed one."""
+    """An endorser signed a round for a coordinator, at a time by its own clock."""
 
     node: NodeName
     contract: ContractAddress
     coordinator: NodeName
     request_id: RequestId
     digest: Digest
-    follows: NodeName | None
+    local_ms: int = 0
 
 
 class Submitted(NamedTuple):
@@ -184,6 +259,13 @@ class Submitted(NamedTuple):
 
     node: NodeName
     dispatch: RoundDispatch
+
+
+class BlockMined(NamedTuple):
+    """The chain has a new block; what it committed was told before."""
+
+    height: int
+    time_s: int
 
 
 class Committed(NamedTuple):
@@ -225,6 +307,35 @@ class FaultsEnded(NamedTuple):
     at_ms: int
 
 
+class CalmPassed(NamedTuple):
+    """A while passed without faults, new intents and jumps of time; what is open then and waits for nothing."""
+
+    for_ms: int
+    waiting: tuple[IntentId, ...]
+
+
+class Quiet(NamedTuple):
+    """Everything has ended, or never will; what nodes said to one another in a time after that, by kind."""
+
+    is_at_rest: bool
+    after_ms: int
+    for_ms: int
+    said: Mapping[str, int]
+
+
+class Skipped(NamedTuple):
+    """The ledger skipped a transition."""
+
+    intent: IntentId
+    reason: str
+
+
+class RunEnded(NamedTuple):
+    """The run is over: judgement follows."""
+
+    at_ms: int
+
+
 class HeartbeatSeen(NamedTuple):
     """A coordinator said in which state it is; told once a heartbeat, also for one that only itself can hear."""
 
@@ -255,8 +366,13 @@ class LedgerStood(NamedTuple):
 Fact = (
     Started
     | Stopped
+    | Hung
+    | Resumed
     | Sent
     | Recorded
+    | Wanted
+    | Asked
+    | Answered
     | Promised
     | Reported
     | BrokenFinality
@@ -265,15 +381,23 @@ Fact = (
     | Assembled
     | Signed
     | Expected
+    | Received
+    | ConnectionChanged
+    | ContractReset
     | Endorsed
     | Submitted
     | FactoryOrdered
     | Deployed
+    | BlockMined
     | Committed
     | Reorganised
     | Undone
     | Measured
     | FaultsEnded
+    | CalmPassed
+    | Quiet
+    | Skipped
+    | RunEnded
     | HeartbeatSeen
     | Indexed
     | LedgerStood

@@ -25,7 +25,7 @@ from rota.messages import (
 )
 from rota.sim.clock import TRUE_RATE_PERMILLE
 from rota.sim.disk import Fate
-from rota.sim.plan import LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
+from rota.sim.plan import FAILOVER, LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
 from rota.sim.sim_node import SimNode
 from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
 from rota.sim.world import World
@@ -47,6 +47,7 @@ LOSS_MAX = 0.3
 DUPLICATION_MAX = 0.3
 DELAYS_MAX_MS = (1, 20, 500, 2_000)
 EFFECTS_BEFORE_DEATH_MAX = 40
+COMMITS_LOST_MAX = 200
 # Above what the forger has said of itself.
 FORGED_HEARTBEAT = 1_000_000
 
@@ -120,6 +121,8 @@ def mend_all(world: World, weather: BadWeather) -> None:
     weather.calm()
     for node in world.nodes.values():
         node.disk.fate = Fate.WORKS
+        world.set_disk_delay(node.name, 0)
+        world.hang_signer(node.name, False)
         node.effects_to_live = None
         node.clock.change(world.now_ms, TRUE_RATE_PERMILLE)
         node.blocks_behind, node.index_delay_ms, node.lags_at = 0, None, None
@@ -146,6 +149,15 @@ def _crash(harm: Harm) -> Mend:
     """Killed; started again later."""
     if harm.world.nodes[harm.fault.node].core is not None:
         harm.world.crash(harm.fault.node)
+    return lambda: _start(harm.world, harm.fault.node)
+
+
+def _fail_over(harm: Harm) -> Mend:
+    """Its database is a copy from now on that lacks the last commits; the node notices, ends, and is started again."""
+    node = harm.world.nodes[harm.fault.node]
+    if node.core is not None:
+        harm.world.crash(harm.fault.node)
+    node.disk = node.disk.without_last(harm.random.randint(1, COMMITS_LOST_MAX), harm.world.transitions)
     return lambda: _start(harm.world, harm.fault.node)
 
 
@@ -210,6 +222,25 @@ def _restart(world: World, name: NodeName, config: Config, version: tuple[int, i
     node.config = config
     node.protocol_version = version or node.protocol_version
     world.start(name)
+
+
+def _outage(harm: Harm) -> Mend:
+    """Longer than every timer of the protocol: a node is away, hangs, has no ledger, or nobody reaches it."""
+    world, name = harm.world, harm.fault.node
+    kind = harm.random.choice((_crash, _hang, _ledger, None))
+    if kind is not None:
+        return kind(harm)
+    for other in world.nodes:
+        if other != name:
+            world.wires.cut_way(name, other)
+            world.wires.cut_way(other, name)
+    return world.wires.heal
+
+
+def _signer(harm: Harm) -> Mend:
+    """The signer of a node signs neither transitions nor transactions for a while."""
+    harm.world.hang_signer(harm.fault.node, True)
+    return lambda: harm.world.hang_signer(harm.fault.node, False)
 
 
 def _domain(harm: Harm) -> Mend:
@@ -287,6 +318,18 @@ def _lie(harm: Harm) -> Mend:
     """What is written is reported as not written."""
     harm.world.nodes[harm.fault.node].disk.fate = Fate.LIES
     return lambda: _mend_disk(harm.world, harm.fault.node)
+
+
+def _slow_disk(harm: Harm) -> Mend:
+    """Every write takes long."""
+    harm.world.set_disk_delay(harm.fault.node, harm.random.choice((20, 100, 300)))
+    return lambda: harm.world.set_disk_delay(harm.fault.node, 0)
+
+
+def _stuck_disk(harm: Harm) -> Mend:
+    """No write ends before the disk goes on."""
+    harm.world.set_disk_delay(harm.fault.node, None)
+    return lambda: harm.world.set_disk_delay(harm.fault.node, 0)
 
 
 def _mend_disk(world: World, name: NodeName) -> None:
@@ -398,5 +441,10 @@ _KINDS: dict[str, Callable[[Harm], Mend]] = {
     "drop": _drop,
     "unknown": _unknown,
     "reorganise": _reorganise,
+    "outage": _outage,
+    "slow-disk": _slow_disk,
+    "stuck-disk": _stuck_disk,
+    "signer": _signer,
     LOST_BLOCKS: _lose_blocks,
+    FAILOVER: _fail_over,
 }

@@ -33,13 +33,13 @@ def remembered_by(core: Node) -> Remembered:
         for intent, transaction in sequencer.sender.transactions.items()
     }
     intents |= {intent: RememberedIntent(None, False, False) for intent in core.deployments.own}
-    undelivered = frozenset((digest, peer) for peer, open_ in core.distribution._open.items() for digest, _ in open_)
+    owed = frozenset(core.distribution.owed)
     sequencers = core.sequencers.loaded.values()
     unacknowledged = frozenset(leaf for sequencer in sequencers for leaf in sequencer.coordinator.issuing.open)
     signed_away = frozenset(leaf for sequencer in sequencers for leaf in sequencer.kept.signed)
     next_nonce = core.submitter.next_nonce
     proposals = frozenset(core.deployments.proposals.kept)
-    return Remembered(core.incarnation, next_nonce, intents, undelivered, unacknowledged, signed_away, proposals)
+    return Remembered(core.incarnation, next_nonce, intents, owed, unacknowledged, signed_away, proposals)
 
 
 class Surroundings(NamedTuple):
@@ -58,8 +58,7 @@ class Surroundings(NamedTuple):
 def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     """Every queue of a node, with the bound that it has by its configuration or by a constant of its module.
 
-    What is to be delivered has no bound of its own, because a peer may be away for long: it is as much as is owed on
-    the disk, and what was acknowledged is not kept. Rounds whose blocks are taken back are under way once
+    Rounds whose blocks are taken back are under way once
     more, beside those that were opened since: for each block as many as may be ahead of the chain. What was
     reported is over, and so is what a life did not hold because its index had it; a later life whose index has gone
     back holds it once more until the chain says the same again.
@@ -73,6 +72,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     yield ("states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
     yield ("states being written", len(core.states.receiving), RECEIVING_MAX)
     yield ("deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
+    yield ("bytes of deliveries", core.distribution.size, config.deliveries_bytes_max)
     intents = sum(
         intent not in around.reported and intent not in around.over
         for sequencer in core.sequencers.loaded.values()

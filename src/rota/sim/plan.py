@@ -15,8 +15,9 @@ from random import Random
 from rota.config import Config
 from rota.core.shares import SENDERS_RECKONED
 from rota.frozen import dataclass
+from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
-from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
+from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
 
 FAULTS = (
     "crash",
@@ -42,15 +43,27 @@ FAULTS = (
     "drop",
     "unknown",
     "reorganise",
+    "outage",
+    "slow-disk",
+    "stuck-disk",
+    "signer",
 )
+# Those that came later are drawn from a stream of their own: what seeds drew before stays as it was.
+DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
+# A good part of the seeds has few kinds of faults, so that one is not always covered up by others.
+FEW_KINDS = 0.4
+FEW_KINDS_MAX = 3
+OUTAGES_MS = (30_000, 90_000)
 # Beyond what is promised: played when asked for by name, and judged for what holds then.
 LOST_BLOCKS = "lost-blocks"
-ASKED_FOR = (LOST_BLOCKS,)
+FAILOVER = "failover"
+ASKED_FOR = (LOST_BLOCKS, FAILOVER)
 # The few that can go wrong at both ends of a connection.
 BETWEEN_TWO = ("cut", "one-way", "slow", "reconnect")
 REORGANISATION_DEPTH_MAX = 3
 # Every node holds every contract of a small network; of a larger one only those that it is a member of.
 SMALL_NETWORK_MAX = 8
+VIRTUAL_NODES = 1_024
 MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
 ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
 DEPENDENT = 0.1
@@ -144,6 +157,11 @@ class Plan:
         """The chain takes back what was final."""
         return any(fault.kind == LOST_BLOCKS for fault in self.faults)
 
+    @property
+    def loses_commits(self) -> bool:
+        """Databases fail over to copies that lack the last commits."""
+        return any(fault.kind == FAILOVER for fault in self.faults)
+
 
 def draw_plan(seed: int, settings: Settings) -> Plan:
     """Everything that happens from outside in the run of a seed."""
@@ -159,8 +177,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
-    drawn = tuple(kind for kind in FAULTS if random.random() < 0.5)
-    kinds = drawn if settings.faults is None else settings.faults
+    drawn = tuple(kind for kind in FAULTS if kind not in DRAWN_LATER and random.random() < 0.5)
+    kinds = _draw_kinds(seed, drawn) if settings.faults is None else settings.faults
     faults = _draw_faults(seed, kinds, names, trouble_ms)
     if settings.only_faults is not None:
         faults = tuple(fault for fault in faults if fault.number in settings.only_faults)
@@ -229,7 +247,8 @@ def _draw_contract(random: Random, name: str, names: tuple[NodeName, ...], setti
         random.randint(len(endorsers) // 2 + 1, len(endorsers)),
         mode,
         rotation,
-        random.choice((4, 20, 100)),
+        random.choice(RANGE_SIZES),
+        min(VIRTUAL_NODES, RING_PLACES_MAX // size),
     )
 
 
@@ -332,6 +351,15 @@ def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Sub
 # Faults.
 
 
+def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
+    """Some kinds, or few; always in the same order."""
+    random = Random(f"{seed}/kinds")
+    later = tuple(kind for kind in DRAWN_LATER if random.random() < 0.25)
+    few = random.sample(FAULTS, random.randint(1, FEW_KINDS_MAX))
+    is_few = random.random() < FEW_KINDS
+    return tuple(kind for kind in FAULTS if kind in (few if is_few else (*drawn, *later)))
+
+
 def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:
     """Each kind has a stream of its own; faults are numbered in the order in which they happen."""
     drawn = sorted(
@@ -348,5 +376,5 @@ def _draw_faults_of(seed: int, kind: str, names: tuple[NodeName, ...], trouble_m
     while (at_ms := at_ms + random.randint(500, longest_gap_ms)) < trouble_ms:
         node = random.choice(names)
         other = random.choice([name for name in names if name != node] or names)
-        for_ms = random.choice((100, 1_000, 4_000, 10_000))
+        for_ms = random.choice((100, 1_000, 4_000, 10_000)) if kind != "outage" else random.randint(*OUTAGES_MS)
         yield Fault(0, at_ms, kind, node, other, for_ms, random.getrandbits(32))

@@ -15,12 +15,14 @@ from rota.core.effects import (
     SignTransition,
     VerifyEndorsement,
     VerifyEndorsers,
+    VerifyParties,
     VerifySignature,
 )
 from rota.core.events import (
     EndorsementVerified,
     EndorsersVerified,
     ForContract,
+    PartiesVerified,
     RoundChecked,
     SignatureVerified,
     TransitionSigned,
@@ -32,7 +34,7 @@ from rota.digests import domain_separator, refusal_digest
 from rota.messages import Refusal
 from rota.sim import domain
 from rota.sim.contents import Contents
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
+from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId, Transition
 
 Unspent = Mapping[StateId, State]
 
@@ -84,6 +86,8 @@ class Services:
                 is_valid = verify(effect.peer, effect.digest, effect.signature)
                 verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
                 return [ForContract(effect.contract, verified)]
+            case VerifyParties(contract, request_id, transitions, senders):
+                return [ForContract(contract, PartiesVerified(request_id, _falsely_signed(transitions, senders)))]
             case VerifySignature(contract, request_id, intent, party, leaf, valid_until_s, signature):
                 is_ours = signature == sign_leaf(party, leaf, valid_until_s)
                 return [ForContract(contract, SignatureVerified(request_id, intent, is_ours))]
@@ -95,6 +99,14 @@ class Services:
                 return [ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier))]
             case _:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
+
+
+def _falsely_signed(transitions: tuple[Transition, ...], senders: tuple[Party, ...]) -> tuple[Leaf, ...]:
+    return tuple(
+        each.leaf
+        for each, sender in zip(transitions, senders, strict=True)
+        if each.signature != sign_leaf(sender, each.leaf, each.valid_until_s)
+    )
 
 
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:

@@ -39,6 +39,10 @@ class SimNode:
     index_delay_ms: int | None = None
     has_ledger: bool = True
     is_domain_hung: bool = False
+    is_signer_hung: bool = False
+    # How much longer than usual a write takes; `None` while the disk is stuck and none ends.
+    disk_delay_ms: int | None = 0
+    is_write_stuck: bool = False
     unanswered: list[Effect] = field(default_factory=list)
     inbox: deque[Event] = field(default_factory=deque)
     outbox: deque[Effect | Written] = field(default_factory=deque)

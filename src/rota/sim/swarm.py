@@ -7,6 +7,7 @@ then, so that it can be seen who coordinates. L1 to L5 are judged at the end. Th
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -15,13 +16,26 @@ from traceback import extract_tb
 from rota.core.effects import LookUpIntents
 from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
 from rota.core.node import Node
+from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.facts import Expected, FaultsEnded, Indexed, LedgerStood, NonceRead, ReceiptRead
+from rota.sim.facts import (
+    CalmPassed,
+    Cause,
+    Expected,
+    FaultsEnded,
+    Indexed,
+    LedgerStood,
+    NonceRead,
+    Quiet,
+    ReceiptRead,
+    RunEnded,
+    Wanted,
+)
 from rota.sim.faults import BadWeather
-from rota.sim.invariants import AFTER_LOST_BLOCKS, Judge, Violation
-from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS
+from rota.sim.invariants import AFTER_FAILOVER, AFTER_LOST_BLOCKS, Count, Judge, Violation, judged_in
+from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS, EveryIntentEnds
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.mutator import Pair
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
@@ -30,12 +44,21 @@ from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotati
 
 # The calm ends here at the latest; what is not final then never will be.
 CALM_MAX_MS = 400_000
+# What waits for nothing has ended so long after the faults.
+ENDS_WITHIN_MS = 120_000
+# When everything has ended, the last answers and heartbeats are sent in this time; then it is listened for so long.
+RESTS_WITHIN_MS = 20_000
+LISTENS_FOR_MS = 10_000
 PROBES_FOR_MS = 12_000
 PROBES_EVERY_MS = 400
 # Often enough to keep a rival of the coordinator from resting, if there is one.
 SELDOM_PROBES_EVERY_MS = 1_000
 # Blocks come now and then without transactions too, so that receipts become final.
 CALM_BLOCK_MS = 1_000
+# Ranges with fewer blocks are over before it can be seen who coordinates them, unless blocks come more slowly.
+RANGE_SHOWN_MIN = 50
+RANGE_SHOWN_MS = 24_000
+RANGES_SHOWN = 2
 # Every index reaches the last block in this time.
 CATCH_UP_MS = 2_000
 # Liars bring transactions to the ledger until the end: so often every index is given that time.
@@ -48,6 +71,8 @@ VOIDED_EVERY_MS = 30_000
 # Intents of these kinds are refused by no domain and fail on no ledger.
 VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take")
 DEFAULT_SETTINGS = Settings()
+# How a seed is reported in which nothing was judged.
+NOTHING_JUDGED = "judge"
 
 
 @dataclass(slots=True)
@@ -66,6 +91,8 @@ class Report:
     liars: dict[NodeName, tuple[str, ...]] = field(default_factory=dict)
     lies: int = 0
     mutated: frozenset[Pair] = frozenset()
+    invariants: dict[str, Count] = field(default_factory=dict)
+    work: dict[str, int] = field(default_factory=dict)
 
 
 class Swarm:
@@ -103,7 +130,9 @@ class Swarm:
             )
             self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
         if plan.loses_blocks:
-            self.world.judge = Judge(self.world.terms, AFTER_LOST_BLOCKS)
+            self.world.judge = Judge(self.world.terms, judged_in(AFTER_LOST_BLOCKS, has_factory=False))
+        if plan.loses_commits:
+            self.world.judge = Judge(self.world.terms, judged_in(AFTER_FAILOVER, has_factory=False))
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
@@ -111,6 +140,9 @@ class Swarm:
         self.found = self.world.judge.found
         self.is_over = False
         self.expected: set[int] = set()
+        self.held: set[IntentId] = set()
+        self.calm: CalmPassed | None = None
+        self.mine_every_ms = self.block_every_ms = CALM_BLOCK_MS
 
     def play(self) -> Report:
         """Trouble, calm, judgement; a core that trips over an assertion of its own is a finding like any other."""
@@ -120,13 +152,20 @@ class Swarm:
             where = f" at {_place_of(error)}" if self.plan.liars else ""
             self.found.append(Violation("assertion", f"{type(error).__name__}: {error}{where}"))
         report, world = self.report, self.world
+        report.invariants = world.judge.counts()
+        report.work = world.judge.work()
+        # After a failover nothing is promised of what ends.
+        ends = report.invariants.get(EveryIntentEnds.name)
+        if not self.found and ends is not None and not ends.judged and world.witness.requests:
+            # Users asked, and no intent of theirs was ever accepted: whatever holds then holds of nothing.
+            self.found.append(Violation(NOTHING_JUDGED, f"none of {report.intents} intents was accepted"))
         report.violations = list(self.found)
         report.events, report.messages, report.simulated_ms = world.event_count, world.wires.message_count, world.now_ms
         if world.conspiracy is not None:
             report.liars = {liar.name: liar.strategies for liar in self.plan.liars}
             report.lies = self.lie_count
             report.mutated = world.conspiracy.mutated
-        report.nodes, report.coordinator_changes = len(world.nodes), world.coordinator_changes
+        report.nodes, report.coordinator_changes = len(world.nodes), world.witness.coordinator_changes
         return report
 
     @property
@@ -180,6 +219,10 @@ class Swarm:
         if submission.commit_after_ms is not None:
             self.commits[intent.id] = submission.commit_after_ms
         self.world.payloads[intent.id] = intent.payload
+        causes = self._causes_of(submission)
+        if causes:
+            self.held.add(intent.id)
+        self.world.judge.tell(Wanted(submission.node, intent, causes))
         if self.world.liars and self._is_valid(submission):
             self.expected.add(submission.number)
             self.world.judge.tell(Expected(submission.node, intent.id))
@@ -192,6 +235,23 @@ class Swarm:
             self._later(submission.cancel_after_ms, lambda: self._ask(submission, cancel))
         if submission.change_after_ms is not None:
             self._later(submission.change_after_ms, lambda: self._go_on(submission, intent.id))
+
+    def _causes_of(self, submission: Submission) -> frozenset[Cause]:
+        """What the plan holds against it."""
+        contract = self.world.by_address[submission.contract]
+        verb, _, names = submission.payload.partition(":")
+        refusing = [each for each in contract.endorsers if not names or each in names.split("+")]
+        # As many refusals end an intent as leave too few endorsers to sign it.
+        is_refused = verb == "refuse" and len(refusing) > len(contract.endorsers) - contract.threshold
+        causes = {
+            Cause.CANCELLED: submission.cancel_after_ms is not None,
+            Cause.REFUSED: is_refused,
+            Cause.FAILS_AT_ASSEMBLY: verb == "revert",
+            Cause.FAILS_ON_LEDGER: verb in ("revert-on-chain", "revert-on-chain-for-good"),
+            Cause.MAY_EXPIRE: submission.mode is SubmitMode.EXTERNAL,
+            Cause.UNKNOWN_PARTY: submission.party.startswith("nobody"),
+        }
+        return frozenset(cause for cause, is_there in causes.items() if is_there)
 
     def _is_valid(self, submission: Submission) -> bool:
         """Nobody but a liar has a reason to let it end without its effect."""
@@ -251,8 +311,9 @@ class Swarm:
         self._mend_domain()
         world.judge.tell(FaultsEnded(world.now_ms))
         self._mine_now_and_then()
+        self._let_end()
         probes_ms = self._probe()
-        end_ms = self.plan.trouble_ms + CALM_MAX_MS
+        end_ms = world.now_ms + CALM_MAX_MS
         void_at_ms = probes_ms + VOIDED_FIRST_MS
         while world.now_ms < end_ms and not self.found:
             world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
@@ -264,6 +325,57 @@ class Swarm:
                 world.chain.let_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
         self.is_over = True
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
+        if not self.found and not world.liars:
+            self._listen()
+
+    def _let_end(self) -> None:
+        """No new intents, no jumps of time: what waits for nothing ends."""
+        world = self.world
+        if world.liars:
+            # One that does nothing is left after a while, however long that is.
+            return
+        end_ms = world.now_ms + ENDS_WITHIN_MS
+        while world.now_ms < end_ms and not self.found and self._waiting_for_nothing():
+            world.run_until(world.now_ms + CALM_BLOCK_MS, self._is_condemned)
+        # Told at the end: what never ends at all is for L1 to say too.
+        self.calm = CalmPassed(ENDS_WITHIN_MS, self._waiting_for_nothing())
+
+    def _waiting_for_nothing(self) -> tuple[IntentId, ...]:
+        """The open intents that are neither parked nor held by a cause, nor depend on such."""
+        held: set[IntentId] = set()
+        found: list[IntentId] = []
+        for transaction in self._open_transactions():
+            intent = transaction.intent
+            is_parked = transaction.state is TransactionState.PARKED
+            is_held = intent.id in self.held or not held.isdisjoint(intent.depends_on)
+            if is_parked or is_held:
+                held.add(intent.id)
+            else:
+                found.append(intent.id)
+        return tuple(found)
+
+    def _open_transactions(self) -> list[SenderTransaction]:
+        """In the order in which their users asked for them."""
+        sequencers = [
+            sequencer
+            for node in self.world.nodes.values()
+            if node.core is not None and node.name not in self.world.liars
+            for sequencer in node.core.sequencers.loaded.values()
+        ]
+        order = {intent.id: number for number, intent in self.intents.items()}
+        found = [each for sequencer in sequencers for each in sequencer.sender.transactions.values()]
+        return sorted(found, key=lambda each: order.get(each.intent.id, 0))
+
+    def _listen(self) -> None:
+        """Nothing is left to do: who still says something, and what."""
+        world = self.world
+        is_at_rest, after_ms = self._is_at_rest(), world.now_ms - self.plan.trouble_ms
+        world.run_until(world.now_ms + RESTS_WITHIN_MS, self._is_condemned)
+        world.wires.said = Counter()
+        world.run_until(world.now_ms + LISTENS_FOR_MS, self._is_condemned)
+        if not self._open_transactions():
+            world.judge.tell(Quiet(is_at_rest, after_ms, LISTENS_FOR_MS, world.wires.said))
+        world.wires.said = None
 
     def _drain(self, conspiracy: Conspiracy) -> None:
         """At the very end liars commit whatever they hold; what was reported is to stay true."""
@@ -292,23 +404,40 @@ class Swarm:
 
     def _probe(self) -> int:
         """Users go on submitting when everything is well, first seldom, then often; when it is over is told."""
-        is_rotating = any(c.mode is Mode.RING and c.rotation is Rotation.STRICT for c in self.plan.contracts)
-        first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if is_rotating else SETTLED_AFTER_MS)
+        rotating = [c for c in self.plan.contracts if c.mode is Mode.RING and c.rotation is Rotation.STRICT]
+        first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if rotating else SETTLED_AFTER_MS)
         number = 1_000_000
         seldom = range(self.world.now_ms, first_ms, SELDOM_PROBES_EVERY_MS)
-        for at_ms in (*seldom, *range(first_ms, first_ms + PROBES_FOR_MS, PROBES_EVERY_MS)):
+        last_ms = first_ms + PROBES_FOR_MS
+        slow: tuple[int, ...] = ()
+        shortest = min((each.range_size for each in rotating), default=RANGE_SHOWN_MIN)
+        if shortest < RANGE_SHOWN_MIN and not self.world.liars:
+            # Blocks are so far apart that a short range lasts long enough to see who coordinates it.
+            self.block_every_ms = RANGE_SHOWN_MS // shortest
+            self.world.at(first_ms, self._slow_down)
+            last_ms = first_ms + RANGES_SHOWN * RANGE_SHOWN_MS
+            slow = tuple(range(first_ms, last_ms, self.block_every_ms))
+        often = slow or tuple(range(first_ms, last_ms, PROBES_EVERY_MS))
+        for at_ms in (*seldom, *often):
             contract = self.plan.contracts[number % len(self.plan.contracts)]
             senders = senders_of(contract, self.plan.names)
             node = senders[number % len(senders)]
             probe = Submission(number, at_ms, node, contract.address, "spend:1" if number % 3 else "mint")
             self.world.at(at_ms, partial(self._submit, probe))
             number += 1
-        return first_ms + PROBES_FOR_MS
+        self.world.at(last_ms, self._hurry_up)
+        return last_ms
+
+    def _slow_down(self) -> None:
+        self.mine_every_ms = self.block_every_ms
+
+    def _hurry_up(self) -> None:
+        self.mine_every_ms = CALM_BLOCK_MS
 
     def _mine_now_and_then(self) -> None:
         if not self.is_over:
             self.world.chain.mine()
-            self._later(CALM_BLOCK_MS, self._mine_now_and_then)
+            self._later(self.mine_every_ms, self._mine_now_and_then)
 
     def _is_at_rest(self) -> bool:
         """Every intent is final or waits for its user, and every state is delivered."""
@@ -336,14 +465,15 @@ class Swarm:
         """Something is to be delivered; what a liar does not acknowledge is its own loss."""
         if core.distribution.next_due_ms() is None:
             return False
-        return not self.world.liars or any(
-            open_ and peer not in self.world.liars for peer, open_ in core.distribution._open.items()
-        )
+        return not self.world.liars or any(peer not in self.world.liars for peer in core.distribution.owed)
 
     # Judgement.
 
     def _conclude(self) -> None:
         judge, ledger = self.world.judge, self.world.ledger
+        judge.tell(RunEnded(self.world.now_ms))
+        if self.calm is not None:
+            judge.tell(self.calm)
         for contract in self.plan.contracts:
             unspent = frozenset(ledger.states[contract.address].unspent)
             judge.tell(LedgerStood(contract.address, ledger.height, unspent))
@@ -352,7 +482,7 @@ class Swarm:
                 height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
                 judge.tell(Indexed(name, contract.address, height, view))
-        if self.plan.loses_blocks:
+        if self.plan.loses_blocks or self.plan.loses_commits:
             self._tell_receipts_and_nonces()
         judge.conclude()
 

@@ -7,7 +7,7 @@ ended does not arrive. Weather says how late each copy of a message is; scenario
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -46,6 +46,8 @@ class Wires:
         self.forgeries: list[Forgery] = []
         self.forged_count = 0
         self.message_count = 0
+        # How often each kind of message was sent, while somebody listens.
+        self.said: Counter[str] | None = None
         self.has_codec = has_codec
         self._heard: deque[Callable[[], None]] = deque(maxlen=ECHOED_MAX)
 
@@ -111,6 +113,8 @@ class Wires:
             assert world.liars, f"there is no node {target}"
             return
         self.message_count += 1
+        if self.said is not None:
+            self.said[type(envelope.body).__name__] += 1
         fate = "delivered"
         if self.forgeries:
             envelope, fate = self._told(source, target, envelope)

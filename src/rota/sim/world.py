@@ -30,6 +30,7 @@ from rota.core.effects import (
     NodeStarted,
     PermissionGranted,
     Persist,
+    RecallDeliveries,
     RecallDispatches,
     ReplyToUser,
     ReportFinalityBroken,
@@ -38,6 +39,7 @@ from rota.core.effects import (
     RoundDispatch,
     SendMessage,
     SiftContracts,
+    SignDispatch,
     SignTransition,
     SubmitTransaction,
     TakeInContract,
@@ -61,35 +63,23 @@ from rota.core.events import (
 from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
 from rota.core.node import Node
-from rota.core.observer import PEERS_KEPT_MAX
 from rota.digests import leaf_of_transition
-from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
+from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, EndorsementResponse, Envelope
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
-from rota.sim.facts import (
-    Assembled,
-    BrokenFinality,
-    Endorsed,
-    HeartbeatSeen,
-    Measured,
-    Promised,
-    Recorded,
-    Reported,
-    Request,
-    Signed,
-    Started,
-    Stopped,
-)
-from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms
+from rota.sim.facts import BrokenFinality, ContractReset, Hung, Recorded, Reported, Resumed, Signed, Started, Stopped
+from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms, judged_in
 from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import RoundRules, bound_part
-from rota.sim.observation import Surroundings, queues_of, remembered_by
+from rota.sim.observation import remembered_by
+from rota.sim.recorder import Recorder
 from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode, Written
 from rota.sim.weather import Weather
 from rota.sim.wires import Wires
+from rota.sim.witness import Witness
 from rota.types import (
     NO_CONTRACT,
     Contract,
@@ -108,28 +98,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
-# Queues are measured once in so many steps of a node.
-STEPS_BETWEEN_MEASUREMENTS = 64
 LIAR_RESTART_MS = 1_000
-
-REQUESTS: dict[type[Event], Request] = {
-    IntentSubmitted: Request.SUBMIT,
-    CancelRequested: Request.CANCEL,
-    ResumeRequested: Request.RESUME,
-}
-
-
-class Recorder:
-    """Hears of everything that happens; the transcript is one."""
-
-    def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
-        """A message left a node; its fate is `delivered`, `lost`, `held`, `twice`, or how it lies."""
-
-    def stepped(self, world: World, node: SimNode) -> None:
-        """A node was told something."""
-
-    def noted(self, world: World, text: str) -> None:
-        """Something else happened."""
 
 
 class World:
@@ -167,11 +136,13 @@ class World:
         self.names: dict[IntentId, str] = {}
         self.liars = liars
         self.conspiracy: Conspiracy | None = None
-        self.terms = terms = Terms(names, self.by_address, config.confirmations, verify, self.names, liars)
-        self.judge = Judge(terms, AMONG_LIARS if liars else EVERY)
+        self.terms = terms = Terms(
+            names, self.by_address, config.confirmations, verify, self.names, liars, self._silence_ms
+        )
+        self.judge = Judge(terms, judged_in(AMONG_LIARS if liars else EVERY, has_factory))
         if liars:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
-        self.requests: dict[str, Request] = {}
+        self.witness = Witness(self)
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.factory = Factory(self)
@@ -186,8 +157,6 @@ class World:
         self.prepared: dict[IntentId, ReportPrepared] = {}
         self.on_prepared: Callable[[IntentId], None] = lambda _: None
         self.signature_count = 0
-        self.coordinator_changes = 0
-        self._active: dict[ContractAddress, NodeName] = {}
         self.event_count = 0
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._order = 0
@@ -227,6 +196,7 @@ class World:
         now_ms = node.clock.read(self.now_ms)
         node.core = Node(name, self.contracts_of[name], node.config, now_ms, stored, factory=self.factory_address)
         node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
+        node.is_write_stuck = False
         node.outbox.clear()
         node.inbox.clear()
         node.unanswered.clear()
@@ -238,6 +208,8 @@ class World:
                 # As the transport does: a new life hears of each connection, and asks what there is for it.
                 self.wires.down.add((name, other))
             self.wires.connect(name, other)
+        if node.disk.incarnation_kept:
+            self.chain.show_account(node, node.life)
         self.chain.poll(node, node.life)
 
     def crash(self, name: NodeName) -> None:
@@ -246,7 +218,7 @@ class World:
         node.core = None
         node.life += 1
         node.effects_to_live = None
-        self.judge.tell(Stopped(name))
+        self.judge.tell(Stopped(name, self.now_ms))
         self.wires.lose_all(name)
 
     def crash_after(self, name: NodeName, effect_count: int) -> None:
@@ -258,7 +230,9 @@ class World:
         node = self.nodes[name]
         node.is_hung = is_hung
         if is_hung:
+            self.judge.tell(Hung(name))
             return
+        self.judge.tell(Resumed(name, self.now_ms))
         self._flush(node)
         while not node.is_hung and node.inbox:
             self.tell(node, node.inbox.popleft())
@@ -269,8 +243,26 @@ class World:
         """A domain that hangs answers nothing that it is asked to assemble until it goes on; the node does not wait."""
         node = self.nodes[name]
         node.is_domain_hung = is_hung
-        while not node.is_domain_hung and node.unanswered:
-            self._compute(node, node.unanswered.pop(0))
+        waiting, node.unanswered = node.unanswered, []
+        for effect in waiting:
+            self._compute(node, effect)
+
+    def hang_signer(self, name: NodeName, is_hung: bool) -> None:
+        """A signer that hangs signs nothing until it goes on; the node does not wait."""
+        node = self.nodes[name]
+        node.is_signer_hung = is_hung
+        self.hang_domain(name, node.is_domain_hung)
+
+    def set_disk_delay(self, name: NodeName, delay_ms: int | None) -> None:
+        """Writes take longer, or none ends until the disk goes on; what waits is written then."""
+        node = self.nodes[name]
+        node.disk_delay_ms = delay_ms
+        if delay_ms is None:
+            self.judge.tell(Hung(name))
+        if delay_ms is not None and node.is_write_stuck:
+            node.is_write_stuck = False
+            self.judge.tell(Resumed(name, self.now_ms))
+            self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
 
     def wake(self, name: NodeName) -> None:
         """Its clock was changed: its next deadline comes at another time."""
@@ -298,9 +290,7 @@ class World:
     def submit(self, name: NodeName, contract: ContractAddress, event: Event) -> None:
         """A user's request."""
         assert isinstance(event, IntentSubmitted | CancelRequested | ResumeRequested), "users ask for no more"
-        self.requests[event.reply_to] = REQUESTS[type(event)]
-        if isinstance(event, IntentSubmitted) and event.intent.nonce:
-            self.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode(errors="replace")
+        self.witness.asks(self.nodes[name], event)
         self.tell(self.nodes[name], ForContract(contract, event))
 
     def add_contract(self, contract: Contract) -> None:
@@ -328,13 +318,13 @@ class World:
             return
         self.event_count += 1
         node.step_count += 1
+        self.witness.hears(node, event)
         if node.name in self.liars:
             effects = self._step_of_liar(node, core, event)
         else:
             effects = core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
-        if node.step_count % STEPS_BETWEEN_MEASUREMENTS == 0:
-            self._measure(core, node)
+        self.witness.stepped(core, node)
         self._perform(node, effects)
 
     def _step_of_liar(self, node: SimNode, core: Node, event: Event) -> list[Effect]:
@@ -350,15 +340,6 @@ class World:
     def _restart_liar(self, node: SimNode, life: int) -> None:
         if node.life == life and node.core is None:
             self.start(node.name)
-
-    def _measure(self, core: Node, node: SimNode) -> None:
-        contract_count, owed_count = len(self.contracts_of[node.name]), node.disk.owed_count(node.name)
-        taken_back_count, over = node.disk.taken_back_count, node.disk.over
-        peers_max = PEERS_KEPT_MAX if self.liars else len(self.nodes)
-        around = Surroundings(
-            len(self.nodes), contract_count, owed_count, taken_back_count, self.receipts, over, peers_max
-        )
-        self.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
     def _perform(self, node: SimNode, effects: list[Effect]) -> None:
         if effects:
@@ -377,7 +358,7 @@ class World:
                     node.outbox.append(Written(token))
                 token = effect.token
             elif isinstance(effect, SendMessage) and isinstance(effect.envelope.body, EndorsementResponse):
-                self._note_endorsement(node, effect)
+                self.witness.endorses(node, effect)
             node.outbox.append(effect)
         if token is not None:
             node.outbox.append(Written(token))
@@ -391,7 +372,10 @@ class World:
             effect = node.outbox[0]
             if isinstance(effect, Persist):
                 node.is_writing = True
-                self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
+                node.is_write_stuck = node.disk_delay_ms is None
+                if node.disk_delay_ms is not None:
+                    due_ms = self.now_ms + self.disk_ms + node.disk_delay_ms
+                    self.at(due_ms, partial(self._write, node, node.life))
                 break
             node.outbox.popleft()
             if node.effects_to_live is not None and self._dies_now(node):
@@ -509,12 +493,15 @@ class World:
                 self.tell(node, node.disk.look_up(effect, self.contracts, node.config.confirmations))
             case LoadContract(contract):
                 self._load(node, contract)
+            case RecallDeliveries():
+                self.tell(node, node.disk.deliveries_to(node.name, effect))
             case RecallDispatches(nonces):
                 self.tell(node, DispatchesRecalled(nonces, node.disk.recall(node.name, nonces)))
             case ReportFinalityBroken():
                 self._report_broken(node, effect)
             case FindStates(contract, peer, leaves):
-                for digest, transitions in node.disk.find_states(contract, leaves):
+                other = peer if peer != node.name else None
+                for digest, transitions in node.disk.find_states(contract, leaves, other):
                     self.tell(node, StatesFound(contract, peer, digest, transitions))
             case _:
                 self._compute(node, effect)
@@ -533,12 +520,8 @@ class World:
             self.tell(node, MessageReceived(peer, envelope))
             return
         body = envelope.body
-        if isinstance(body, CoordinatorHeartbeat) and node.heartbeats_seen.get(envelope.contract) != body.number:
-            node.heartbeats_seen[envelope.contract] = body.number
-            if body.state is CoordinatorState.ACTIVE:
-                self._note_active(node.name, envelope.contract)
-            seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.now_ms)
-            self.judge.tell(seen)
+        if isinstance(body, CoordinatorHeartbeat):
+            self.witness.beats(node, envelope, body)
         if node.protocol_version != PROTOCOL_VERSION:
             envelope = envelope.of_version(node.protocol_version)
         if node.name in self.liars and self.conspiracy is not None:
@@ -548,8 +531,7 @@ class World:
 
     def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
         self.replies.setdefault(reply.reply_to, []).append(reply)
-        if not reply.error:
-            self.judge.tell(Promised(node.name, self.requests[reply.reply_to], reply.intent))
+        self.witness.replies(node, reply)
         answer = f"refused: {reply.error}" if reply.error else "accepted"
         self.recorder.noted(self, f"{node.name} answers {reply.reply_to}: {answer}")
 
@@ -561,15 +543,17 @@ class World:
             self.tell(node, ContractMissing(address))
         else:
             stored = node.disk.restore(node.name, known, node.config.confirmations)
+            self.judge.tell(ContractReset(node.name, address))
             self.tell(node, ContractLoaded(contract, stored.contracts[address]))
 
     def _compute(self, node: SimNode, effect: Effect) -> None:
         """What domain, signer and key store do, at once or after a while, unless the domain hangs."""
         unspent: dict[StateId, State] = {}
+        is_signing = isinstance(effect, SignTransition | SignDispatch)
+        if (node.is_signer_hung and is_signing) or (node.is_domain_hung and isinstance(effect, AssembleIntents)):
+            node.unanswered.append(effect)
+            return
         if isinstance(effect, AssembleIntents):
-            if node.is_domain_hung:
-                node.unanswered.append(effect)
-                return
             unspent = node.disk.unspent.get(effect.contract, {})
             for intent in effect.intents:
                 self.assemblies[intent.id] = self.assemblies.get(intent.id, 0) + 1
@@ -579,7 +563,8 @@ class World:
             self.judge.tell(Signed(node.name, effect.contract, effect.intent, effect.leaf))
         for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
             if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
-                self._note_assembled(node, event.contract, event.event.transition)
+                if event.event.transition is not None:
+                    self.witness.assembled(node, event.contract, event.event.transition)
             elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):
                 self.signature_count += bool(event.event.signature)
             if self.service_ms:
@@ -591,13 +576,6 @@ class World:
         if node.life == life:
             self.tell(node, event)
 
-    # What the judge is told.
-
-    def _note_assembled(self, node: SimNode, contract: ContractAddress, transition: Transition | None) -> None:
-        if transition is not None:
-            self.transitions[transition.leaf] = transition
-            self.judge.tell(Assembled(node.name, contract, transition))
-
     def learn(self, contract: ContractAddress, transition: Transition) -> None:
         """What a leaf does, as far as the world has not seen it made; of a liar's word only what the leaf binds."""
         if transition.leaf in self.transitions:
@@ -607,18 +585,8 @@ class World:
         elif leaf_of_transition(self.services.separators[contract], transition) == transition.leaf:
             self.transitions[transition.leaf] = bound_part(transition)
 
-    def _note_active(self, node: NodeName, contract: ContractAddress) -> None:
-        self.coordinator_changes += self._active.get(contract, node) != node
-        self._active[contract] = node
-
-    def _note_endorsement(self, node: SimNode, effect: SendMessage) -> None:
-        """Told when it is decided: whom the endorser follows may have changed when the message leaves."""
-        envelope = effect.envelope
-        body = envelope.body
-        if node.core is not None and isinstance(body, EndorsementResponse) and body.signature:
-            follows = node.core.sequencers.loaded[envelope.contract].observer.accepted
-            fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, follows)
-            self.judge.tell(fact)
+    def _silence_ms(self, node: NodeName) -> int:
+        return self.nodes[node].config.silence_ms
 
     # Names.
 

@@ -25,9 +25,12 @@ from rota.command_types import (
     Failure,
     Period,
 )
+from rota.commands.acceptance import Acceptance
 from rota.commands.effects import Closing, InFlight
-from rota.commands.periods import Acceptance, Stream
-from rota.store.database import Answer, Reading, Statement
+from rota.commands.events import Contradicted
+from rota.commands.periods import Stream
+from rota.ports import BASE_LEDGER
+from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_text, encode, encode_text
 from rota.types import IntentId, Party
 
@@ -47,6 +50,10 @@ class GroupCommit(Protocol):
         """The reading's answer. `Unavailable` when the database is away."""
         ...
 
+    def final_height(self) -> Reading[int]:
+        """The height of the latest block that is final."""
+        ...
+
 
 class DatabaseCommands:
     """`ports.CommandStore` on either database."""
@@ -60,8 +67,7 @@ class DatabaseCommands:
 
     async def write_in_flight(self, submission: InFlight) -> None:
         """Insert it if its change is absent."""
-        row = (submission.change, submission.key, encode(_kept_submission(submission)))
-        await self._store.write((Statement(_INSERT_IN_FLIGHT, row, submission.change),))
+        await self._store.write((_insertion(submission),))
 
     async def remove_in_flight(self, submission: InFlight) -> None:
         """Nothing came of it."""
@@ -80,16 +86,35 @@ class DatabaseCommands:
         assert 0 < limit <= COMPLETIONS_READ_MAX, f"limit: must be 1 to {COMPLETIONS_READ_MAX}, not {limit}"
         return await self._store.read(_completions(wanted, after, end, limit))
 
+    async def contradicted(self, limit: int) -> tuple[Contradicted, ...]:
+        """Completions that the chain contradicts and that are not corrected."""
+        return await self._store.read(self._contradicted(limit))
+
+    def _contradicted(self, limit: int) -> Reading[tuple[Contradicted, ...]]:
+        height = yield from self._store.final_height()
+        found: list[Contradicted] = []
+        for query, parameters in (
+            (_WITHDRAWN, (limit,)),
+            (_FAILED_AFTER_ALL, (limit,)),
+            (_CONFIRMED_AFTER_ALL, (height, limit)),
+        ):
+            rows: Any = yield Statement(query, parameters)
+            found += [_contradicted(*row) for row in rows]
+        return tuple(found[:limit])
+
     async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
         """When the completion at this offset was published, and the latest that was before the horizon."""
         return await self._store.read(_pruning_point(offset, horizon_ms))
 
     async def prune(self, offset: int, published_at_ms: int) -> None:
-        """Forget completions and acceptances up to this offset, and note that."""
+        """Forget completions and acceptances before this offset, and note that.
+
+        The completion at the offset is not told any more, and stays: a duplicate is compared with its transaction.
+        """
         await self._store.write(
             (
-                Statement("DELETE FROM completions WHERE completion_offset <= ?", (offset,)),
-                Statement("DELETE FROM command_acceptances WHERE completion_offset <= ?", (offset,)),
+                Statement("DELETE FROM completions WHERE completion_offset < ?", (offset,)),
+                Statement("DELETE FROM command_acceptances WHERE completion_offset < ?", (offset,)),
                 Statement(_PRUNED, (offset, published_at_ms, offset)),
             )
         )
@@ -103,12 +128,40 @@ def _removal(submission: InFlight) -> Statement:
     return Statement(_REMOVE_IN_FLIGHT, (submission.change, submission.key), submission.change)
 
 
+def _insertion(submission: InFlight) -> Statement:
+    row = (submission.change, submission.key, encode(_kept_submission(submission)))
+    return Statement(_INSERT_IN_FLIGHT, row, submission.change)
+
+
+def _completion_row(closing: Closing) -> tuple[Value, ...]:
+    """A completion that opens its submission again is corrected by the one that follows, and by nothing else."""
+    submission, completion = closing.submission, closing.completion
+    return (
+        completion.offset,
+        completion.published_at_ms,
+        encode_text(completion.application_id),
+        encode(_kept_completion(completion)),
+        submission.change,
+        submission.key,
+        submission.submitted_at_ms,
+        completion.transaction,
+        int(completion.failure is None),
+        int(closing.reopens),
+    )
+
+
 def _statements_of(closings: Sequence[Closing]) -> Iterator[Statement]:
-    for submission, completion in ((each.submission, each.completion) for each in closings):
+    for each in closings:
+        submission, completion = each.submission, each.completion
         change = submission.change
-        kept = encode(_kept_completion(completion))
         at = completion.offset, completion.published_at_ms
-        yield Statement(_INSERT_COMPLETION, (*at, encode_text(completion.application_id), kept), change)
+        yield Statement(_INSERT_COMPLETION, _completion_row(each), change)
+        if completion.corrects is not None:
+            yield Statement(_CORRECTED, (completion.corrects,), change)
+            yield Statement(_NOT_ACCEPTED, (change, completion.corrects), change)
+        if each.reopens:
+            yield _insertion(submission)
+            continue
         if completion.failure is None:
             yield Statement(_ACCEPT, (change, *at, encode_text(completion.submission_id)), change)
         yield _removal(submission)
@@ -123,8 +176,14 @@ ON CONFLICT (change_id) DO NOTHING"""
 _REMOVE_IN_FLIGHT: Final = "DELETE FROM commands_in_flight WHERE change_id = ? AND submission_key = ?"
 
 _INSERT_COMPLETION: Final = """
-INSERT INTO completions (completion_offset, published_at_ms, application_id, completion) VALUES (?, ?, ?, ?)
+INSERT INTO completions (
+    completion_offset, published_at_ms, application_id, completion, change_id, submission_key, submitted_at_ms,
+    transaction_id, has_succeeded, is_corrected)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (completion_offset) DO NOTHING"""
+
+_CORRECTED: Final = "UPDATE completions SET is_corrected = 1 WHERE completion_offset = ?"
+_NOT_ACCEPTED: Final = "DELETE FROM command_acceptances WHERE change_id = ? AND completion_offset = ?"
 
 _ACCEPT: Final = """
 INSERT INTO command_acceptances (change_id, completion_offset, published_at_ms, submission_id) VALUES (?, ?, ?, ?)
@@ -152,9 +211,10 @@ def _acceptances(changes: Sequence[ChangeId]) -> Reading[dict[ChangeId, Acceptan
     for first in range(0, len(changes), CHANGES_READ_MAX):
         some = tuple(changes[first : first + CHANGES_READ_MAX])
         marks = ", ".join("?" * len(some))
-        rows: Any = yield Statement(f"{_ACCEPTANCES} WHERE change_id IN ({marks})", some)
-        for change, offset, published_at_ms, submission_id in rows:
-            found[ChangeId(change)] = Acceptance(offset, published_at_ms, decode_text(submission_id) or "")
+        rows: Any = yield Statement(f"{_ACCEPTANCES} WHERE command_acceptances.change_id IN ({marks})", some)
+        for change, offset, published_at_ms, submission_id, transaction in rows:
+            known = IntentId(transaction) if transaction is not None else None
+            found[ChangeId(change)] = Acceptance(offset, published_at_ms, decode_text(submission_id) or "", known)
     return found
 
 
@@ -176,12 +236,43 @@ def _pruning_point(offset: int, horizon_ms: int) -> Reading[tuple[int, int]]:
     return published_at_ms, rows[0][0] if rows else 0
 
 
-_ACCEPTANCES: Final = "SELECT change_id, completion_offset, published_at_ms, submission_id FROM command_acceptances"
+_ACCEPTANCES: Final = """
+SELECT command_acceptances.change_id, command_acceptances.completion_offset, command_acceptances.published_at_ms,
+    submission_id, transaction_id
+FROM command_acceptances LEFT JOIN completions
+    ON completions.completion_offset = command_acceptances.completion_offset"""
 
 _COMPLETIONS: Final = """
 SELECT completion_offset, published_at_ms, completion FROM completions
 WHERE application_id = ? AND completion_offset > ? AND completion_offset <= ?
 ORDER BY completion_offset LIMIT ?"""
+
+_COMPLETED: Final = """
+SELECT completions.application_id, completions.change_id, completions.submission_key, completions.submitted_at_ms,
+    completions.completion_offset, completions.published_at_ms, completions.completion
+FROM completions"""
+
+# The list of what no longer holds is short, so that it comes first. An id in another contract is nobody's of ours.
+_WITHDRAWN: Final = f"""{_COMPLETED} JOIN receipts_undone ON completions.transaction_id = receipts_undone.intent
+WHERE completions.has_succeeded = 1 AND completions.is_corrected = 0 AND (
+    receipts_undone.contract = '{BASE_LEDGER}' OR EXISTS (
+        SELECT 1 FROM intents
+        WHERE intents.id = receipts_undone.intent AND intents.contract = receipts_undone.contract))
+ORDER BY completions.completion_offset LIMIT ?"""
+
+# It is not listed any more: the public transaction has ended again, and not as was published.
+_FAILED_AFTER_ALL: Final = f"""{_COMPLETED}
+JOIN public_transactions ON public_transactions.id = completions.transaction_id
+WHERE completions.has_succeeded = 1 AND completions.is_corrected = 0
+AND public_transactions.is_final = 1 AND public_transactions.has_succeeded = 0
+ORDER BY completions.completion_offset LIMIT ?"""
+
+_CONFIRMED_AFTER_ALL: Final = f"""{_COMPLETED}
+LEFT JOIN intents ON intents.id = completions.transaction_id
+LEFT JOIN public_transactions ON public_transactions.id = completions.transaction_id
+WHERE completions.transaction_id IS NOT NULL AND completions.has_succeeded = 0 AND completions.is_corrected = 0
+AND (intents.settled_at <= ? OR (public_transactions.is_final = 1 AND public_transactions.has_succeeded = 1))
+ORDER BY completions.completion_offset LIMIT ?"""
 
 _LATEST_BEFORE: Final = """
 SELECT completion_offset FROM completions WHERE published_at_ms < ? ORDER BY completion_offset DESC LIMIT 1"""
@@ -213,6 +304,7 @@ class _Completion(msgspec.Struct, omit_defaults=True):
     effective: _Period
     transaction: bytes | None = None
     failure: Failure | None = None
+    corrects: int | None = None
 
 
 _decode_submission: Final = msgspec.msgpack.Decoder(_Submission).decode
@@ -253,7 +345,19 @@ def _kept_completion(completion: Completion) -> _Completion:
         _kept_period(completion.period),
         completion.transaction,
         completion.failure,
+        completion.corrects,
     )
+
+
+def _contradicted(
+    application_id: bytes, change: bytes, key: str, submitted_at_ms: int, offset: int, at_ms: int, content: bytes
+) -> Contradicted:
+    """With its submission as it was, but for the transaction's bytes: it was handed over long ago."""
+    completion = _completion(decode_text(application_id) or "", offset, at_ms, content)
+    period = completion.period
+    named = (completion.application_id, completion.command_id, completion.parties, completion.submission_id)
+    submission = InFlight(ChangeId(change), key, Command(*named, period), period, submitted_at_ms, b"")
+    return Contradicted(submission, completion)
 
 
 def _completion(application_id: str, offset: int, published_at_ms: int, content: bytes) -> Completion:
@@ -268,6 +372,7 @@ def _completion(application_id: str, offset: int, published_at_ms: int, content:
         _period(kept.effective),
         IntentId(kept.transaction) if kept.transaction is not None else None,
         kept.failure,
+        kept.corrects,
     )
 
 

@@ -9,6 +9,10 @@ put back when a block has it again.
 What is marked is listed in `receipts_undone` until a block has it again. The order of receipts (`store.listening`)
 gives it a new number, so that listeners are told, and another one when its commit is final again. An operator
 acknowledges what does not return.
+
+A receipt may be on its way to the disk when its block goes: of a deployment, or of an intent that a transition voided.
+So what ended an intent without a receipt is noted in `endings_lost`, and a receipt that is written later and rests on
+it is marked at once (`marking_late`).
 """
 
 from __future__ import annotations
@@ -18,12 +22,10 @@ from typing import Any, Final
 
 from rota.core.effects import FinalityBroken, UndoneCommit
 from rota.core.events import LedgerStatus
-from rota.store.database import Reading, Statement
+from rota.ports import BASE_LEDGER
+from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import encode
 from rota.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, NO_CONTRACT, ContractAddress, IntentId, Outcome, Receipt
-
-# In the place of a contract, of what is done on the base ledger itself.
-_PUBLIC: Final = ContractAddress("")
 
 
 def broken_receipt(undone: UndoneCommit) -> Receipt:
@@ -37,29 +39,74 @@ def marking(record: FinalityBroken, now_ms: int) -> Iterator[Statement]:
         height, contract, intent, leaf = each
         if contract == NO_CONTRACT:
             yield Statement(_DEPLOYMENT_UNDONE, (leaf, height, now_ms, intent, contract))
+            yield Statement(_DEPLOYMENT_LOST, (leaf, height, intent, contract))
         else:
+            yield Statement(_ENDING_LOST, (leaf, height, intent, contract, height, height))
             yield Statement(_OWN_UNDONE, (leaf, height, now_ms, intent, contract, height, height, height))
             yield Statement(_OTHERS_UNDONE, (height, now_ms, intent, contract, leaf))
-            yield Statement(_DUE_ON_RETURN, (intent, leaf))
+            yield Statement(_DUE_ON_RETURN, (intent, contract, leaf))
         yield Statement(_MARK, (encode(broken_receipt(each)), intent, contract, leaf))
-    yield Statement(_PUBLIC_UNDONE, (_PUBLIC, b"", now_ms, record.parted_at))
+    yield from reopening_public("is_final = 1 AND height > ?", (record.parted_at,), now_ms)
 
 
-def returning() -> Statement:
+def reopening_public(condition: str, parameters: tuple[Value, ...], now_ms: int) -> Iterator[Statement]:
+    """These public transactions have ended no longer: they are marked, and open again from now on."""
+    marked = (BASE_LEDGER, b"", now_ms, *parameters)
+    yield Statement(_PUBLIC_UNDONE.format(condition=condition), marked)
+    yield Statement(_PUBLIC_REOPENED.format(condition=condition), parameters)
+
+
+def public_ended(intent: IntentId) -> Statement:
+    """A public transaction has ended, perhaps again: its receipt holds."""
+    return Statement(_PUBLIC_ENDED, (intent,), intent)
+
+
+def marking_late(contract: ContractAddress, receipt: Receipt, now_ms: int) -> Iterator[Statement]:
+    """Behind a receipt: the block that it rests on may have gone while it was on its way.
+
+    A deployment that was confirmed rests on its block. An intent that was reverted rests on what voided it, as long as
+    its party's leaves can still be committed; afterwards it is reverted whatever the chain does.
+    """
+    intent = receipt.intent
+    if contract == NO_CONTRACT and receipt.outcome is not Outcome.CONFIRMED:
+        return
+    live = "" if contract == NO_CONTRACT else _IS_LIVE
+    broken = encode(Receipt(intent, Outcome.REVERTED, FINALITY_BROKEN_REASON, code=FINALITY_BROKEN))
+    yield Statement(
+        f"{_LATE_UNDONE}{live} ON CONFLICT (intent, contract) DO NOTHING", (now_ms, intent, contract), intent
+    )
+    yield Statement(f"{_LATE_MARK}{live})", (broken, intent, contract), intent)
+    yield Statement("DELETE FROM endings_lost WHERE intent = ? AND contract = ?", (intent, contract), intent)
+
+
+def returning() -> Iterator[Statement]:
     """Behind the blocks that came: what they have again is no longer listed."""
-    return Statement(_RETURNED)
+    for listed in ("receipts_undone", "endings_lost"):
+        yield Statement(_RETURNED.format(listed=listed))
 
 
-def restoring(intent: IntentId) -> Iterator[Statement]:
-    """The deployment, or what voids the intent, is on the chain: a receipt that was kept aside holds again."""
-    yield Statement(_RESTORED_DUE, (intent,), intent)
-    yield Statement(_RESTORE, (intent,), intent)
+def restoring(contract: ContractAddress, intent: IntentId) -> Iterator[Statement]:
+    """The deployment, or what voids the intent, is on the chain: a receipt that was kept aside holds again.
+
+    An id is unique within its contract only: anybody can use it in another one.
+    """
+    yield Statement(_RESTORED_DUE, (intent, contract), intent)
+    yield Statement(_RESTORE, (intent, contract), intent)
 
 
 def unacknowledged() -> Reading[int]:
     """How many receipts no longer hold that no operator has acknowledged."""
     rows: Any = yield Statement("SELECT COUNT(*) FROM receipts_undone WHERE is_acknowledged = 0")
     return int(rows[0][0])
+
+
+def may_return(intent: IntentId, final_time_s: int) -> Reading[bool]:
+    """Not a private transaction of which every leaf that its party signed has expired in final time.
+
+    What else there is, deployments and public transactions, may return at any time.
+    """
+    rows: Any = yield Statement(_CANNOT_RETURN, (intent, NO_CONTRACT, final_time_s))
+    return not rows
 
 
 ACKNOWLEDGE: Final = Statement("UPDATE receipts_undone SET is_acknowledged = 1 WHERE is_acknowledged = 0")
@@ -70,41 +117,72 @@ _INTO: Final = "INSERT INTO receipts_undone (intent, contract, leaf, height, und
 _OWN_UNDONE: Final = f"""{_INTO}
 SELECT id, contract, ?, ?, ?, 0, 0 FROM intents WHERE id = ? AND contract = ?
 AND (settled_at = ? OR (receipt IS NOT NULL AND (voided_at = ? OR used_at = ?)))
-ON CONFLICT (intent) DO NOTHING"""
+ON CONFLICT (intent, contract) DO NOTHING"""
 
 _DEPLOYMENT_UNDONE: Final = f"""{_INTO}
 SELECT id, contract, ?, ?, ?, 0, 0 FROM intents WHERE id = ? AND contract = ? AND receipt IS NOT NULL
-ON CONFLICT (intent) DO NOTHING"""
+ON CONFLICT (intent, contract) DO NOTHING"""
+
+_LOST: Final = "INSERT INTO endings_lost (intent, contract, leaf, height)"
+_DEPLOYMENT_LOST: Final = f"""{_LOST}
+SELECT id, contract, ?, ? FROM intents WHERE id = ? AND contract = ? AND receipt IS NULL
+ON CONFLICT (intent, contract) DO NOTHING"""
+_ENDING_LOST: Final = f"""{_LOST}
+SELECT id, contract, ?, ? FROM intents
+WHERE id = ? AND contract = ? AND receipt IS NULL AND settled_at IS NULL AND (voided_at = ? OR used_at = ?)
+ON CONFLICT (intent, contract) DO NOTHING"""
+
+_LATE_UNDONE: Final = f"""{_INTO}
+SELECT intent, contract, leaf, height, ?, 0, 0 FROM endings_lost WHERE intent = ? AND contract = ?"""
+_LATE_MARK: Final = """
+UPDATE intents SET receipt_before = receipt, receipt = ? WHERE id = ? AND contract = ? AND EXISTS (
+    SELECT 1 FROM endings_lost WHERE endings_lost.intent = intents.id AND endings_lost.contract = intents.contract"""
+_IS_LIVE: Final = """
+AND EXISTS (
+    SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = endings_lost.intent
+    AND signed_leaves.valid_until_s >= (SELECT latest_chain_time_s FROM node))"""
 
 _OTHERS_UNDONE: Final = f"""{_INTO}
 SELECT intent, contract, leaf, ?, ?, 0, 0 FROM receipts WHERE intent = ? AND contract = ? AND leaf = ?
-ON CONFLICT (intent) DO NOTHING"""
+ON CONFLICT (intent, contract) DO NOTHING"""
 
 # They follow the chain by themselves: one may be final of which this index does not know that it is.
 _PUBLIC_UNDONE: Final = f"""{_INTO}
-SELECT id, ?, ?, height, ?, 0, 0 FROM public_transactions WHERE is_final = 1 AND height > ?
-ON CONFLICT (intent) DO NOTHING"""
+SELECT id, ?, ?, COALESCE(height, 0), ?, 0, 0 FROM public_transactions WHERE {{condition}}
+ON CONFLICT (intent, contract) DO NOTHING"""
+_PUBLIC_REOPENED: Final = """
+UPDATE public_transactions SET is_final = 0, has_succeeded = NULL WHERE {condition}"""
+_PUBLIC_ENDED: Final = f"DELETE FROM receipts_undone WHERE intent = ? AND contract = '{BASE_LEDGER}'"
 
-_IS_LISTED: Final = "EXISTS (SELECT 1 FROM receipts_undone WHERE receipts_undone.intent = intents.id AND leaf = ?)"
+_CANNOT_RETURN: Final = """
+SELECT 1 FROM intents WHERE id = ? AND contract <> ? AND settled_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = intents.id AND signed_leaves.valid_until_s >= ?)"""
+
+_IS_LISTED: Final = """EXISTS (
+    SELECT 1 FROM receipts_undone
+    WHERE receipts_undone.intent = intents.id AND receipts_undone.contract = intents.contract AND leaf = ?)"""
 _MARK: Final = f"""
 UPDATE intents SET receipt_before = COALESCE(receipt_before, receipt), receipt = ?
 WHERE id = ? AND contract = ? AND {_IS_LISTED}"""
 
 _DUE: Final = "INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s)"
 _DUE_ON_RETURN: Final = f"""{_DUE}
-SELECT contract, leaf, intent, 0, 1, 0 FROM receipts_undone WHERE intent = ? AND leaf = ?
+SELECT contract, leaf, intent, 0, 1, 0 FROM receipts_undone WHERE intent = ? AND contract = ? AND leaf = ?
 ON CONFLICT (contract, leaf) DO NOTHING"""
 _RESTORED_DUE: Final = f"""{_DUE}
-SELECT contract, id, id, 1, 1, 0 FROM intents WHERE id = ? AND receipt_before IS NOT NULL
+SELECT contract, id, id, 1, 1, 0 FROM intents WHERE id = ? AND contract = ? AND receipt_before IS NOT NULL
 ON CONFLICT (contract, leaf) DO NOTHING"""
 
 _RESTORE: Final = """
-UPDATE intents SET receipt = receipt_before, receipt_before = NULL WHERE id = ? AND receipt_before IS NOT NULL"""
+UPDATE intents SET receipt = receipt_before, receipt_before = NULL
+WHERE id = ? AND contract = ? AND receipt_before IS NOT NULL"""
 
 _RETURNED: Final = f"""
-DELETE FROM receipts_undone
+DELETE FROM {{listed}}
 WHERE EXISTS (
     SELECT 1 FROM outcomes
-    WHERE outcomes.intent = receipts_undone.intent AND outcomes.contract = receipts_undone.contract
-    AND outcomes.leaf = receipts_undone.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
-OR EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts_undone.intent)"""
+    WHERE outcomes.intent = {{listed}}.intent AND outcomes.contract = {{listed}}.contract
+    AND outcomes.leaf = {{listed}}.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
+OR (
+    {{listed}}.contract = '{NO_CONTRACT}'
+    AND EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = {{listed}}.intent))"""

@@ -30,7 +30,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.config import Config
-from rota.core.effects import ContractTaken, FindStates, LoadContract, LookUpIntents, Persist, RecallDispatches
+from rota.core.effects import (
+    ContractTaken,
+    FindStates,
+    LoadContract,
+    LookUpIntents,
+    Persist,
+    RecallDeliveries,
+    RecallDispatches,
+)
 from rota.core.events import Persisted, PersistFailed, StatesFound
 from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.machine import Event
@@ -98,7 +106,7 @@ FINDINGS_WAITING_MAX: Final = 2_048
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
-Question = LookUpIntents | LoadContract | FindStates | RecallDispatches
+Question = LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,7 @@ class DatabaseStore:
         self._tell = tell
         self._separators: dict[ContractAddress, bytes] = {}
         self._asking = Asking(node, config.confirmations)
+        self.final_height: Final = self._asking.final_height
         self.submissions: Final = Submissions(self, self._asking.final_height, clock)
         accompanied = self.submissions.accompanied
         self._writing = Writing(node, self._separators, config, clock, nullifier_of, accompanied)
@@ -228,7 +237,7 @@ class DatabaseStore:
     async def use_confirmations(self, confirmations: int) -> None:
         """From now on this many make a block final, also by the next life's memory."""
         await self._write_alone(Statement("UPDATE node SET confirmations = ?", (confirmations,)))
-        self._asking.confirmations = confirmations
+        self._asking.confirmations = self._writing.confirmations = confirmations
 
     # Contracts, and what a node starts with.
 
@@ -355,7 +364,7 @@ class DatabaseStore:
             case LookUpIntents():
                 assert len(self._questions) < QUESTIONS_WAITING_MAX, "intents under way are bounded by the core"
                 self._order_answer(effect)
-            case LoadContract() | RecallDispatches():
+            case LoadContract() | RecallDeliveries() | RecallDispatches():
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
             case FindStates():
@@ -517,10 +526,12 @@ class DatabaseStore:
             case LoadContract(address):
                 found = await self._read(self._asking.contract_of(address))
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)
+            case RecallDeliveries():
+                return (await self._read(self._asking.deliveries_to(question)),)
             case RecallDispatches(nonces):
                 return (DispatchesRecalled(nonces, await self._read(self._asking.dispatches_with(nonces))),)
             case FindStates(contract, peer, leaves):
-                rounds = await self._read(self._asking.states_of(contract, leaves))
+                rounds = await self._read(self._asking.states_of(contract, leaves, peer))
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
 
     async def _read(self, reading: Reading[Answer]) -> Answer:

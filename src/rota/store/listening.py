@@ -17,6 +17,9 @@ peer sent is the peer's.
 A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
 one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
 so that every listener is told, also one that is past the old number.
+
+An id is unique within its contract only. A liar can commit the id of a foreign transaction in a contract of its own, so
+receipts are unique by contract and intent: both are numbered, and a reader distinguishes them by their contract.
 """
 
 from __future__ import annotations
@@ -25,15 +28,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
+from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
 from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_intent, decode_outcome
-from rota.store.finality import ACKNOWLEDGE, unacknowledged
+from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
 
 NUMBERED_AT_ONCE_MAX: Final = 500
-# In the place of a contract, of what is done on the base ledger itself.
-NO_ADDRESS: Final = ContractAddress("")
 
 
 # What syncpoints note.
@@ -61,7 +62,7 @@ def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
 
 def public_due(intent: IntentId) -> Statement:
     """A user's transaction on the base ledger itself has ended; for whoever writes that, in the same write."""
-    return Statement(_ENDING_DUE, (NO_ADDRESS, intent, intent), intent)
+    return Statement(_ENDING_DUE, (BASE_LEDGER, intent, intent), intent)
 
 
 class DatabaseAccess(Protocol):
@@ -101,28 +102,31 @@ class Listening:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
         rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, time_s, NUMBERED_AT_ONCE_MAX))
-        found = [DueReceipt(IntentId(intent), contract, Leaf(leaf)) for intent, contract, leaf in rows]
+        found = [
+            DueReceipt(IntentId(intent), contract, Leaf(leaf), is_changed=before is not None)
+            for intent, contract, leaf, before in rows
+        ]
         room = NUMBERED_AT_ONCE_MAX - len(found)
         rows = (yield Statement(_ENDED_AND_DUE, (room,))) if room else []
-        for intent, contract, leaf, accepted in rows:
+        for intent, contract, leaf, accepted, before in rows:
             deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
-            found.append(DueReceipt(IntentId(intent), contract, Leaf(leaf), deployment))
+            found.append(DueReceipt(IntentId(intent), contract, Leaf(leaf), deployment, before is not None))
         room = NUMBERED_AT_ONCE_MAX - len(found)
         rows = (yield Statement(_UNDONE_AND_DUE, (room,))) if room else []
         for intent, contract, accepted in rows:
             deployment = decode_intent(accepted) if contract == NO_CONTRACT and accepted is not None else None
-            found.append(DueReceipt(IntentId(intent), contract, undone_leaf(IntentId(intent)), deployment))
+            found.append(DueReceipt(IntentId(intent), contract, undone_leaf(IntentId(intent)), deployment, True))
         return tuple(found)
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
         """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
         now_ms = self._clock()
-        undone = [receipt.intent for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
+        undone = [receipt for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
         await self._access.write(
             [
                 *(_numbering(receipt, domain, now_ms) for receipt, domain in receipts),
                 *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
-                *(Statement(_UNDONE_TOLD, (intent,)) for intent in undone),
+                *(Statement(_UNDONE_TOLD, (receipt.intent, receipt.contract)) for receipt in undone),
             ]
         )
 
@@ -139,16 +143,20 @@ class Listening:
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
         """Those with greater numbers, in order."""
-        return await self._access.read(_receipts(Statement(_RECEIPTS_AFTER, (sequence, limit))))
+        return await self._access.read(receipts_found(Statement(_RECEIPTS_AFTER, (sequence, limit))))
 
     async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
         """Those with the greatest numbers, in order."""
-        return (await self._access.read(_receipts(Statement(_LATEST_RECEIPTS, (limit,)))))[::-1]
+        return (await self._access.read(receipts_found(Statement(_LATEST_RECEIPTS, (limit,)))))[::-1]
 
-    async def receipt_number(self, intent: IntentId) -> NumberedReceipt | None:
-        """The place of a receipt in the order, if it has one."""
-        found = await self._access.read(_receipts(Statement(_RECEIPT, (intent,))))
+    async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
+        """The place in the order of the receipt of an intent of this contract, if it has one."""
+        found = await self._access.read(receipts_found(Statement(_RECEIPT, (intent, contract))))
         return found[0] if found else None
+
+    async def receipts_of(self, intent: IntentId) -> tuple[NumberedReceipt, ...]:
+        """The receipts under this id in all contracts, in order."""
+        return await self._access.read(receipts_found(Statement(_RECEIPTS_OF, (intent,))))
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         """The block that committed it, and what was told of it there."""
@@ -157,6 +165,14 @@ class Listening:
     async def undone_count(self) -> int:
         """How many receipts no longer hold that no operator has acknowledged."""
         return await self._access.read(unacknowledged())
+
+    async def may_return(self, intent: IntentId) -> bool:
+        """Of a transaction of this node whose receipt no longer holds: whether the chain may still commit it."""
+        return await self._access.read(self._may_return(intent))
+
+    def _may_return(self, intent: IntentId) -> Reading[bool]:
+        time_s = yield from self._final_time_s((yield from self._final_height()))
+        return (yield from may_return(intent, time_s))
 
     async def acknowledge_undone(self) -> None:
         """An operator knows of them; they stay marked."""
@@ -204,19 +220,20 @@ def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Itera
 
 def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
     """It has the next number from now on, unless it has one already and has not changed."""
-    type_ = "public" if receipt.contract == NO_ADDRESS else "private"
+    type_ = "public" if receipt.contract == BASE_LEDGER else "private"
     numbered = (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms)
     return Statement(_NUMBER, (*numbered, undone_leaf(receipt.intent)))
 
 
 def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
-    """The places of these in the order, as far as they have one; not more than fit in one statement."""
+    """The places of these intents of this node in the order, each in its own contract; at most one statement's."""
     marks = ", ".join("?" * len(intents))
-    found = yield from _receipts(Statement(f"{_RECEIPTS} WHERE intent IN ({marks})", tuple(intents)))
+    found = yield from receipts_found(Statement(f"{_OWN_RECEIPTS} AND receipts.intent IN ({marks})", tuple(intents)))
     return {each.intent: each for each in found}
 
 
-def _receipts(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
+def receipts_found(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
+    """The answer to a query of `RECEIPT_COLUMNS`."""
     rows: Any = yield query
     return tuple(
         NumberedReceipt(sequence, IntentId(intent), contract, Leaf(leaf), type_, domain, at_ms)
@@ -274,8 +291,9 @@ ON CONFLICT (contract, leaf) DO NOTHING"""
 # compared as an expression, so that no database goes through all outcomes of it for each that is due. Of an intent of
 # this node only a leaf that its party signed has a receipt, in the intent's own contract (trust rule 1).
 _COMMITTED_AND_DUE: Final = f"""
-SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf
+SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, receipts.sequence
 FROM receipts_due CROSS JOIN outcomes
+LEFT JOIN receipts ON receipts.intent = receipts_due.intent AND receipts.contract = receipts_due.contract
 WHERE receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
 AND outcomes.contract || '' = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
 AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?
@@ -287,8 +305,9 @@ AND NOT EXISTS (
 ORDER BY outcomes.height, outcomes.place LIMIT ?"""
 
 _ENDED_AND_DUE: Final = """
-SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, intents.intent
-FROM receipts_due LEFT JOIN intents ON intents.id = receipts_due.intent
+SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, intents.intent, receipts.sequence
+FROM receipts_due LEFT JOIN intents ON intents.id = receipts_due.intent AND intents.contract = receipts_due.contract
+LEFT JOIN receipts ON receipts.intent = receipts_due.intent AND receipts.contract = receipts_due.contract
 WHERE receipts_due.is_final = 1 ORDER BY intents.position LIMIT ?"""
 
 _EXPIRED: Final = f"""
@@ -302,16 +321,16 @@ LIMIT ?"""
 _NUMBER: Final = """
 INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms)
 SELECT COALESCE(MAX(sequence), 0) + 1, ?, ?, ?, ?, ?, ? FROM receipts WHERE 1 = 1
-ON CONFLICT (intent) DO UPDATE SET
-    sequence = excluded.sequence, contract = excluded.contract, leaf = excluded.leaf,
-    numbered_at_ms = excluded.numbered_at_ms
+ON CONFLICT (intent, contract) DO UPDATE SET
+    sequence = excluded.sequence, leaf = excluded.leaf, numbered_at_ms = excluded.numbered_at_ms
 WHERE receipts.leaf <> excluded.leaf AND (excluded.leaf <> excluded.intent OR receipts.leaf = ?)"""
 
 _UNDONE_AND_DUE: Final = """
 SELECT receipts_undone.intent, receipts_undone.contract, intents.intent
-FROM receipts_undone LEFT JOIN intents ON intents.id = receipts_undone.intent
+FROM receipts_undone
+LEFT JOIN intents ON intents.id = receipts_undone.intent AND intents.contract = receipts_undone.contract
 WHERE receipts_undone.is_told = 0 ORDER BY receipts_undone.height, receipts_undone.intent LIMIT ?"""
-_UNDONE_TOLD: Final = "UPDATE receipts_undone SET is_told = 1 WHERE intent = ?"
+_UNDONE_TOLD: Final = "UPDATE receipts_undone SET is_told = 1 WHERE intent = ? AND contract = ?"
 
 _EXPIRED_AND_SIGNED: Final = """
 contract = ? AND leaf = ? AND EXISTS (
@@ -324,10 +343,16 @@ _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
 _NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ?"
 
-_RECEIPTS: Final = "SELECT sequence, intent, contract, leaf, type, domain, numbered_at_ms FROM receipts"
+RECEIPT_COLUMNS: Final = ", ".join(
+    f"receipts.{name}" for name in ("sequence", "intent", "contract", "leaf", "type", "domain", "numbered_at_ms")
+)
+_RECEIPTS: Final = f"SELECT {RECEIPT_COLUMNS} FROM receipts"
 _RECEIPTS_AFTER: Final = f"{_RECEIPTS} WHERE sequence > ? ORDER BY sequence LIMIT ?"
 _LATEST_RECEIPTS: Final = f"{_RECEIPTS} ORDER BY sequence DESC LIMIT ?"
-_RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ?"
+_RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ? AND contract = ?"
+_RECEIPTS_OF: Final = f"{_RECEIPTS} WHERE intent = ? ORDER BY sequence"
+_OWN_RECEIPTS: Final = f"""{_RECEIPTS}
+JOIN intents ON intents.id = receipts.intent AND intents.contract = receipts.contract WHERE 1 = 1"""
 
 _COMMIT: Final = f"""
 SELECT height, outcome FROM outcomes

@@ -46,6 +46,7 @@ __all__ = ["Patience", "PostgresDatabase"]
 
 LOCK_TRIES_MAX: Final = 10
 LOCK_RETRY_S: Final = 0.2
+LOOKS_AT_LOCK: Final = 16
 LOOK_TRIES_MAX: Final = 5
 LOOK_RETRY_S: Final = 0.2
 CALLERS_STATEMENT_MS: Final = 5_000
@@ -237,7 +238,10 @@ class PostgresDatabase:
         raise Unavailable("PostgreSQL: another session has the lock of this database")
 
     async def _refuse_pooler(self, connection: Any) -> None:  # noqa: ANN401
-        """While another session is in a transaction, ours must be another one, and the one that has the lock."""
+        """While another session is in a transaction, ours must be another one, and always the one that has the lock.
+
+        A pooler that takes its sessions in turn meets the one with the lock by chance now and then.
+        """
         reading = self._own.session
         try:
             async with reading.lock:
@@ -245,9 +249,10 @@ class PostgresDatabase:
                 async with reading.within(self._patience.session_s):
                     backend, _ = await other.fetchrow(BACKEND)
                     is_own = backend != self._backend
-                    if is_own:
-                        async with self._writer.within(self._patience.session_s):
-                            is_own = await connection.fetchval(HAS_LOCK)
+                    for _ in range(LOOKS_AT_LOCK):
+                        if is_own:
+                            async with self._writer.within(self._patience.session_s):
+                                is_own = await connection.fetchval(HAS_LOCK)
                 await reading.roll_back(transaction)
         except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
             # What one session has prepared, another does not know.

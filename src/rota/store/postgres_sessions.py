@@ -50,6 +50,14 @@ class Patience:
     migration_s: float = 600.0
 
 
+NAME: Final = "application_name"
+SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+UNSUPPORTED: Final = "unsupported startup parameter"
+LEAVE_OUT: Final = (
+    "A pooler refuses a setting of the connection string: leave it out of store.url, and set it for the role with "
+    "ALTER ROLE"
+)
+
 # Done with every new connection before anything else; it may refuse it.
 Greet = Callable[[Any], Awaitable[None]]
 
@@ -60,10 +68,15 @@ class Session:
     def __init__(self, url: str, settings: dict[str, str], patience: Callable[[], Patience], greet: Greet) -> None:
         self._url: Final = url
         self._settings: Final = {"jit": "off", **settings}
+        assert all(set(value) <= SAFE for name, value in settings.items() if name != NAME), "it stands in a statement"
         self._patience: Final = patience
         self._greet: Final = greet
         self._connection: Any = None
         self.lock: Final = asyncio.Lock()
+
+    @property
+    def _setting_all(self) -> str:
+        return "; ".join(f"SET {name} = '{value}'" for name, value in self._settings.items() if name != NAME)
 
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
@@ -109,16 +122,23 @@ class Session:
                 self._connection = await asyncpg.connect(
                     self._url,
                     timeout=session_s,
-                    server_settings=self._settings,
+                    server_settings={NAME: self._settings[NAME]},
                     ssl=tls_for(self._url),
                     # A standby that is not promoted yet is behind, and takes no writes.
                     target_session_attrs="primary",
                 )
+                # By statements: PgBouncer refuses most settings in the first message of a connection.
+                await self._connection.execute(self._setting_all)
                 await self._greet(self._connection)
         except (ValueError, asyncpg.PostgresError) as problem:
             self.drop()
             raise away(problem) from problem
-        except (Refused, Unavailable):
+        except Unavailable as problem:
+            self.drop()
+            if UNSUPPORTED in str(problem):
+                raise Refused(f"{problem}. {LEAVE_OUT}") from problem
+            raise
+        except Refused:
             self.drop()
             raise
         return self._connection

@@ -11,8 +11,9 @@ import msgspec
 from rota.abi import Entry
 from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import StoredSubmission
+from rota.ports import BASE_LEDGER, StoredSubmission
 from rota.store.database import Door, Reading, Statement
+from rota.store.finality import public_ended, reopening_public
 from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
@@ -72,8 +73,11 @@ class PublicTransactions:
 
     async def save(self, transactions: Sequence[PublicTransaction]) -> None:
         """How they stand now; durable on return."""
-        ended = [public_due(each.id) for each in transactions if each.ending is not None]
-        await self._door.write([*(saving(each) for each in transactions), *ended])
+        ended = [each.id for each in transactions if each.ending is not None]
+        statements = [saving(each) for each in transactions]
+        for intent in ended:
+            statements += public_due(intent), public_ended(intent)
+        await self._door.write(statements)
         if any(each.nonce is not None and each.ending is None for each in transactions):
             # What is signed is about to be sent: a database that forgets it must be recognised.
             await self._keep_number()
@@ -85,6 +89,15 @@ class PublicTransactions:
     def opened(self) -> Reading[tuple[PublicTransaction, ...]]:
         """The same, as a reading."""
         return _found(Statement(f"{_SELECT} WHERE is_final = 0 ORDER BY number"))
+
+    async def accounts(self) -> tuple[ContractAddress, ...]:
+        """The accounts of transactions that were given nonces."""
+        return await self._door.read(_accounts())
+
+    async def reopen(self, account: ContractAddress, nonce: int) -> None:
+        """The chain took back this nonce and all that follow: transactions that ended with them are open again."""
+        condition = "is_final = 1 AND account = ? AND nonce >= ?"
+        await self._door.write(list(reopening_public(condition, (account, nonce), self._clock())))
 
     async def next_nonce(self, account: ContractAddress) -> int:
         """The nonce that follows all that this node ever gave to transactions of this account."""
@@ -155,6 +168,11 @@ def _encode(transaction: PublicTransaction) -> bytes:
     )
 
 
+def _accounts() -> Reading[tuple[ContractAddress, ...]]:
+    rows: Any = yield Statement("SELECT DISTINCT account FROM public_transactions WHERE nonce IS NOT NULL")
+    return tuple(ContractAddress(account) for (account,) in rows)
+
+
 def _next_nonce(account: ContractAddress) -> Reading[int]:
     rows: Any = yield Statement(
         "SELECT COALESCE(MAX(nonce), -1) + 1 FROM public_transactions WHERE account = ?", (account,)
@@ -176,6 +194,8 @@ def _transaction(
     nonce: int | None,
     value_wei: str,
     record: bytes,
+    is_final: int,
+    was_final: bool,
 ) -> PublicTransaction:
     written = _decode(record)
     return PublicTransaction(
@@ -192,12 +212,16 @@ def _transaction(
         nonce,
         written.versions,
         written.given_up,
-        written.ending,
+        # One that is open again has its old ending in its record until it is written anew.
+        written.ending if is_final else None,
         written.set_aside,
+        bool(was_final),
     )
 
 
-_COLUMNS: Final = "number, id, account, recipient, created_at_ms, nonce, value_wei, record"
+_COLUMNS: Final = f"""number, id, account, recipient, created_at_ms, nonce, value_wei, record, is_final, EXISTS (
+    SELECT 1 FROM receipts_undone
+    WHERE receipts_undone.intent = public_transactions.id AND receipts_undone.contract = '{BASE_LEDGER}')"""
 _SELECT: Final = f"SELECT {_COLUMNS} FROM public_transactions"
 
 _ACCEPT: Final = """

@@ -208,7 +208,8 @@ def _time_ms(given: object) -> int | None:
     number = _number(given)
     if number is not None:
         unit = 1_000 if number < _SECONDS_BELOW else 1
-        return number * unit if number < _MILLISECONDS_BELOW else number // 1_000_000
+        time_ms = number * unit if number < _MILLISECONDS_BELOW else number // 1_000_000
+        return time_ms if time_ms >= -NUMBER_MAX else None
     try:
         when = datetime.fromisoformat(given) if isinstance(given, str) else None
     except ValueError:

@@ -5,8 +5,8 @@ a final outcome, states that are owed, prepared transitions that are still valid
 is found by an index of its own, so that a start reads as much as is open and not as much as has ever been. What
 is final is looked up one by one.
 
-Final is what lies `confirmations` below the latest block. What a later block says is told to the node again, from
-the blocks themselves, and is therefore not yet true here.
+Final is what lies `confirmations` below the latest block, or did before the chain became shorter. What a later block
+says is told to the node again, from the blocks themselves, and is therefore not yet true here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from rota.core.distribution import Delivery, deliveries_of, fullest, order_of
-from rota.core.effects import DispatchRound, LookUpIntents, RoundDispatch
+from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, order_of
+from rota.core.effects import DispatchRound, LookUpIntents, RecallDeliveries, RoundDispatch
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import FactoryDeployment
 from rota.core.issuing import kept_for
@@ -43,11 +43,11 @@ from rota.store.encoding import (
     decode_signers,
     decode_state,
     decode_text,
-    decode_transition,
     decode_transition_prepared,
     encode_text,
 )
 from rota.store.listening import places_of
+from rota.store.transitions import transitions_found
 from rota.types import (
     NO_CONTRACT,
     NO_LEAF,
@@ -90,11 +90,12 @@ class Asking:
         for contract in contracts:
             stored[contract] = yield from self._contract(contract, final_height)
         dispatches = yield from self._unsettled(final_height)
-        undelivered = yield from self._undelivered()
+        owed = yield from self._owed()
         rows: Any = yield Statement("SELECT block FROM blocks ORDER BY height")
         blocks = tuple(decode_block(block) for (block,) in rows)
         deployments = yield from self._deployments(final_height)
-        return StoredNode(incarnation, stored, dispatches, undelivered, next_nonce, blocks, deployments)
+        known = final_height if blocks else None
+        return StoredNode(incarnation, stored, dispatches, owed, next_nonce, blocks, deployments, known)
 
     def _deployments(self, final_height: int) -> Reading[StoredDeployments]:
         """What was agreed on and what is on the chain of our own, and what others propose."""
@@ -103,7 +104,9 @@ class Asking:
         rows = yield Statement(_DEPLOYED, (NO_CONTRACT, final_height))
         deployed = tuple(decode_deployed(deployment) for (deployment,) in rows)
         rows = yield Statement("SELECT proposal FROM proposals ORDER BY position, deployment")
-        return StoredDeployments(agreed, deployed, tuple(decode_proposal(proposal) for (proposal,) in rows))
+        proposals = tuple(decode_proposal(proposal) for (proposal,) in rows)
+        rows = yield Statement("SELECT intent FROM receipts_undone WHERE contract = ? ORDER BY intent", (NO_CONTRACT,))
+        return StoredDeployments(agreed, deployed, proposals, tuple(IntentId(intent) for (intent,) in rows))
 
     def contract_of(self, address: ContractAddress) -> Reading[tuple[Contract, StoredContract] | None]:
         """A contract and what is remembered of it, if the node has it."""
@@ -163,16 +166,41 @@ class Asking:
             found += [decode_dispatch(dispatch) for (dispatch,) in rows]
         return tuple(found)
 
-    def _undelivered(self) -> Reading[tuple[Delivery, ...]]:
-        """What is owed of each dispatch and each prepared transition of which anything is owed."""
-        rows: Any = yield Statement("SELECT digest, peer, part FROM deliveries WHERE is_acknowledged = 0")
-        owed = {(digest, peer, part) for digest, peer, part in rows}
-        rows = yield Statement(_OWED_DISPATCHES)
-        orders: list[DispatchRound] = [decode_dispatch(dispatch).round for (dispatch,) in rows]
-        rows = yield Statement(_OWED_PREPARED)
-        orders += [order_of(contract, decode_transition_prepared(record)) for contract, record in rows]
+    def _owed(self) -> Reading[tuple[NodeName, ...]]:
+        """The peers that have not acknowledged all deliveries."""
+        rows: Any = yield Statement("SELECT DISTINCT peer FROM deliveries WHERE is_acknowledged = 0 ORDER BY peer")
+        return tuple(NodeName(peer) for (peer,) in rows)
+
+    def deliveries_to(self, recall: RecallDeliveries) -> Reading[DeliveriesRecalled]:
+        """The first deliveries that this peer has not acknowledged. Rounds are read one by one: they may be large."""
+        rows: Any = yield Statement(_OWED_TO, (recall.peer, recall.count_max + 1))
+        owed = rows[: recall.count_max]
+        found: list[Delivery] = []
+        room = recall.bytes_max
+        orders: dict[tuple[bytes, int | None], dict[int, Delivery]] = {}
+        for digest, part, nonce in owed:
+            if (digest, nonce) not in orders:
+                orders = {(digest, nonce): (yield from self._deliveries_of(digest, nonce, recall.peer))}
+            delivery = orders[digest, nonce].get(part)
+            if delivery is None:
+                continue
+            room -= delivery_bytes(delivery)
+            if room < 0 and found:
+                return DeliveriesRecalled(recall.peer, recall.number, tuple(found), False)
+            found.append(delivery)
+        return DeliveriesRecalled(recall.peer, recall.number, tuple(found), len(rows) <= recall.count_max)
+
+    def _deliveries_of(self, digest: bytes, nonce: int | None, peer: NodeName) -> Reading[dict[int, Delivery]]:
+        """The deliveries of one dispatch, or of one prepared transition, to this peer, by part."""
+        orders: list[DispatchRound] = []
+        if nonce is not None:
+            rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE nonce = ?", (nonce,))
+            orders = [decode_dispatch(dispatch).round for (dispatch,) in rows]
+        else:
+            rows = yield Statement("SELECT contract, record FROM prepared WHERE leaf = ? ORDER BY position", (digest,))
+            orders = [order_of(contract, decode_transition_prepared(record)) for contract, record in rows]
         deliveries = (delivery for order in orders for delivery in deliveries_of(order, self.node))
-        return tuple(each for each in deliveries if (each.digest, each.peer, each.part) in owed)
+        return {each.part: each for each in deliveries if (each.digest, each.peer) == (digest, peer)}
 
     # Single ones.
 
@@ -265,18 +293,10 @@ class Asking:
         return commits
 
     def states_of(
-        self, contract: ContractAddress, leaves: tuple[Leaf, ...]
+        self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
-        found: list[tuple[int, Digest, Transition]] = []
-        for some in _in_batches(leaves):
-            sql = (
-                f"SELECT digest, position, transition FROM transitions WHERE contract = ? AND leaf IN ({_marks(some)})"
-            )
-            rows: Any = yield Statement(sql, (contract, *some))
-            found += [(position, Digest(digest), decode_transition(made)) for digest, position, made in rows]
-        found.sort(key=lambda each: each[0])
-        return fullest(((digest, transition) for _, digest, transition in found), leaves)
+        return transitions_found(contract, leaves, None if peer == self.node else peer)
 
     def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
         """The blocks of this range that the index has something of a contract in."""
@@ -378,10 +398,14 @@ class Asking:
         return (yield from self._outcomes(tuple(intents), (yield from self.final_height())))
 
     def final_height(self) -> Reading[int]:
-        """The height of the latest block that is as deep as it must be; below all heights if there is none."""
+        """The height of the latest block that is or was as deep as it must be; below all heights if there is none."""
         rows: Any = yield Statement("SELECT MAX(height) FROM blocks")
         height = rows[0][0]
-        return -1 if height is None else height - self.confirmations
+        if height is None:
+            return -1
+        rows = yield Statement("SELECT final_height FROM node")
+        depth, known = height - self.confirmations, rows[0][0]
+        return int(depth if known is None else max(depth, known))
 
     def final_time_s(self, final_height: int) -> Reading[int]:
         """The chain time of that block; 0 if the index has none as deep."""
@@ -497,13 +521,9 @@ FROM prepared AS kept_for WHERE {_STILL_VALID} ORDER BY position"""
 
 _ENDORSED: Final = f"SELECT kept FROM endorsed AS kept_for WHERE {_STILL_VALID} ORDER BY position, leaf"
 
-_OWED_DISPATCHES: Final = """
-SELECT dispatch FROM dispatches
-WHERE nonce IN (SELECT nonce FROM deliveries WHERE is_acknowledged = 0 AND nonce IS NOT NULL) ORDER BY nonce"""
-
-_OWED_PREPARED: Final = """
-SELECT contract, record FROM prepared
-WHERE leaf IN (SELECT digest FROM deliveries WHERE is_acknowledged = 0 AND nonce IS NULL) ORDER BY position"""
+_OWED_TO: Final = """
+SELECT digest, part, nonce FROM deliveries WHERE peer = ? AND is_acknowledged = 0
+ORDER BY created_at_ms, nonce, digest, part LIMIT ?"""
 
 _TRANSACTIONS: Final = """
 SELECT id, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt FROM intents"""

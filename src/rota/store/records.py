@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from rota.config import Config
 from rota.core.consistency import is_whole
-from rota.core.distribution import deliveries_of, order_of, states_with_bytes
+from rota.core.distribution import deliveries_of, order_of
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
@@ -55,13 +55,13 @@ from rota.digests import void_leaf
 from rota.payload import NULLIFIER_OUTPUT, is_nullifier
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_text
-from rota.store.finality import marking, restoring, returning
+from rota.store.finality import marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import ending_due, sent_due, signed_due, transition_due
+from rota.store.transitions import known_alone, known_transition, sent_transition
 from rota.types import (
     NO_CONTRACT,
     ContractAddress,
-    Digest,
     Intent,
     IntentId,
     KeptStates,
@@ -98,6 +98,7 @@ class Writing:
         self.node = node
         self.separators = separators
         self.index_window_max = config.index_window_max
+        self.confirmations = config.confirmations
         # Longer than anything that is sent now can be valid.
         self.sent_due_s = 2 * max(config.validity_s, config.prepared_validity_s)
         self.clock = clock
@@ -116,6 +117,7 @@ class Writing:
                 yield self._of_intent(contract, record, position)
                 if isinstance(record, IntentFinalised):
                     yield ending_due(contract, record.receipt)
+                    yield from marking_late(contract, record.receipt, self.clock())
                 if isinstance(record, IntentAccepted):
                     yield from self.accompanied.get(record.intent.id, ())
                     yield from group_of_deployment(record.intent, self.clock()) if contract == NO_CONTRACT else ()
@@ -183,7 +185,7 @@ class Writing:
         for made in transitions:
             yield Statement(_SIGN, (made.intent, made.leaf, made.valid_until_s), made.intent)
             yield signed_due(contract, made)
-            yield from _alone(contract, made, position)
+            yield from known_alone(contract, made, position)
             yield from self._states(contract, made, position)
         # Among the statements of a slot only one that was lost finds its leaf on the chain already.
         if len(transitions) == 1:
@@ -212,9 +214,12 @@ class Writing:
         is_sent = isinstance(source, StatesReceived)
         is_seen = isinstance(source, StatesReceived) and source.part == SEEN_PART
         for transition in source.transitions:
-            # What a peer sent before under the same name may be a part of it, and others are given no more than that.
-            sql = _SEEN_TRANSITION if is_seen and is_whole(transition) else _TRANSITION
-            yield _transition(contract, source.digest, transition, position, sql)
+            if is_sent and not is_seen:
+                yield sent_transition(contract, source.digest, transition, position)
+            elif is_sent:
+                yield known_transition(contract, source.digest, transition, position, is_own=is_whole(transition))
+            else:
+                yield known_transition(contract, source.digest, transition, position, is_own=True)
             yield from self._held(contract, transition, position, is_sent)
 
     def _held(
@@ -255,7 +260,7 @@ class Writing:
             ),
         )
         yield from self._deliveries(order_of(contract, record), None)
-        yield from _alone(contract, transition, position)
+        yield from known_alone(contract, transition, position)
         yield from self._held(contract, transition, position)
 
     def _endorsed(self, contract: ContractAddress, kept: KeptStates, position: int) -> Statement:
@@ -277,9 +282,12 @@ class Writing:
             )
             yield Statement(_LATEST_TIME, (block.time_s, block.time_s))
             yield from self._contents(block, position)
-        yield returning()
+        yield from returning()
         yield Statement(_SETTLE_DISPATCHES)
         yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
+        yield Statement(_FINAL_NO_LONGER, (record.parted_at, record.parted_at))
+        depth = (record.blocks[-1].height if record.blocks else record.parted_at) - self.confirmations
+        yield Statement(_FINAL, (depth, depth))
 
     def _contents(self, block: ChainBlock, position: int) -> Iterator[Statement]:
         for place, (contract, outcome) in enumerate(block.outcomes):
@@ -299,7 +307,7 @@ class Writing:
             if outcome.status is LedgerStatus.COMMITTED:
                 if self._voids(contract, outcome.intent, outcome.leaf):
                     yield Statement(_VOIDED, (block.height, outcome.intent, contract))
-                    yield from restoring(outcome.intent)
+                    yield from restoring(contract, outcome.intent)
                 else:
                     yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
                     yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
@@ -310,7 +318,7 @@ class Writing:
                         yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
-            yield from restoring(deployed.intent)
+            yield from restoring(NO_CONTRACT, deployed.intent)
         for mined in block.mined:
             yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
 
@@ -354,18 +362,6 @@ def _chained_in(transitions: Sequence[Transition]) -> Iterable[tuple[IntentId, I
     )
 
 
-def _transition(
-    contract: ContractAddress, digest: Digest, transition: Transition, position: int, sql: str
-) -> Statement:
-    return Statement(sql, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
-
-
-def _alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
-    """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
-    if states_with_bytes((transition,)):
-        yield _transition(contract, Digest(transition.leaf), transition, position, _TRANSITION)
-
-
 def _held(contract: ContractAddress, transition: Transition, position: int, now_ms: int) -> Iterator[Statement]:
     """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
     leaf = transition.leaf
@@ -397,6 +393,9 @@ INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?)
 ON CONFLICT (intent, height) DO UPDATE SET deployment = excluded.deployment"""
 
 _ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
+_FINAL_NO_LONGER: Final = "UPDATE node SET final_height = ? WHERE final_height > ?"
+_FINAL: Final = "UPDATE node SET final_height = ? WHERE final_height IS NULL OR final_height < ?"
+
 _FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
 _END: Final = "UPDATE intents SET ending_reason = ? WHERE id = ?"
 _PARK: Final = "UPDATE intents SET parked_reason = ? WHERE id = ?"
@@ -407,12 +406,6 @@ _DISPATCH: Final = """
 INSERT INTO dispatches (nonce, contract, digest, dispatch) VALUES (?, ?, ?, ?)
 ON CONFLICT (nonce) DO UPDATE SET
     contract = excluded.contract, digest = excluded.digest, dispatch = excluded.dispatch, settled_at = NULL"""
-
-_INSERT_TRANSITION: Final = """
-INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (contract, leaf, digest) DO"""
-_TRANSITION: Final = f"{_INSERT_TRANSITION} NOTHING"
-_SEEN_TRANSITION: Final = f"{_INSERT_TRANSITION} UPDATE SET transition = excluded.transition"
 
 # A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"

@@ -15,12 +15,13 @@ import msgspec
 
 from rota.abi import Entry
 from rota.domains.queries import Query
-from rota.ports import Dependencies, StoredSubmission
+from rota.ports import Dependencies, NumberedReceipt, StoredSubmission
 from rota.store.abis import adding
 from rota.store.database import Door, Reading, Statement, Value
 from rota.store.encoding import encode_text
+from rota.store.listening import RECEIPT_COLUMNS, receipts_found
 from rota.store.queries import Column, Kind, Table, selection, stored_text
-from rota.types import ContractAddress, IntentId, Party, SubmitMode
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
 PUBLIC: Final = "public"
@@ -47,20 +48,25 @@ _TABLE: Final = Table(
 
 # Of what ended off the chain, the place of the leaf has the intent's id; a deployment is seen from what it deployed.
 _HAS_SUCCEEDED: Final = f"""
-CASE WHEN EXISTS (SELECT 1 FROM receipts_undone WHERE receipts_undone.intent = receipts.intent) THEN 0
+CASE WHEN EXISTS (
+    SELECT 1 FROM receipts_undone
+    WHERE receipts_undone.intent = receipts.intent AND receipts_undone.contract = receipts.contract) THEN 0
 WHEN receipts.type = '{PUBLIC}' THEN public_transactions.has_succeeded
 WHEN receipts.leaf <> receipts.intent THEN 1
+WHEN receipts.contract <> '{NO_CONTRACT}' THEN 0
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 
 _ENDED: Final = Table(
-    "receipts LEFT JOIN public_transactions ON public_transactions.id = receipts.intent "
-    "LEFT JOIN intents ON intents.id = receipts.intent",
+    "receipts LEFT JOIN public_transactions "
+    f"ON public_transactions.id = receipts.intent AND receipts.type = '{PUBLIC}' "
+    "LEFT JOIN intents ON intents.id = receipts.intent AND intents.contract = receipts.contract",
     {
         "id": Column("receipts.intent", Kind.UUID),
         "sequence": Column("receipts.sequence", Kind.NUMBER),
         "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
         "domain": Column("receipts.domain", Kind.TEXT),
         "type": Column("receipts.type", Kind.TEXT),
+        "source": Column("receipts.contract", Kind.TEXT),
         "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
         "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),
         "transactionHash": Column("public_transactions.hash", Kind.BYTES),
@@ -161,8 +167,8 @@ class Submissions:
         table = replace(_TABLE, source=f"({among}) AS few CROSS JOIN submissions")
         return (yield from _submissions(selection(table, _COLUMNS, query, also="submissions.id = few.id")))
 
-    async def find_ended(self, query: Query) -> tuple[IntentId, ...]:
-        """Those that have ended for good, also others', and whose receipts are looked for; the latest first."""
+    async def find_ended(self, query: Query) -> tuple[NumberedReceipt, ...]:
+        """The final receipts that a query looks for, also those of other nodes' transactions; the latest first."""
         return await self._door.read(_ended(query))
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
@@ -170,9 +176,8 @@ class Submissions:
         return await self._door.read(_dependencies(intent))
 
 
-def _ended(query: Query) -> Reading[tuple[IntentId, ...]]:
-    rows: Any = yield selection(_ENDED, "receipts.intent", query)
-    return tuple(IntentId(id_) for (id_,) in rows)
+def _ended(query: Query) -> Reading[tuple[NumberedReceipt, ...]]:
+    return (yield from receipts_found(selection(_ENDED, RECEIPT_COLUMNS, query)))
 
 
 def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:

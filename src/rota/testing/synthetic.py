@@ -138,6 +138,7 @@ class Synthetic(Domain[Configuration]):
     """See the module."""
 
     name = "synthetic"
+    is_for_tests = True
     constructor = Constructor
     configuration = Configuration
     functions: ClassVar[Mapping[str, type[Record]]] = {

@@ -24,16 +24,22 @@ from rota.types import NodeName
 def identify(
     shown_pem: bytes, registrations: Mapping[NodeName, Registration], now: datetime
 ) -> tuple[NodeName, Certificate]:
-    """Whose certificate this is; `Refused` when it is nobody's, or no longer or not yet valid."""
+    """Whose certificate this is; `Refused` when it is nobody's, or no longer or not yet valid.
+
+    It is that of the name that it is made out to: another node may have registered a copy of its fingerprint.
+    """
     try:
         certificate = read_certificate(x509.load_pem_x509_certificate(shown_pem).public_bytes(Encoding.DER))
     except ValueError as error:
         raise refused(Reason.STRANGER, f"a certificate of no use was shown: {error}") from error
-    for name, registration in registrations.items():
-        if certificate.fingerprint in registration.fingerprints:
-            if flaw := certificate.flaw(now):
-                raise refused(Reason.EXPIRED, flaw)
-            return name, certificate
+    name = NodeName(certificate.name)
+    registration = registrations.get(name)
+    if registration is not None and certificate.fingerprint in registration.fingerprints:
+        if flaw := certificate.flaw(now):
+            raise refused(Reason.EXPIRED, flaw)
+        return name, certificate
+    if any(certificate.fingerprint in each.fingerprints for each in registrations.values()):
+        raise refused(Reason.SWAPPED_NAME, f"certificate {certificate.shown} is made out to another name")
     raise refused(Reason.STRANGER, f"certificate {certificate.shown} is not registered for any node")
 
 

@@ -58,6 +58,8 @@ class PeerState:
         self.outbox: Final = Outbox(settings)
         self.allowance: Final = Allowance(settings)
         self.link: Link | None = None
+        # Whether we have ever had something to say to it.
+        self.is_wanted = False
         # What its latest hello said of automation.
         self.announced: Announcement | None = None
         # Nothing while neither has been told.
@@ -80,6 +82,11 @@ class PeerState:
         self._paused_until_s = now_s
         self._looks = 0
         self._look_at_s = now_s
+
+    @property
+    def is_failing(self) -> bool:
+        """It has been tried, and is not connected."""
+        return self.link is None and self._failures > 0
 
     # When to dial.
 

@@ -36,6 +36,7 @@ from rota.transport.certificates import (
 )
 from rota.transport.dialing import DialedStream
 from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, logger, refused
+from rota.transport.endpoints import require_dialable
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
 from rota.transport.link import PARTING_MS, Link, Stream
 from rota.transport.parts import LIFE_BYTES, Announcement, Hello, goodbye_bytes, hello_bytes
@@ -45,6 +46,9 @@ from rota.transport.settings import TransportSettings
 from rota.types import NodeName
 
 DRAIN_LOOK_S: Final = 0.01
+
+# Nodes that get a place when somebody knocks whose certificate is not known.
+TURNS_AT_A_KNOCK: Final = 8
 
 
 class GrpcPeers:
@@ -61,6 +65,7 @@ class GrpcPeers:
         settings: TransportSettings | None = None,
         wall_clock: WallClock = utc_now,
         announcement: Announcement | None = None,
+        allows_local: bool = True,
     ) -> None:
         identity.certificate  # noqa: B018  # A certificate that TLS cannot use is refused here and not at a handshake.
         self.name: Final = name
@@ -71,6 +76,9 @@ class GrpcPeers:
         self.dropped_unknown_peer = 0
         self._identity = identity
         self._announcement: Final = announcement or Announcement()
+        self._allows_local: Final = allows_local
+        # Whose turn it was last, where not all registered nodes have room.
+        self._turn = 0
         self._generation = 0
         self._registry: Final = registry
         self._tell: Final = tell
@@ -106,10 +114,11 @@ class GrpcPeers:
     def send(self, order: SendMessage) -> None:
         """Say this to a peer; to one that is not registered, nothing can be said."""
         assert order.peer != self.name, "a node talks to itself without a wire (protocol §7)"
-        state = self._state_of(order.peer)
+        state = self._state_of(order.peer, is_wanted=True)
         if state is None:
             self.dropped_unknown_peer += 1
             return
+        state.is_wanted = True
         if flaw := state.outbox.put(self._now_ms(), order.envelope):
             logger.error("%s: a %s is not sent: it %s", order.peer, type(order.envelope.body).__name__, flaw)
         elif state.link is not None:
@@ -163,26 +172,55 @@ class GrpcPeers:
         while True:
             registrations = self._registry.registrations()
             for name in registrations:
-                if name != self.name and (state := self._state_of(name)) is not None:
+                is_known = name in self._states or len(self._states) < self._settings.peers_max
+                if name != self.name and is_known and (state := self._state_of(name)) is not None:
                     self._tend_peer(state, registrations[name])
             for name in self._states.keys() - registrations.keys():
-                self._forget(self._states.pop(name))
+                self._forget(self._states.pop(name), Ending(Reason.STRANGER, "it is registered no longer"))
+            self._take_turns(1)
             if self._known.keep(each for found in registrations.values() for each in found.fingerprints):
                 self._trust()
             await asyncio.sleep(self._settings.registry_look_ms / 1_000)
 
-    def _state_of(self, name: NodeName) -> PeerState | None:
-        """Of a registered node, however new. One that is spoken to before we listen is dialed when we do."""
+    def _state_of(self, name: NodeName, *, is_wanted: bool = False) -> PeerState | None:
+        """Of a registered node, however new. One that is spoken to before we listen is dialed when we do.
+
+        Whoever registers many names takes no place of a node that we speak to: see `_make_room`.
+        """
         state = self._states.get(name)
         if state is None:
             if self._loop is None or name not in self._registry.registrations():
                 return None
-            if len(self._states) >= self._settings.peers_max:
+            if len(self._states) >= self._settings.peers_max and not self._make_room(is_wanted):
                 return None
             state = self._states[name] = PeerState(name, self._settings, self._loop.time())
         if state.dialing is None and self._group is not None and not self._is_stopping:
             state.dialing = self._group.create_task(self._keep_connected(state))
         return state
+
+    def _make_room(self, is_wanted: bool) -> bool:
+        """Give up a node that we have never spoken to: one that is not connected, or for one that we speak to any."""
+        strangers = [each for each in self._states.values() if not each.is_wanted]
+        given_up = next((each for each in strangers if each.link is None), None)
+        if given_up is None and is_wanted and strangers:
+            given_up = strangers[0]
+        if given_up is None:
+            return False
+        del self._states[given_up.name]
+        self._forget(given_up, Ending(Reason.BUSY, f"{self.name} has no room for it"))
+        return True
+
+    def _take_turns(self, count: int) -> None:
+        """Where more nodes are registered than there is room for, those that do not answer make room for the others."""
+        waiting = [each for each in self._registry.registrations() if each not in self._states and each != self.name]
+        if len(self._states) < self._settings.peers_max or not waiting:
+            return
+        failing = [each for each in self._states.values() if each.is_failing and not each.is_wanted]
+        for given_up in failing[: min(count, len(waiting))]:
+            self._turn += 1
+            del self._states[given_up.name]
+            self._forget(given_up, Ending(Reason.BUSY, f"{self.name} has no room for it"))
+            _ = self._state_of(waiting[self._turn % len(waiting)])
 
     def _tend_peer(self, state: PeerState, registration: Registration) -> None:
         now_s = self._now_s()
@@ -193,10 +231,10 @@ class GrpcPeers:
         if is_unknown and state.link is not None and self._group is not None and state.may_look(now_s):
             state.looking = self._group.create_task(self._look_in_passing(state, registration))
 
-    def _forget(self, state: PeerState) -> None:
-        """It is registered no longer."""
+    def _forget(self, state: PeerState, ending: Ending) -> None:
+        """It is registered no longer, or there is no room for it."""
         if state.link is not None:
-            state.link.end(Ending(Reason.STRANGER, "it is registered no longer"))
+            state.link.end(ending)
         self._tell_connected(state, False)
         for task in (state.dialing, state.looking):
             if task is not None:
@@ -232,6 +270,7 @@ class GrpcPeers:
         registration = self._registry.registrations().get(state.name)
         if registration is None:
             raise Unavailable("it is registered no longer")
+        await self._require_dialable(registration)
         identity, generation, replaced = self._identity, self._generation, state.link
         certificate = await self._certificate_of(state, registration)
         stream = DialedStream(registration.endpoint, certificate, identity, self._settings)
@@ -279,7 +318,14 @@ class GrpcPeers:
             return await self._look(state, registration)
         return seen
 
+    async def _require_dialable(self, registration: Registration) -> None:
+        own = self._registry.registrations().get(self.name)
+        own_endpoint = own.endpoint if own is not None else ""
+        timeout_ms = self._settings.connect_timeout_ms
+        await require_dialable(registration.endpoint, own_endpoint, self._allows_local, timeout_ms)
+
     async def _look(self, state: PeerState, registration: Registration) -> Certificate:
+        await self._require_dialable(registration)
         timeout_ms = self._settings.connect_timeout_ms
         certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms)
         state.seen_fingerprint = certificate.fingerprint
@@ -317,6 +363,7 @@ class GrpcPeers:
     def _look_around(self) -> None:
         """Once for all who knocked since the last time."""
         self._is_look_due = False
+        self._take_turns(TURNS_AT_A_KNOCK)
         for state in self._states.values():
             registration = self._registry.registrations().get(state.name)
             if registration is None:

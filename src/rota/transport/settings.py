@@ -26,7 +26,7 @@ class TransportSettings:
     queue_...               what may wait for one peer; what is older than its age was repeated meanwhile
     frame_bytes_wanted      a frame is closed at this size; one message alone may be bigger
     frames_per_s_max, ...   what one peer may say, on average; at once, it may say what it may in `burst_s`
-    peers_max               registered nodes beyond these are not connected to
+    peers_max               nodes that are connected to at a time; those that we speak to come first
     hellos_max              connections of one peer that have not said hello yet
     stop_timeout_ms         for saying what is queued when we stop; after that as long again for parting
     """

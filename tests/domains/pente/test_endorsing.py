@@ -16,7 +16,7 @@ from rota.domains.pente.evm import Execution, Message
 from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
 from rota.engines.private_evm import PrivateEvm
-from rota.hosting import Background, UserCall, assemble, check
+from rota.hosting import Background, UserCall, assemble, check, checking
 from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
 from tests.domains.kit import assembly_order, intent, round_of, transition_of
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, call_of, playground, token, with_content
@@ -223,6 +223,9 @@ def test_transitions_of_a_round_stand_on_one_another(members: Members) -> None:
     assert [each.inputs[0] for each in transitions[1:]] == [each.outputs[0].id for each in transitions[:-1]]
     for node in members.nodes:
         assert members.check(node, transitions, (ALICE,) * 4).refusals == ()
+    order = round_of(members.hosted, transitions, (ALICE,) * 4)
+    steps = checking(members.nodes[NODE1], order, members.held(NODE1), NODE1, members.background())
+    assert len(list(steps)) == 4, "whoever runs it has a pause after each"
     for transition in transitions:
         members.commit(transition)
     assert members.ask(BOB, address, token(), "balanceOf", address_of(BOB)) == {"balance": "7"}

@@ -22,7 +22,7 @@ from rota.ledger.transaction import DynamicFeeTransaction, Transaction, signing_
 from tests.ledger.embedded.contracts import creation
 
 GWEI = 10**9
-WAIT_S = 20
+WAIT_S = 90
 NOW_S = 1_750_000_000
 ALICE, BOB, CAROL = DEVELOPMENT_ACCOUNTS[:3]
 ALICE_HEX, BOB_HEX, CAROL_HEX = ("0x" + each.address.hex() for each in (ALICE, BOB, CAROL))

@@ -23,7 +23,7 @@ from tests.ledger.embedded.test_blocks import header_hash
 pytestmark = pytest.mark.slow
 
 LINES_MAX = 200
-WAIT_S = 20
+WAIT_S = 90
 KEEPER_ADDRESS, REVERTER_ADDRESS, INVALID_ADDRESS, ENDLESS_ADDRESS = (
     created_address(ALICE.address, nonce) for nonce in range(4)
 )

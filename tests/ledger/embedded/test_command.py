@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from rota.cli.main import main
 
-WAIT_S = 30
+WAIT_S = 90
 ROTA = (sys.executable, "-c", "from rota.cli.main import main; main()")
 
 

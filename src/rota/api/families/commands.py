@@ -62,7 +62,11 @@ class CommandFailure(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CommandCompletion(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """How a submission ended. It happened if there is no `failure`. The period is the effective one."""
+    """How a submission ended. It happened if there is no `failure`. The period is the effective one.
+
+    `correctsOffset` is the offset of an earlier completion of the same submission that no longer holds, because the
+    chain took back blocks that were final.
+    """
 
     offset: int
     published_at: Timestamp
@@ -74,6 +78,7 @@ class CommandCompletion(msgspec.Struct, frozen=True, rename="camel", omit_defaul
     deduplication_duration: DurationText | None = None
     deduplication_offset: int | None = None
     failure: CommandFailure | None = None
+    corrects_offset: int | None = None
 
 
 class CommandCompletions(msgspec.Struct, frozen=True, rename="camel"):
@@ -195,6 +200,7 @@ def _shown(completion: Completion) -> CommandCompletion:
         CommandFailure(failure.code.name, failure.error_id, failure.message, dict(failure.metadata))
         if failure is not None
         else None,
+        completion.corrects,
     )
 
 

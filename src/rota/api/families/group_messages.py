@@ -9,10 +9,9 @@ import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.errors import invalid
 from rota.api.facade import Batch, Listener, MessageListening
 from rota.api.families.groups import PrivacyGroupMessage, shown_message
-from rota.api.families.listen import Done, Name, QueryInput, checked_name
+from rota.api.families.listen import Done, Name, QueryInput, Sequence, checked_name
 from rota.api.formats import Choice, HexText, Timestamp, hex_of, timestamp_of
 from rota.api.methods import method
 from rota.api.privacy_groups import MessageDefinition, MessageView
@@ -25,7 +24,7 @@ PUSH: Final = "pgroup_subscription"
 class MessageFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which messages: those after a sequence number, of a domain, a group, a topic."""
 
-    sequence_above: int | None = None
+    sequence_above: Sequence | None = None
     domain: Text | None = None
     group: HexText | None = None
     topic: Text | None = None
@@ -69,8 +68,6 @@ async def create_message_listener(
 ) -> Done:
     """Make a listener of messages. It gets each of them in the end, whether or not somebody is subscribed."""
     filters, options = listener.filters or MessageFilters(), listener.options or MessageOptions()
-    if filters.sequence_above is not None and filters.sequence_above < 0:
-        raise invalid("listener.filters.sequenceAbove", "must be a whole number of at least 0")
     definition = MessageDefinition(
         filters.sequence_above,
         filters.domain or "",

@@ -33,6 +33,7 @@ from rota.api.facade import (
 )
 from rota.api.followed import shown_full_receipt
 from rota.api.formats import (
+    NUMBER_MAX,
     Address,
     Choice,
     Quantity,
@@ -60,6 +61,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._*:-]{0,63}")
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(ms|s|m|h)")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
+Sequence = Annotated[int, Meta(ge=0, le=NUMBER_MAX)]
 Name = Annotated[str, Meta(description="The listener's name")]
 Done = Annotated[bool, Meta(description="True: it is done")]
 QueryInput = Annotated[dict[str, Any], Meta(description="QueryJSON over name, created and started")]
@@ -76,7 +78,7 @@ class IncompleteBehavior(Choice):
 class ReceiptFilters(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which receipts: those after a sequence number, of a type, of a domain."""
 
-    sequence_above: int | None = None
+    sequence_above: Sequence | None = None
     type: TransactionKind | None = None
     domain: str | None = None
 
@@ -190,8 +192,6 @@ async def create_receipt_listener(
 ) -> Done:
     """Make a listener of receipts. It gets each of them in the end, whether or not somebody is subscribed."""
     filters, options = listener.filters or ReceiptFilters(), listener.options or ReceiptOptions()
-    if filters.sequence_above is not None and filters.sequence_above < 0:
-        raise invalid("listener.filters.sequenceAbove", "must be a whole number of at least 0")
     behavior = options.incomplete_state_receipt_behavior
     definition = ReceiptDefinition(
         filters.sequence_above,

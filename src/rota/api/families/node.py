@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from rota.api.credentials import CALLER, Role
 from rota.api.facade import Node, PeerMeasurements, StateCount
-from rota.api.formats import Timestamp, timestamp_of
+from rota.api.formats import Timestamp, timestamp_of, without_folders
 from rota.api.methods import method
 from rota.api.self_view import HasItself
 
@@ -98,15 +98,17 @@ async def status(node: Node) -> Annotated[NodeStatus, Meta(description="How it s
     """What this node runs on, what it lacks, its queues, its figures, and who asks."""
     caller, measured, itself = CALLER.get(), node.measurements(), node.itself
     database = itself.database()
+    # Where files lie is for those who run the node.
+    shown = str if Role.OPERATE in caller.roles else without_folders
     return NodeStatus(
         name=node.name,
         version=itself.version,
         started_at=timestamp_of(itself.started_at_ms),
         caller=CallerShown(caller.name, sorted(role.value for role in caller.roles)),
-        missing=list(node.readiness()),
-        warnings=list(node.warnings()),
+        missing=list(map(shown, node.readiness())),
+        warnings=list(map(shown, node.warnings())),
         memory_bytes=itself.memory_bytes(),
-        database=DatabaseShown(database.kind, database.place, database.size_bytes, database.trouble),
+        database=DatabaseShown(database.kind, shown(database.place), database.size_bytes, shown(database.trouble)),
         figures={name: getattr(measured, field) for name, field in FIGURES.items()},
         sending=_counts(measured.sending),
         coordinating=_counts(measured.coordinating),

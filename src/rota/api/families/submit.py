@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.api.credentials import Role
-from rota.api.errors import ErrorCode, OutcomeUnknown, Rejected, invalid
+from rota.api.errors import ErrorCode, OutcomeUnknown, Overloaded, Rejected, invalid
 from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
 from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import method
@@ -66,6 +66,8 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
         ids = [accepted.get(place) or unsettled.get(place) for place in range(len(submissions))]
         raise OutcomeUnknown({"transactionIds": ids, "unsettled": list(unsettled)})
     place, first = failed[0]
+    if isinstance(first, Overloaded) and not accepted:
+        raise first
     if not isinstance(first, Rejected):
         first = Rejected(ErrorCode.INTERNAL, "", f"the node cannot accept it now, try again: {first}")
     where = f"transactions[{place}]"

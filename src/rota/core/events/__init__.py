@@ -232,6 +232,15 @@ class EndorsementVerified(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class PartiesVerified(Result):
+    """The leaves without their party's signature, and those whose party's verifier is not known; the others have it."""
+
+    request_id: RequestId
+    false: tuple[Leaf, ...] = ()
+    unknown: tuple[Leaf, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EndorsersVerified(Result):
     """Whether each of the signatures in question is its endorser's own, in their order."""
 

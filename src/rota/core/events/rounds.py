@@ -41,3 +41,10 @@ class DispatchRetryDue(Event):
 @dataclass(frozen=True, slots=True)
 class LookAgain(Event):
     """A backoff has ended: somebody may be selected now."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationOverdue(Event):
+    """The signatures of these transitions were not verified in time."""
+
+    request_id: RequestId

@@ -189,6 +189,7 @@ def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
 
 def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
     """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
+    transaction.coordinator.reset_givers(transaction.sender, event.transition)
     transaction.number = max(transaction.number, event.number)
     transaction.hold(event.transition, event.size_bytes)
     transaction.seen_by = {}
@@ -199,7 +200,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.goes_alone = transaction.sends_states = False
     transaction.is_apart = transaction.coordinator.rounds.must_ride_apart(transaction)
     coordinator = transaction.coordinator
-    is_hidden = transaction.is_external or transaction.is_apart
+    is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
     coordinator.graph.place(event.transition, offers_states)
     transaction.placed_at = coordinator.outcomes.count
@@ -310,6 +311,8 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     if event.outcome.leaf == transaction.leaf:
         transaction.coordinator.rounds.settle(transaction)
         transaction.coordinator.graph.remove(transaction.leaf)
+        if not transaction.made.is_empty:
+            transaction.coordinator.context.proven.note(transaction.sender)
     else:
         _drop_transition(transaction, comes_back=False)
 

@@ -48,9 +48,12 @@ def is_live(sender: Sender, event: HeartbeatReceived) -> bool:
 
 
 def nobody_is_live(sender: Sender, event: HeartbeatInterval) -> bool:
-    """the accepted coordinator is silent or no longer live"""
-    accepted = sender.observer.accepted
-    return accepted is None or sender.observer.is_silent(accepted) or not sender.observer.is_live(accepted)
+    """the accepted coordinator is silent, quiet or no longer live"""
+    observer = sender.observer
+    accepted = observer.accepted
+    if accepted is None or not observer.is_live(accepted):
+        return True
+    return observer.is_silent(accepted) or observer.is_quiet(accepted)
 
 
 def nothing_left_and_observing(sender: Sender, event: TransactionConfirmed) -> bool:
@@ -122,10 +125,10 @@ def delegate_has_no_ledger(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
-    """none of our intents came further for the progress time-out, and there is another member"""
+    """none of our intents came further for the progress time-out, or others are much faster; there is another member"""
     if not _is_waiting(sender) or len(sender.context.ranking(sender.context.block_range)) < 2:
         return False
-    return sender.progress.left_ms(_is_on_its_way(sender)) <= 0
+    return sender.progress.left_ms(_is_on_its_way(sender)) <= 0 or sender.progress.is_slow()
 
 
 def holder_does_nothing(sender: Sender, event: ProgressDue) -> bool:
@@ -208,7 +211,7 @@ def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
     """Silent: another one. Overdue: delegate again at once, as a test. A lease that ran out: delegate again."""
     config = sender.context.config
     for transaction in tuple(sender.delegated.values()):
-        if sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
+        if transaction.lease_ms is None or sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
             transaction.handle(CoordinatorChanged("its lease has run out"))
     _reconsider(sender)
     if _is_overdue(sender) and sender.command is None:
@@ -310,6 +313,8 @@ def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
 def demote_delegate(sender: Sender, event: ProgressDue) -> None:
     """It does nothing for us: another one, also for what has our permission there."""
     assert sender.delegate is not None, "who does nothing was asked"
+    if sender.progress.left_ms(_is_on_its_way(sender)) > 0:
+        sender.progress.pace.note_left()
     _demote(sender, sender.delegate)
 
 
@@ -463,7 +468,7 @@ def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
     incarnation = sender.observer.peer(sender.delegate).incarnation
     is_same_life = transaction.delegate_incarnation in (0, incarnation)
     if transaction.delegate != sender.delegate:
-        transaction.stage = 0
+        transaction.stage, transaction.lease_ms = 0, None
     if transaction.delegate != sender.delegate or not is_same_life:
         transaction.number = DelegationNumber(sender.context.incarnation, transaction.number.counter + 1)
         transaction.delegate = sender.delegate

@@ -512,7 +512,11 @@ def forget_assembly(transaction: SenderTransaction, event: ParkNotWritten) -> No
 
 
 def write_again(transaction: SenderTransaction, event: ReceiptNotWritten) -> None:
-    """The receipt must become durable before it is told: again, with backoff."""
+    """The receipt must become durable before it is told: again, with backoff. Who cancelled does not wait for that."""
+    if transaction.reply_to:
+        error = "the cancellation could not be written; try again"
+        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id, error))
+        transaction.reply_to = ""
     retry_later(transaction)
 
 

@@ -36,9 +36,11 @@ class StoredDeployments:
     """What the store remembers of deployments; those of our own users are unfinished intents of `NO_CONTRACT`.
 
     `agreed` has the signers of those for which the factory may have been called, `deployed` what final blocks have
-    under the ids of unfinished ones, and `proposals` what others want us to have.
+    under the ids of unfinished ones, `proposals` what others want us to have, and `undone` those that had ended before
+    the chain took back their final blocks.
     """
 
     agreed: tuple[tuple[IntentId, tuple[ContractAddress, ...]], ...] = ()
     deployed: tuple[FactoryDeployment, ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    undone: tuple[IntentId, ...] = ()

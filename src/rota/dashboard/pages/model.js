@@ -116,7 +116,8 @@ export class Model {
     held.milestone = change.milestone ?? held.milestone ?? "";
     held.state = change.state ?? "";
     held.detail = change.detail ?? "";
-    held.failed = change.failed ?? held.failed ?? false;
+    // A milestone without a failure ends an earlier one: what lost its block has returned.
+    held.failed = change.failed ?? (change.milestone ? false : (held.failed ?? false));
     held.atMs = msOf(change.at);
     held.hasEnded = held.hasEnded || ENDED.has(held.milestone);
     held.isGivenUp = (change.givenUp ?? false) && !held.hasEnded;

@@ -260,7 +260,7 @@ export function refreshTransactionRow(row, each) {
   setAttribute(link, "href", `#/transaction/${each.id}`);
   setAttribute(link, "title", each.id);
   setText(link, short(each.id));
-  setText(milestone, each.isGivenUp ? "no longer followed" : each.failed ? "reverted" : each.milestone === "reported" ? "confirmed, told" : each.milestone || "under way");
+  setText(milestone, each.isGivenUp ? "no longer followed" : each.failed ? (each.detail === "FINALITY_BROKEN" ? "block lost" : "reverted") : each.milestone === "reported" ? "confirmed, told" : each.milestone || "under way");
   setAttribute(milestone, "data-failed", each.failed);
   setAttribute(milestone, "data-milestone", each.milestone);
   setText(state, each.state ? words(each.state) : "");

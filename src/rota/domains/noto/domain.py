@@ -18,7 +18,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from rota.domains.available import Known, cover
+from rota.domains.available import Known, cover_in_order
 from rota.domains.base import (
     INPUTS_MAX,
     Assembled,
@@ -134,10 +134,10 @@ class Noto(Domain[Configuration]):
         lock_id = lock_id_of(work.separator, work.intent)
         match RULES[asked.function].needs(asked):
             case FromCoins(owner, amount):
-                coins = work.states.where(Coin, owner=owner)
-                selection = cover(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
+                coins = work.states.largest_first(Coin, "owner", owner)
+                selection = cover_in_order(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
                 if selection is None:
-                    return _too_little(coins)
+                    return _too_little(work.states.where(Coin, owner=owner))
                 return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
             case FromLock(wanted):
                 found = work.states.where(Lock, lock_id=wanted)

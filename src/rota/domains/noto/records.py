@@ -211,6 +211,7 @@ class Coin(Record):
 
     schema_name = "NotoCoin"
     labels = ("owner", "amount")
+    ranked_by = "amount"
 
     owner: Party
     amount: Uint256

@@ -45,6 +45,9 @@ class NewGroup(Record):
 class Group(Record):
     """What a group is."""
 
+    # The node draws one for each request.
+    incidental = ("salt",)
+
     members: tuple[Party, ...]
     name: str
     salt: Bytes32
@@ -62,6 +65,8 @@ class Group(Record):
 class Deploy(Record):
     """A new private contract."""
 
+    incidental = ("gas", "errors")
+
     bytecode: bytes
     function: Json = NOTHING
     input: Json = NOTHING
@@ -75,6 +80,8 @@ class Deploy(Record):
 @dataclass(frozen=True, slots=True)
 class Invoke(Record):
     """A call of a private contract; also without a transaction."""
+
+    incidental = ("gas", "errors")
 
     to: ContractAddress
     function: Json = NOTHING

@@ -52,6 +52,9 @@ SEQUENCER: Final[Meanings] = {
     "prepared_hold_s": ("s of chain time", "How long a prepared transition keeps its states from ordinary ones."),
     "in_flight_max": ("intents", "Intents held by one coordinator."),
     "held_bytes_max": ("bytes", "Transitions held by one coordinator, all together."),
+    "deliveries_peer_max": ("deliveries", "Deliveries of private states to one peer in memory; others stay stored."),
+    "deliveries_peer_bytes_max": ("bytes", "The same in bytes, by peer."),
+    "deliveries_bytes_max": ("bytes", "The same in bytes, of all peers together."),
     "dispatch_ahead_max": ("rounds", "Rounds between opening and confirmation."),
     "assembly_slot_max": ("intents", "Intents in one slot of assembly."),
     "slot_ms_max": ("ms", "How long a slot may take: a sender that needs longer gets fewer intents."),
@@ -82,6 +85,7 @@ SEQUENCER: Final[Meanings] = {
     ),
     "sequencers_max": ("contracts", "Contracts in memory; only busy ones may be more."),
     "paging_queue_max": ("events", "Events that wait for contracts to be loaded."),
+    "paging_bytes_max": ("bytes", "The same in bytes, of peers' messages; of one peer's a sixteenth."),
     "proposals_max": ("proposals", "Contracts that others want this node to have; of one node a quarter of them."),
     "proposals_bytes_max": ("bytes", "Size of all these together; of one node's a quarter."),
     "proposal_ttl_s": ("s of chain time", "How long a contract that is proposed and not deployed is remembered."),
@@ -129,8 +133,12 @@ CLIENT: Final[Meanings] = {
 RPC: Final[Meanings] = {
     "body_bytes_max": ("bytes", "Size of one request over HTTP."),
     "bodies_bytes_max": ("bytes", "Size of all requests together that are being read or answered."),
+    "answer_bytes_max": ("bytes", "Size of the answer to one message, a batch or a request."),
+    "answers_bytes_max": ("bytes", "Size of all answers together that clients have not received yet."),
     "batch_entries_max": ("requests", "Requests in one batch."),
     "json_depth_max": ("levels", "Nesting of a request."),
+    "json_tokens_max": ("tokens", "Texts, commas and brackets in the JSON of one message."),
+    "call_tokens_max": ("tokens", "Texts, commas and brackets in the parameters of one call."),
     "connections_max": ("connections", "Connections of each listener."),
     "websockets_max": ("connections", "WebSockets among them."),
     "websocket_message_bytes_max": ("bytes", "Size of one message over a WebSocket."),
@@ -142,9 +150,14 @@ RPC: Final[Meanings] = {
     "send_timeout_ms": ("ms", "How long a client may take to hear its answer."),
     "idle_timeout_ms": ("ms", "How long a connection may say nothing."),
     "stop_timeout_ms": ("ms", "For answering what is under way when the node stops."),
-    "failed_attempts_max": ("attempts", "Wrong credentials of one address before it is refused unheard."),
-    "failed_attempts_window_ms": ("ms", "In this time; then it is heard again."),
+    "predicted_wait_max_ms": (
+        "ms",
+        "How long a private transaction may be expected to wait for its end; one that would wait longer is refused.",
+    ),
+    "failed_attempts_max": ("attempts", "Wrong credentials of one address and user before further ones are delayed."),
+    "failed_attempts_window_ms": ("ms", "In this time; then they are counted anew."),
     "failed_addresses_max": ("addresses", "Addresses whose wrong attempts are remembered."),
+    "failed_delay_max_ms": ("ms", "The longest delay of an attempt; the first is 100 ms and it doubles."),
 }
 
 # `rota.transport.settings.TransportSettings`, but for the heartbeat, which is the sequencer's, and the limits of a
@@ -164,7 +177,7 @@ TRANSPORT: Final[Meanings] = {
     "envelopes_per_s_max": ("messages a second", "Messages of one peer, on average."),
     "bytes_per_s_max": ("bytes a second", "What one peer may say, on average."),
     "burst_s": ("s", "A peer may say at once what it may say in this time."),
-    "peers_max": ("nodes", "Nodes connected to; registered ones beyond these are not."),
+    "peers_max": ("nodes", "Nodes connected to; where more are registered, those that are spoken to come first."),
     "hellos_max": ("connections", "Connections of one peer that have not said hello yet."),
     "stop_timeout_ms": ("ms", "For saying what is queued when the node stops; then as long again for parting."),
 }

@@ -82,6 +82,15 @@ def _passwords_are_of_use(values: Values) -> Iterator[Contradiction]:
             yield path, "must be left out, as store.url is a SQLite file, which has no password"
 
 
+def _tls_is_whole(values: Values) -> Iterator[Contradiction]:
+    has_certificate, has_key = values["rpc.certificate_file"] is not None, values["rpc.key_file"] is not None
+    if has_certificate is not has_key:
+        missing, given = ("key", "certificate") if has_certificate else ("certificate", "key")
+        yield f"rpc.{missing}_file", f"is missing: rpc.{given}_file is given, and TLS needs both"
+    if values["rpc.client_ca_file"] is not None and not has_certificate:
+        yield "rpc.client_ca_file", "must be left out, as there is no TLS without rpc.certificate_file"
+
+
 def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
     """No two servers on one port, unless it is that of metrics and RPC together, or the system chooses."""
     listen_host, _, listen_port = values["transport.listen"].rpartition(":")
@@ -126,6 +135,7 @@ RULES: Final[tuple[Callable[[Values], Iterator[Contradiction]], ...]] = (
     _registry_is_known,
     _strangers_show_who_they_are,
     _passwords_are_of_use,
+    _tls_is_whole,
     _doors_are_apart,
     _bounds_are_in_order,
     _peers_can_read_what_is_said,

@@ -47,13 +47,13 @@ from rota.runtime.configuring.kinds import (
     Whole,
 )
 from rota.transport.settings import TransportSettings
-from rota.types import ContractAddress, NodeName, Rotation
+from rota.types import VIRTUAL_NODES_MAX, ContractAddress, NodeName, Rotation
 
 RPC_PORT: Final = 31_548
 WEBSOCKET_PORT: Final = 31_549
 PEER_PORT: Final = 31_550
-VIRTUAL_NODES_MAX: Final = 65_536
 
+NETWORK: Final = re.compile(r"[0-9A-Fa-f.:]+(/[0-9]{1,3})?")
 MODULE_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 _PORT: Final = Whole(0, PORT_MAX)
@@ -159,6 +159,12 @@ class TransportSection:
     registry: Path | Literal["chain"] = key(
         RegistrySource(), "chain", '"chain" for the Registry of the ledger, or a file with the nodes.'
     )
+    local_endpoints: bool = key(
+        Flag(),
+        False,
+        "Whether nodes are dialed whose endpoints in the ledger's Registry are on this machine or its link (loopback, "
+        "link-local); for networks on one machine.",
+    )
     renews_certificate: bool = key(
         Flag(),
         True,
@@ -183,6 +189,21 @@ class RpcSection:
     )
     origins: tuple[str, ...] = key(
         WebOrigins(), (), "Web pages whose scripts may call from a browser; those of all others are refused."
+    )
+    certificate_file: Path | None = key(
+        Place(),
+        NOTHING,
+        "A certificate (PEM, with its chain) for TLS on all ports of users and operators; left out, there is no TLS. "
+        "Exchanged files are used without a restart.",
+    )
+    key_file: Path | None = key(Place(), NOTHING, "The key of that certificate: a PEM file of mode 600, not encrypted.")
+    client_ca_file: Path | None = key(
+        Place(), NOTHING, "Certificates of those who sign the client certificates that `credentials_file` names."
+    )
+    proxies: tuple[str, ...] = key(
+        Names('addresses or networks, such as "10.0.0.0/8"', NETWORK),
+        (),
+        "Reverse proxies: of their requests the address counts that they name in X-Forwarded-For.",
     )
     limits: RpcLimits = field(default_factory=RpcLimits)
 

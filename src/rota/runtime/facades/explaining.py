@@ -11,6 +11,7 @@ from rota.core.explanation import Explanation as Found
 from rota.core.states.sender_transaction import State
 from rota.ports import NumberedReceipt, StoredTransaction
 from rota.runtime.facades.public import Public
+from rota.runtime.facades.receipt_views import ReceiptViews
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
 
@@ -18,10 +19,11 @@ from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome
 class Explaining:
     """Of one node. `at` is the calendar of the core's clock."""
 
-    def __init__(self, running: RunningNode, at: Callable[[int], int], public: Public) -> None:
+    def __init__(self, running: RunningNode, at: Callable[[int], int], public: Public, receipts: ReceiptViews) -> None:
         self._running: Final = running
         self._at: Final = at
         self._public: Final = public
+        self._receipts: Final = receipts
 
     async def explain(self, intent: IntentId) -> Explanation | None:
         """Where it is; nothing when this node does not know it."""
@@ -30,9 +32,9 @@ class Explaining:
             return under_way
         stored = await self._running.adapters.store.transaction(intent)
         if stored is None:
-            place = await self._running.adapters.store.listening.receipt_number(intent)
             ended = await self._public.explain_ended(intent)
-            return ended if ended is not None or place is None else _explain_anothers(place)
+            place = await self._receipts.place_of_another(intent) if ended is None else None
+            return _explain_anothers(place) if place is not None else ended
         receipt = stored.receipt or self._running.users.recent_receipt(intent)
         return explain_stored(stored, receipt, stored.place, self._running.name)
 

@@ -39,20 +39,20 @@ from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
-from rota.ports import Chained, Dispatched, Store, StoredSubmission, StoredTransaction
+from rota.ports import Chained, Dispatched, NumberedReceipt, Store, StoredSubmission, StoredTransaction
 from rota.runtime.accepting import Acceptance
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
+from rota.runtime.facades.receipt_views import ReceiptViews
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
 from rota.runtime.node import RunningNode
-from rota.types import NO_CONTRACT, NO_LEAF, IntentId, Rejected, State, StateId, Transition
+from rota.types import IntentId, Rejected, State, StateId, Transition
 
 INTENTS_A_ROUND_MAX: Final = 1_000
 COMMIT: Final = "commit"
 LEDGER: Final = "Endorsed"
 
 Found = TypeVar("Found")
-ReceiptOf = Callable[[IntentId], Awaitable[ReceiptView | None]]
 LegOf = Callable[[StoredTransaction], Awaitable[facade.LegView | None]]
 
 
@@ -60,12 +60,12 @@ class Following:
     """`api.facade.Following`."""
 
     def __init__(
-        self, running: RunningNode, submitting: Submitting, public: Public, receipt_of: ReceiptOf, leg_of: LegOf
+        self, running: RunningNode, submitting: Submitting, public: Public, receipts: ReceiptViews, leg_of: LegOf
     ) -> None:
         self._running: Final = running
         self._submitting: Final = submitting
         self._public: Final = public
-        self._receipt_of: Final = receipt_of
+        self._receipts: Final = receipts
         self._leg_of: Final = leg_of
 
     @property
@@ -106,7 +106,7 @@ class Following:
     async def _full(self, submission: StoredSubmission) -> FullTransaction:
         return FullTransaction(
             transaction_view(submission),
-            await self._receipt_of(submission.id),
+            await self._receipts.of(submission.id),
             await self._base_transactions(submission.id),
             tuple(transaction_view(each) for each in submission.earlier),
             await self._activity(submission.id),
@@ -125,16 +125,22 @@ class Following:
     async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
         """The receipts that a QueryJSON looks for."""
         found = await asked(query, self._store.submissions.find_ended)
-        receipts = [await self._receipt_of(each) for each in found]
+        receipts = [await self._receipts.at(each) for each in found]
         return tuple(receipt for receipt in receipts if receipt is not None)
 
     async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
         """How it ended, with all that is known of it."""
-        receipt = await self._receipt_of(intent)
-        if receipt is None:
-            return None
-        public = await self._base_transactions(intent)
-        settled = await self._settled(intent)
+        receipt = await self._receipts.of(intent)
+        return await self._full_receipt(receipt) if receipt is not None else None
+
+    async def full_receipt_at(self, place: NumberedReceipt) -> FullReceipt | None:
+        """The receipt with this place in the order, with all that is known of it."""
+        receipt = await self._receipts.at(place)
+        return await self._full_receipt(receipt) if receipt is not None else None
+
+    async def _full_receipt(self, receipt: ReceiptView) -> FullReceipt:
+        public = await self._base_transactions(receipt.id)
+        settled = await self._settled(receipt)
         if settled is None:
             return FullReceipt(receipt, public=public)
         states = await self._states_of(*settled, receipt.indexed_at_ms)
@@ -146,15 +152,16 @@ class Following:
 
     async def states(self, intent: IntentId) -> TransactionStates | None:
         """The private states of a transaction that is on the chain."""
-        receipt = await self._receipt_of(intent)
-        settled = await self._settled(intent) if receipt is not None else None
-        if settled is None or receipt is None:
-            return TransactionStates() if receipt is not None else None
-        return await self._states_of(*settled, receipt.indexed_at_ms)
+        receipt = await self._receipts.of(intent)
+        if receipt is None:
+            return None
+        settled = await self._settled(receipt)
+        return await self._states_of(*settled, receipt.indexed_at_ms) if settled is not None else TransactionStates()
 
     async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
         """What its domain tells of it; nothing when it is not on the chain."""
-        settled = await self._settled(intent)
+        receipt = await self._receipts.of(intent)
+        settled = await self._settled(receipt) if receipt is not None else None
         if settled is None:
             return None
         hosted, transition = settled
@@ -165,20 +172,12 @@ class Following:
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
 
-    async def _settled(self, intent: IntentId) -> tuple[hosting.Hosted, Transition] | None:
+    async def _settled(self, receipt: ReceiptView) -> tuple[hosting.Hosted, Transition] | None:
         """What this node has of a transition that is on the chain for good."""
-        stored = await self._store.transaction(intent)
-        if stored is None:
-            # Of another node's transaction the order of receipts knows, when its states are here.
-            place = await self._store.listening.receipt_number(intent)
-            contract, leaf = (place.contract, place.leaf) if place is not None else (NO_CONTRACT, NO_LEAF)
-        else:
-            receipt = stored.receipt or self._running.users.recent_receipt(intent)
-            contract, leaf = stored.intent.contract, receipt.leaf if receipt is not None else NO_LEAF
-        if contract == NO_CONTRACT or not leaf:
+        if receipt.source is None or receipt.leaf is None:
             return None
-        hosted = self._running.contracts.hosted(contract)
-        transition = await self._store.traces.transition(contract, leaf)
+        hosted = self._running.contracts.hosted(receipt.source)
+        transition = await self._store.traces.transition(receipt.source, receipt.leaf)
         return (hosted, transition) if hosted is not None and transition is not None else None
 
     async def _domain_receipt(self, hosted: hosting.Hosted, transition: Transition) -> JsonValue:

@@ -15,11 +15,11 @@ from rota.api.facade import (
     ReceiptView,
 )
 from rota.ledger.client import RpcClient
+from rota.ports import NumberedReceipt
 from rota.runtime.chain_events import ChainEvents
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.node import RunningNode
 from rota.runtime.receipts import ReceiptSource
-from rota.types import IntentId
 
 
 class NodeListeners:
@@ -29,8 +29,8 @@ class NodeListeners:
         self,
         running: RunningNode,
         client: RpcClient,
-        view: Callable[[IntentId], Awaitable[ReceiptView | None]],
-        full_view: Callable[[IntentId], Awaitable[FullReceipt | None]],
+        view: Callable[[NumberedReceipt], Awaitable[ReceiptView | None]],
+        full_view: Callable[[NumberedReceipt], Awaitable[FullReceipt | None]],
     ) -> None:
         store = running.adapters.store
         self._receipts: Final = ReceiptSource(running.receipts, store, view, full_view)

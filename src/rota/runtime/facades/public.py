@@ -20,7 +20,8 @@ from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownKey
 from rota.runtime.accepting import Acceptance
 from rota.runtime.facades.submitting import Read, Submitting, noted, require_prices
-from rota.runtime.public_transactions import Held, PublicTransactions
+from rota.runtime.held_public import Held
+from rota.runtime.public_transactions import PublicTransactions
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Rejected
 
 # What a signed transaction may hold leaves this much for its data.
@@ -71,12 +72,15 @@ class Public:
         return intent
 
     async def update(self, read: Read, submission: StoredSubmission) -> None:
-        """What is under way asks for this from now on. `Rejected` when it has ended."""
+        """What is under way asks for this from now on. `Rejected` when it is too late for that."""
         if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
         changed = await self._transaction(read, submission.id, submission.sender)
         if not await self._transactions.update(changed):
-            raise errors.invalid("transactionId", "has ended, and cannot be changed")
+            raise errors.invalid(
+                "transactionId",
+                "cannot be changed any more: it is in a block, was cancelled or set aside, or has ended",
+            )
         # It keeps its key and what it depends on, and what it asked for before.
         asked = self._noted(read, submission.id, submission.sender)
         kept = replace(
@@ -90,6 +94,12 @@ class Public:
     async def cancel(self, intent: IntentId) -> bool:
         """From now on it ends; false when it is not one that is under way."""
         return await self._transactions.give_up(intent)
+
+    async def wanted(self, read: Read) -> PublicTransaction:
+        """What a submission asks for, without accepting it; it has no id of its own."""
+        return await self._transaction(
+            read, IntentId(bytes(INTENT_BYTES)), self._submitting.party(read.submission.sender)
+        )
 
     async def _transaction(self, read: Read, intent: IntentId, sender: Party) -> PublicTransaction:
         submission, options = read.submission, read.submission.options

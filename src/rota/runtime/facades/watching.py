@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
 from rota.api.facade import ContractSummary, PeerMeasurements, RoundChange, TransactionChange
-from rota.ports import LatestRound, NumberedReceipt, Unavailable
+from rota.ports import DueReceipt, LatestRound, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime.feed import LiveFeed, Looks, Past
 from rota.runtime.journeys import NOWHERE
 from rota.runtime.milestones import Milestone
 from rota.runtime.node import RunningNode
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Outcome
+from rota.types import FINALITY_BROKEN, NO_CONTRACT, ContractAddress, IntentId, Outcome
 
 DISPATCHED: Final = "dispatched"
 
@@ -39,7 +39,13 @@ def feed_of(
         ),
     )
     running.feed = feed
+    running.receipts.when_changed(lambda changed: feed.saw_undone(_undone(changed)))
     return feed
+
+
+def _undone(changed: Sequence[DueReceipt]) -> Iterator[tuple[ContractAddress, IntentId]]:
+    """What returns to the chain is seen there."""
+    return ((each.contract, each.intent) for each in changed if each.leaf == undone_leaf(each.intent))
 
 
 def _state_of(running: RunningNode, contract: ContractAddress, intent: IntentId) -> str:
@@ -86,13 +92,14 @@ async def _past(running: RunningNode, transactions_max: int, rounds_max: int) ->
 
 def _ended(receipt: NumberedReceipt, outcome: Outcome) -> TransactionChange:
     """Its receipt is there. What this node keeps of other nodes' transactions was confirmed, and reported elsewhere."""
-    has_failed = outcome is Outcome.REVERTED
+    has_failed = outcome is Outcome.REVERTED or receipt.is_undone
+    failure = FINALITY_BROKEN if receipt.is_undone else outcome.value
     return TransactionChange(
         receipt.intent,
         receipt.numbered_at_ms,
         receipt.contract if receipt.contract not in (NOWHERE, NO_CONTRACT) else None,
         (Milestone.REPORTED if has_failed else Milestone.CONFIRMED).value,
-        detail=outcome.value if has_failed else "",
+        detail=failure if has_failed else "",
         has_failed=has_failed,
     )
 

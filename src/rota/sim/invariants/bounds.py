@@ -19,6 +19,10 @@ class QueuesAreBounded(Invariant):
         return {Measured: self._measured}
 
     def _measured(self, fact: Measured) -> None:
+        self.judged += len(fact.queues)
         for queue, size, bound in fact.queues:
+            # A queue that is not full shows nothing of its bound.
+            if size >= bound:
+                self.chances += 1
             if size > bound:
                 self.accuse(f"{queue} at {fact.node} holds {size}, and {bound} is the bound")

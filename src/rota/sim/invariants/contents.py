@@ -44,5 +44,7 @@ class SignersHoldContents(Invariant):
         for made in self.committed.values():
             node = self.signed.get((made.intent, made.leaf))
             for state in made.outputs if node is not None else ():
+                self.judged += 1
+                self.chances += node in state.distribution
                 if node in state.distribution and (node, state.id) not in self.held:
                     self.accuse(f"{node} has lost a state of {self.show(made.intent)}, which its party signed")

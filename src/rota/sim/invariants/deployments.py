@@ -13,13 +13,13 @@ from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
 
 
 class ContractsAreMadeOnce(Invariant):
-    """S1: an intent has at most one successful effect on the ledger, and its reported outcome never changes.
+    """D1: a deployment makes at most one contract, and its reported outcome never changes.
 
-    Of a deployment the effect is a contract: what is reported is the one that the ledger has, and one that was reported
-    as reverted is not deployed later.
+    The contract that is reported is the one that the ledger has, and a deployment that was reported as reverted is not
+    deployed later.
     """
 
-    name = "S1"
+    name = "D1"
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What the ledger did, what is durable, and what was reported."""
@@ -31,6 +31,8 @@ class ContractsAreMadeOnce(Invariant):
         if fact.is_undone:
             del self.made[fact.deployment]
             return
+        self.judged += 1
+        self.chances += 1
         if fact.deployment in self.made:
             self.accuse(f"{self.show(fact.deployment)} was deployed twice")
         if fact.deployment in self.reverted:
@@ -47,18 +49,23 @@ class ContractsAreMadeOnce(Invariant):
     def _judge(self, receipt: Receipt) -> None:
         if receipt.outcome is Outcome.REVERTED:
             self.reverted.add(receipt.intent)
-        elif receipt.contract is not None and self.made.get(receipt.intent) != receipt.contract:
+            return
+        if receipt.contract is None:
+            return
+        self.judged += 1
+        self.chances += 1
+        if self.made.get(receipt.intent) != receipt.contract:
             self.accuse(f"{self.show(receipt.intent)} was reported to have made a contract that is not on the ledger")
 
 
 class ProposalsAreKept(Invariant):
-    """S9: a restart from disk contradicts no message sent before, of contracts that are to come.
+    """D2: a restart from disk contradicts no message sent before about contracts that are to come.
 
     Who has accepted a contract remembers it until it is there or withdrawn; the factory is called with the signers that
     were agreed on, in every life with the same.
     """
 
-    name = "S9"
+    name = "D2"
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What is durable, what is answered and ordered, and what new lives remember."""
@@ -92,16 +99,22 @@ class ProposalsAreKept(Invariant):
         body = fact.envelope.body
         assert isinstance(body, DeploymentAnswer)
         is_durable = (fact.peer, body.deployment) in self.kept[fact.node] or body.deployment in self.taken[fact.node]
+        self.judged += 1
+        self.chances += body.verdict is Verdict.ACCEPTED
         if body.verdict is Verdict.ACCEPTED and not is_durable:
             self.accuse(
                 f"{fact.node} accepted {self.show(body.deployment)} of {fact.peer}, which its disk does not have"
             )
 
     def _ordered(self, fact: FactoryOrdered) -> None:
+        self.judged += 1
+        self.chances += 1
         if self.agreed.get((fact.node, fact.deployment)) != fact.signers:
             self.accuse(f"{fact.node} has {self.show(fact.deployment)} deployed with signers that were not agreed on")
 
     def _started(self, fact: Started) -> None:
         for peer, deployment in self.kept[fact.node]:
+            self.judged += 1
+            self.chances += 1
             if (peer, deployment) not in fact.remembered.proposals:
                 self.accuse(f"{fact.node} started without {self.show(deployment)}, which {peer} had proposed")

@@ -20,7 +20,7 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.messages import CoordinatorState
+from rota.messages import CoordinatorState, EndorsementRequest
 from rota.sim.facts import (
     Assembled,
     Committed,
@@ -32,6 +32,7 @@ from rota.sim.facts import (
     Recorded,
     Reported,
     Request,
+    Sent,
     Started,
     Stopped,
     Undone,
@@ -58,6 +59,8 @@ SETTLED_AFTER_MS = 20_000
 LEADERS_KNOWN_AFTER_MS = 80_000
 # So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
 LEADING_HEARTBEATS_MIN = 8
+# Those that seeds draw.
+RANGE_SIZES = (4, 20, 100)
 RING = 2**64
 
 
@@ -124,6 +127,8 @@ class EveryIntentEnds(Invariant):
         """What was promised and not reported waits for a user, or for something that does."""
         for intent, node in self.promised.items():
             life = self.lives.get(node, 0)
+            self.judged += 1
+            self.chances += 1
             is_over = intent in self.reported or self.ended_in_life.get(intent, life) < life
             if not is_over and not self._waits_for_user(intent):
                 self.accuse(f"{self.show(intent)} was acknowledged by {node} and never ended")
@@ -137,7 +142,8 @@ class EveryIntentEnds(Invariant):
 class OneCoordinatorIsActive(Invariant):
     """L2: one active coordinator per contract while it has intents to delegate, else at most one.
 
-    That there is one is shown by L1: nothing ends without. In `sender` mode everybody is its own coordinator.
+    That there is one is shown by L1: nothing ends without. In `sender` mode everybody coordinates its own intents, and
+    nobody another's: that holds at any time.
     """
 
     name = "L2"
@@ -146,10 +152,29 @@ class OneCoordinatorIsActive(Invariant):
         """Who says that it is active."""
         self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
         self.settled_ms: int | None = None
-        return {HeartbeatSeen: self._seen, FaultsEnded: self._ended, Stopped: self._stopped}
+        self.by = {"ring or static": 0, "sender": 0}
+        return {
+            HeartbeatSeen: self._seen,
+            FaultsEnded: self._ended,
+            Stopped: self._stopped,
+            EndorsementRequest: self._coordinates,
+        }
 
     def _ended(self, fact: FaultsEnded) -> None:
         self.settled_ms = fact.at_ms + SETTLED_AFTER_MS
+
+    def _coordinates(self, fact: Sent) -> None:
+        """Who has rounds endorsed coordinates what is in them."""
+        body = fact.envelope.body
+        assert isinstance(body, EndorsementRequest)
+        if self.terms.contracts[fact.envelope.contract].mode is not Mode.SENDER:
+            return
+        self.judged += 1
+        self.chances += 1
+        self.by["sender"] += 1
+        others = [sender for sender in body.senders if node_of(sender) != fact.node]
+        if others:
+            self.accuse(f"{fact.node} coordinates for {', '.join(others)} in a contract of mode sender")
 
     def _stopped(self, fact: Stopped) -> None:
         for active in self.active.values():
@@ -170,8 +195,15 @@ class OneCoordinatorIsActive(Invariant):
             self._judge(address)
 
     def _judge(self, address: ContractAddress) -> None:
-        active = self.active[address]
-        if len(active) > 1 and self.terms.contracts[address].mode is not Mode.SENDER:
+        active, contract = self.active[address], self.terms.contracts[address]
+        if contract.mode is Mode.SENDER:
+            return
+        self.judged += 1
+        # Where no other node holds the contract, nobody can have a rival.
+        is_chance = len(self.terms.nodes) > 1
+        self.chances += is_chance
+        self.by["ring or static"] += is_chance
+        if len(active) > 1:
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
 
 
@@ -184,6 +216,7 @@ class RotationIsFair(Invariant):
         """Who says that it is active, at which height."""
         self.settled_ms: int | None = None
         self.leading: dict[ContractAddress, tuple[NodeName, int, int]] = {}
+        self.by = {f"ranges of {size}": 0 for size in RANGE_SIZES}
         return {HeartbeatSeen: self._seen, FaultsEnded: self._ended}
 
     def _ended(self, fact: FaultsEnded) -> None:
@@ -199,7 +232,14 @@ class RotationIsFair(Invariant):
         node, before, count = self.leading.get(fact.contract, (fact.node, block_range, 0))
         count = count + 1 if (node, before) == (fact.node, block_range) else 1
         self.leading[fact.contract] = (fact.node, block_range, count)
-        if count == LEADING_HEARTBEATS_MIN and leader_of(contract, block_range) != fact.node:
+        if count != LEADING_HEARTBEATS_MIN:
+            return
+        is_chance = len(contract.committee) > 1
+        self.judged += 1
+        self.chances += is_chance
+        kind = f"ranges of {contract.range_size}"
+        self.by[kind] = self.by.get(kind, 0) + is_chance
+        if leader_of(contract, block_range) != fact.node:
             self.accuse(f"{fact.node} coordinates range {block_range}, which {leader_of(contract, block_range)} leads")
 
 
@@ -213,12 +253,11 @@ class StatesReachTheirParties(Invariant):
         self.made: dict[StateId, tuple[IntentId, tuple[NodeName, ...]]] = {}
         self.held: dict[NodeName, set[StateId]] = {node: set() for node in self.terms.nodes}
         self.dispatched: set[Leaf] = set()
-        self.assembled: set[Leaf] = set()
-        told: dict[type[Any], Handler] = {Committed: self._committed, Undone: self._undone, Recorded: self._recorded}
-        return told | {Assembled: self._assembled} if self.terms.liars else told
+        self.made_by: dict[Leaf, NodeName] = {}
+        return {Committed: self._committed, Undone: self._undone, Recorded: self._recorded, Assembled: self._assembled}
 
     def _assembled(self, fact: Assembled) -> None:
-        self.assembled.add(fact.transition.leaf)
+        self.made_by[fact.transition.leaf] = fact.node
 
     def _committed(self, fact: Committed) -> None:
         for state in fact.transition.outputs:
@@ -247,11 +286,18 @@ class StatesReachTheirParties(Invariant):
     def conclude(self) -> None:
         """Its bytes are on the disk of everybody on its list; what liars made or dispatched they may keep."""
         for state, (intent, nodes) in self.made.items():
-            if self.terms.liars and state.leaf not in self.dispatched & self.assembled:
+            if self.terms.liars and not self._is_of_honest(state.leaf):
                 continue
             for node in nodes:
-                if node not in self.terms.liars and state not in self.held.get(node, ()):
+                if node in self.terms.liars:
+                    continue
+                self.judged += 1
+                self.chances += node != self.made_by.get(state.leaf)
+                if state not in self.held.get(node, ()):
                     self.accuse(f"{node} has not got a state of {self.show(intent)}")
+
+    def _is_of_honest(self, leaf: Leaf) -> bool:
+        return leaf in self.dispatched and leaf in self.made_by
 
 
 class EverybodyAgrees(Invariant):
@@ -301,6 +347,8 @@ class EverybodyAgrees(Invariant):
         """Same height, same states, and what was reported is what happened."""
         for view in self.indexed:
             ledger = self.ledger[view.contract]
+            self.judged += 1
+            self.chances += 1
             if view.height != ledger.height:
                 self.accuse(f"{view.node} stands at height {view.height} and the ledger at {ledger.height}")
             elif view.unspent != ledger.unspent:
@@ -310,6 +358,8 @@ class EverybodyAgrees(Invariant):
             if fact.receipt.contract is not None or self.terms.liars:
                 # Among liars see `OutcomesAreTrue`. A deployment: it has made a contract, and no leaf.
                 continue
+            self.judged += 1
+            self.chances += 1
             leaf = self.committed.get(intent)
             is_agreed = (leaf == fact.receipt.leaf) if fact.receipt.outcome is Outcome.CONFIRMED else leaf is None
             if not is_agreed:
@@ -317,7 +367,13 @@ class EverybodyAgrees(Invariant):
 
 
 def leader_of(contract: Contract, block_range: int) -> NodeName:
-    """Who is first in a range, worked out anew from protocol §2: nearest place on the ring, ties by name."""
+    """Who is first in a range."""
+    return ranking_of(contract, block_range)[0]
+
+
+@lru_cache(maxsize=4_096)
+def ranking_of(contract: Contract, block_range: int) -> tuple[NodeName, ...]:
+    """Who ranks where in a range, worked out anew from protocol §2: nearest place on the ring, ties by name."""
     point = _place(f"{contract.address}/{block_range}")
 
     def distance(node: NodeName) -> int:
@@ -326,7 +382,7 @@ def leader_of(contract: Contract, block_range: int) -> NodeName:
         nearest = (places[index % len(places)], places[index - 1])
         return min(min((place - point) % RING, (point - place) % RING) for place in nearest)
 
-    return min(contract.committee, key=lambda node: (distance(node), node))
+    return tuple(sorted(contract.committee, key=lambda node: (distance(node), node)))
 
 
 @lru_cache(maxsize=1_024)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rota.sim.facts import Committed, NonceRead, ReceiptRead, Reported, Undone
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import IntentId, Outcome
+from rota.types import INTENT_ID_USED, IntentId, Outcome
 
 
 class ReceiptsAreTrueOrMarked(Invariant):
@@ -35,6 +35,7 @@ class ReceiptsAreTrueOrMarked(Invariant):
 
     def _committed(self, fact: Committed) -> None:
         intent = fact.transition.intent
+        self.judged += 1
         if intent in self.committed:
             self.accuse(f"{self.show(intent)} has two effects on the ledger")
         if not fact.transition.is_empty:
@@ -48,6 +49,8 @@ class ReceiptsAreTrueOrMarked(Invariant):
 
     def _read(self, fact: ReceiptRead) -> None:
         is_confirmed = fact.outcome is Outcome.CONFIRMED
+        self.judged += 1
+        self.chances += fact.intent in self.reported
         if is_confirmed and fact.intent not in self.committed:
             self.accuse(f"{fact.node} says that {self.show(fact.intent)} is confirmed, and the chain has lost it")
         elif not is_confirmed and fact.intent in self.committed:
@@ -56,6 +59,32 @@ class ReceiptsAreTrueOrMarked(Invariant):
             self.accuse(f"{fact.node} had reported {self.show(fact.intent)}, and its receipt is gone without a mark")
 
     def _nonce(self, fact: NonceRead) -> None:
+        self.judged += 1
+        self.chances += 1
         if fact.own != fact.on_chain or fact.open_count:
             words = f"goes on with nonce {fact.own} and the chain with {fact.on_chain}"
             self.accuse(f"{fact.node} {words}; {fact.open_count} dispatches are open")
+
+
+class ReceiptsAreTrueAfterFailover(ReceiptsAreTrueOrMarked):
+    """F2: after databases lost commits no receipt is false, no intent has two effects, and nonces agree with the chain.
+
+    A node whose disk lost what its party signed, and to which no member can show it, says that the id was used and that
+    somebody has to look: that is true as well.
+    """
+
+    name = "F2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """The same."""
+        self.doubtful: set[IntentId] = set()
+        return super().hears()
+
+    def _reported(self, fact: Reported) -> None:
+        super()._reported(fact)
+        if fact.receipt.code == INTENT_ID_USED:
+            self.doubtful.add(fact.receipt.intent)
+
+    def _read(self, fact: ReceiptRead) -> None:
+        if fact.intent not in self.doubtful or fact.outcome is not Outcome.REVERTED:
+            super()._read(fact)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
+from rota.config import Config
 from rota.digests import domain_separator
 from rota.frozen import dataclass
 from rota.messages import Envelope
@@ -21,6 +22,22 @@ FOUND_MAX = 20
 
 Handler = Callable[[Any], None]
 Verify = Callable[[NodeName, bytes, bytes], bool]
+
+
+class Count(NamedTuple):
+    """How often an invariant was judged, and in how many of these cases a wrong core would have been seen.
+
+    `by` splits the chances by situation, where an invariant covers several that are independent of one another.
+    """
+
+    judged: int
+    chances: int
+    by: Mapping[str, int]
+
+    def plus(self, other: Count) -> Count:
+        """Both together."""
+        by = {key: self.by.get(key, 0) + other.by.get(key, 0) for key in (*self.by, *other.by)}
+        return Count(self.judged + other.judged, self.chances + other.chances, by)
 
 
 class Violation(NamedTuple):
@@ -43,6 +60,8 @@ class Terms:
     verify: Verify
     names: Mapping[IntentId, str] = field(default_factory=dict)
     liars: frozenset[NodeName] = frozenset()
+    # How long a node waits, by its own clock, until one that coordinates is silent for it.
+    silence_ms: Callable[[NodeName], int] = lambda _: Config().silence_ms
 
     def separator(self, contract: ContractAddress) -> bytes:
         """The domain separator of a contract's digests."""
@@ -50,7 +69,11 @@ class Terms:
 
 
 class Invariant:
-    """One sentence of protocol §10. `name` is its number there."""
+    """One sentence of protocol §10. `name` is its number there, and no other checker has it.
+
+    A checker counts what it judges, and each *chance*: a case in which a wrong core would have been seen. A private
+    state in a message to a node that may see it is judged, but it is no chance of S8.
+    """
 
     name: ClassVar[str]
     # Nobody is judged by what liars do; these facts and messages of theirs are told all the same.
@@ -59,6 +82,10 @@ class Invariant:
     def __init__(self, terms: Terms, accuse: Callable[[str, str], None]) -> None:
         self.terms = terms
         self._accuse = accuse
+        self.judged = 0
+        self.chances = 0
+        self.by: dict[str, int] = {}
+        self.work: dict[str, int] = {}
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """The kinds of facts, and of messages, that it wants to be told."""
@@ -80,6 +107,7 @@ class Judge:
     """Tells each fact to those invariants that want to hear it, and keeps what they find."""
 
     def __init__(self, terms: Terms, invariants: tuple[type[Invariant], ...]) -> None:
+        self.terms = terms
         self.found: list[Violation] = []
         self.left_out: tuple[str, ...] = ()
         self.invariants = tuple(invariant(terms, self._note) for invariant in invariants)
@@ -100,7 +128,9 @@ class Judge:
             handler(fact)
 
     def tell_sent(self, node: NodeName, peer: NodeName, envelope: Envelope) -> None:
-        """A message left a node: told by the kind of its body."""
+        """A message left a node: told by the kind of its body. One of a liar about no contract concerns nobody."""
+        if node in self.terms.liars and envelope.contract not in self.terms.contracts:
+            return
         handlers = self._handlers.get(type(envelope.body))
         if handlers is not None:
             fact = Sent(node, peer, envelope)
@@ -111,6 +141,14 @@ class Judge:
         """The run is over."""
         for invariant in self.invariants:
             invariant.conclude()
+
+    def counts(self) -> dict[str, Count]:
+        """How often each invariant was judged, by name."""
+        return {each.name: Count(each.judged, each.chances, dict(each.by)) for each in self.invariants}
+
+    def work(self) -> dict[str, int]:
+        """What was done, wasted or not, as the invariants counted it."""
+        return {kind: count for each in self.invariants for kind, count in sorted(each.work.items())}
 
     def _note(self, name: str, text: str) -> None:
         if len(self.found) < FOUND_MAX and name not in self.left_out:

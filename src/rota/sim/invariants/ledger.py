@@ -7,9 +7,21 @@ from typing import Any
 
 from rota.core.effects import DispatchRound, IntentAccepted, IntentFinalised, PermissionGranted, RoundDispatch
 from rota.digests import leaf_of_transition, round_digest
-from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Submitted, Undone
+from rota.messages import AssembleResponse, DelegationCommand
+from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Sent, Submitted, Undone
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, Digest, IntentId, Leaf, Outcome, Receipt, StateId
+from rota.types import (
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    StateId,
+    Transition,
+)
 
 
 class OneEffectAndOneOutcome(Invariant):
@@ -35,6 +47,7 @@ class OneEffectAndOneOutcome(Invariant):
         intent, leaf = fact.transition.intent, fact.transition.leaf
         if fact.transition.is_empty:
             return
+        self.judged += 1
         if intent in self.committed:
             self.accuse(f"{self.show(intent)} has two effects on the ledger")
         self.committed[intent] = leaf
@@ -65,6 +78,8 @@ class OneEffectAndOneOutcome(Invariant):
         self._judge(fact.receipt)
 
     def _judge(self, receipt: Receipt) -> None:
+        self.judged += 1
+        self.chances += 1
         before = self.reported.setdefault(receipt.intent, receipt)
         if before.outcome is not receipt.outcome:
             words = f"{before.outcome.value} and then {receipt.outcome.value}"
@@ -90,6 +105,8 @@ class NoStateIsSpentTwice(Invariant):
     def _committed(self, fact: Committed) -> None:
         unspent, transition = self.unspent.setdefault(fact.contract, {}), fact.transition
         for reference in (*transition.reads, *transition.inputs):
+            self.judged += 1
+            self.chances += 1
             if reference not in unspent:
                 self.accuse(f"{self.show(transition.intent)} uses a state that is spent or was never made")
         for reference in transition.inputs:
@@ -104,7 +121,7 @@ class NoStateIsSpentTwice(Invariant):
 
 
 class DispatchedWithPermissionAndEndorsements(Invariant):
-    """S5: no leaf is dispatched without permission for that very leaf and valid endorsements of a round.
+    """S5: no leaf is dispatched without its sender's permission for that very leaf and valid endorsements of a round.
 
     The round holds that leaf, and its digest is the one that was signed.
     """
@@ -113,23 +130,42 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """Permissions, and what goes to the chain."""
-        self.permitted: set[tuple[IntentId, Leaf]] = set()
-        self.honest: set[IntentId] = set()
-        self.judged: set[tuple[str, int, Digest]] = set()
-        return {Recorded: self._recorded, Submitted: self._submitted}
+        self.permitted: dict[tuple[IntentId, Leaf], set[tuple[NodeName, NodeName, DelegationNumber]]] = {}
+        self.owners: dict[IntentId, NodeName] = {}
+        self.delegated: set[tuple[IntentId, DelegationNumber, NodeName]] = set()
+        self.seen: set[tuple[str, int, Digest]] = set()
+        return {
+            Recorded: self._recorded,
+            Submitted: self._submitted,
+            DelegationCommand: self._delegated,
+            AssembleResponse: self._assembled,
+        }
 
     def _recorded(self, fact: Recorded) -> None:
-        if isinstance(fact.record, PermissionGranted):
-            self.permitted.add((fact.record.intent, fact.record.leaf))
-        elif isinstance(fact.record, IntentAccepted):
-            self.honest.add(fact.record.intent.id)
+        record = fact.record
+        if isinstance(record, PermissionGranted):
+            given = (fact.node, record.delegate, record.number)
+            self.permitted.setdefault((record.intent, record.leaf), set()).add(given)
+        elif isinstance(record, IntentAccepted):
+            self.owners[record.intent.id] = fact.node
+
+    def _delegated(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DelegationCommand)
+        self.delegated.update((each.intent.id, each.number, fact.peer) for each in body.delegations)
+
+    def _assembled(self, fact: Sent) -> None:
+        """Each assembly has a number of its own under its delegation."""
+        body = fact.envelope.body
+        assert isinstance(body, AssembleResponse)
+        self.delegated.update((each.intent, each.number, fact.peer) for each in body.results)
 
     def _submitted(self, fact: Submitted) -> None:
         order = fact.dispatch.round
         key = (fact.dispatch.signer, fact.dispatch.nonce, order.digest)
-        if key in self.judged:
+        if key in self.seen:
             return
-        self.judged.add(key)
+        self.seen.add(key)
         if self._valid_count(order) < self.terms.contracts[order.contract].threshold:
             self.accuse(f"{fact.node} dispatched a round without enough endorsements")
         separator = self.terms.separator(order.contract)
@@ -137,13 +173,24 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
             self.accuse(f"{fact.node} dispatched a round whose leaves are not those of its digest")
         for transition in order.transitions:
             # What a liar permits is on no disk that counts.
-            is_judged = not self.terms.liars or transition.intent in self.honest
-            if is_judged and (transition.intent, transition.leaf) not in self.permitted:
+            is_judged = not self.terms.liars or transition.intent in self.owners
+            self.judged += 1
+            self.chances += is_judged
+            if is_judged and not self._is_permitted(transition, fact.node):
                 self.accuse(f"{self.show(transition.intent)} was dispatched by {fact.node} without its permission")
             if transition.leaf not in order.leaves or leaf_of_transition(separator, transition) != transition.leaf:
                 self.accuse(
                     f"{self.show(transition.intent)} was dispatched by {fact.node} with a leaf that was not endorsed"
                 )
+
+    def _is_permitted(self, transition: Transition, dispatcher: NodeName) -> bool:
+        """On its own sender's disk, to this dispatcher, under a number by which the dispatcher was given the intent."""
+        owner = self.owners.get(transition.intent)
+        for node, delegate, number in self.permitted.get((transition.intent, transition.leaf), ()):
+            was_delegated = node == dispatcher or (transition.intent, number, dispatcher) in self.delegated
+            if node == owner and delegate == dispatcher and was_delegated:
+                return True
+        return False
 
     def _valid_count(self, order: DispatchRound) -> int:
         endorsers = self.terms.contracts[order.contract].endorsers
@@ -169,6 +216,8 @@ class NoncesAreGapless(Invariant):
         record = fact.record
         if isinstance(record, RoundDispatch):
             expected = self.next_nonce.get(record.signer, 0)
+            self.judged += 1
+            self.chances += 1
             if record.nonce > expected:
                 self.accuse(f"{record.signer} used nonce {record.nonce}, and {expected} was the next")
             if self.sent.get((record.signer, record.nonce), record.round.digest) != record.round.digest:
@@ -177,6 +226,8 @@ class NoncesAreGapless(Invariant):
 
     def _submitted(self, fact: Submitted) -> None:
         key, digest = (fact.dispatch.signer, fact.dispatch.nonce), fact.dispatch.round.digest
+        self.judged += 1
+        self.chances += key in self.sent
         if self.sent.setdefault(key, digest) != digest:
             self.accuse(f"{key[0]} sent two payloads with nonce {key[1]}")
         if key[1] >= self.next_nonce.get(key[0], 0):

@@ -1,4 +1,4 @@
-"""Whom an endorser signs for, and who sees private states."""
+"""Who sees private states."""
 
 from __future__ import annotations
 
@@ -12,50 +12,24 @@ from rota.messages import (
     DispatchConfirmationRequest,
     EndorsementRequest,
     Handover,
+    Message,
     PreparedTransaction,
     StateDistribution,
 )
-from rota.sim.facts import Assembled, Endorsed, Recorded, Sent, Stopped
+from rota.sim.facts import Assembled, Recorded, Sent
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, Digest, Leaf, Mode, NodeName, State, StateId, Transition
+from rota.types import Leaf, NodeName, State, StateId, Transition
 
-
-class OneCoordinatorAtATime(Invariant):
-    """S6: an honest endorser, within one life of its process, signs for one coordinator at a time."""
-
-    name = "S6"
-    hears_of_liars = (EndorsementRequest,)
-
-    def hears(self) -> Mapping[type[Any], Handler]:
-        """What is to be endorsed, and what is signed."""
-        self.inputs: dict[tuple[ContractAddress, Digest], tuple[StateId, ...]] = {}
-        self.signed_away: dict[NodeName, dict[tuple[ContractAddress, StateId], NodeName]] = {}
-        return {EndorsementRequest: self._requested, Endorsed: self._endorsed, Stopped: self._stopped}
-
-    def _requested(self, fact: Sent) -> None:
-        body = fact.envelope.body
-        assert isinstance(body, EndorsementRequest)
-        key = (fact.envelope.contract, body.digest)
-        if key not in self.inputs:
-            self.inputs[key] = tuple(state for transition in body.transitions for state in transition.inputs)
-
-    def _stopped(self, fact: Stopped) -> None:
-        self.signed_away.pop(fact.node, None)
-
-    def _endorsed(self, fact: Endorsed) -> None:
-        """It signs away for a second one a state that it signed away for the first only after accepting the second."""
-        if self.terms.contracts[fact.contract].mode is Mode.SENDER:
-            return
-        signed_away = self.signed_away.setdefault(fact.node, {})
-        has_accepted = fact.follows == fact.coordinator
-        for state in self.inputs.get((fact.contract, fact.digest), ()):
-            first = signed_away.setdefault((fact.contract, state), fact.coordinator)
-            if first != fact.coordinator and not has_accepted:
-                words = f"for {fact.coordinator} a state that it signed away for {first}, and follows {fact.follows}"
-                self.accuse(f"{fact.node} signed away {words}")
-            signed_away[(fact.contract, state)] = fact.coordinator
-        if not has_accepted:
-            self.accuse(f"{fact.node} signed for {fact.coordinator} while it followed {fact.follows}")
+# All messages in which private states travel.
+CARRY_STATES: tuple[type[Message], ...] = (
+    AssembleRequest,
+    AssembleResponse,
+    EndorsementRequest,
+    DispatchConfirmationRequest,
+    Handover,
+    StateDistribution,
+    PreparedTransaction,
+)
 
 
 class StatesStayWithTheirParties(Invariant):
@@ -67,32 +41,34 @@ class StatesStayWithTheirParties(Invariant):
     def hears(self) -> Mapping[type[Any], Handler]:
         """Whatever carries states. Who may see a state is told by who made it, not by who passes it on."""
         self.lists: dict[StateId, tuple[NodeName, ...]] = {}
-        return {
-            Assembled: self._assembled,
-            Recorded: self._recorded,
-            AssembleRequest: self._sent,
-            AssembleResponse: self._sent,
-            EndorsementRequest: self._sent,
-            DispatchConfirmationRequest: self._sent,
-            Handover: self._sent,
-            StateDistribution: self._sent,
-            PreparedTransaction: self._sent,
-        }
+        self.by = {kind.__name__: 0 for kind in CARRY_STATES} | {"disk": 0}
+        told: dict[type[Any], Handler] = {Assembled: self._assembled, Recorded: self._recorded}
+        return told | dict.fromkeys(CARRY_STATES, self._sent)
 
     def _assembled(self, fact: Assembled) -> None:
         for state in fact.transition.outputs:
             self.lists[state.id] = state.distribution
 
     def _sent(self, fact: Sent) -> None:
+        kind = type(fact.envelope.body).__name__
         for state in _states_in(fact.envelope.body):
-            if state.content is not None and not self._may_see(fact.peer, state):
-                kind = type(fact.envelope.body).__name__
+            self.judged += 1
+            if self._may_see(fact.peer, state):
+                continue
+            self.chances += 1
+            self.by[kind] += 1
+            if state.content is not None:
                 self.accuse(f"{fact.node} sent {_name(state)} to {fact.peer}, who may not see it, in a {kind}")
 
     def _recorded(self, fact: Recorded) -> None:
         for transition in transitions_in(fact.record):
             for state in transition.outputs:
-                if state.content is not None and not self._may_see(fact.node, state):
+                self.judged += 1
+                if self._may_see(fact.node, state):
+                    continue
+                self.chances += 1
+                self.by["disk"] += 1
+                if state.content is not None:
                     self.accuse(f"{fact.node} has written {_name(state)}, which it may not see")
 
     def _may_see(self, node: NodeName, state: State) -> bool:
@@ -115,7 +91,9 @@ def _states_in(body: object) -> Iterable[State]:
             return body.transition.outputs
         case DispatchConfirmationRequest():
             made = (item.transition for item in body.items)
-        case EndorsementRequest() | StateDistribution():
+        case EndorsementRequest():
+            made = (transition for transition in (*body.transitions, *body.makers))
+        case StateDistribution():
             made = (transition for transition in body.transitions)
         case _:
             raise AssertionError(f"no states are looked for in {type(body).__name__}")

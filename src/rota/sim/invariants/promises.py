@@ -72,6 +72,8 @@ class AcknowledgedIntentsSurvive(Invariant):
         self.ended.add(fact.transition.intent)
 
     def _promised(self, fact: Promised) -> None:
+        self.judged += 1
+        self.chances += 1
         if fact.intent not in self.durable.get(fact.node, ()):
             self.accuse(f"{self.show(fact.intent)} was acknowledged by {fact.node} and is not on its disk")
         self.open.setdefault(fact.node, {})[fact.intent] = None
@@ -80,6 +82,8 @@ class AcknowledgedIntentsSurvive(Invariant):
         promised = self.open.get(fact.node, {})
         for intent in [intent for intent in promised if intent in self.ended]:
             del promised[intent]
+        self.judged += len(promised)
+        self.chances += len(promised)
         for intent in promised:
             if intent not in fact.remembered.intents:
                 self.accuse(f"{fact.node} started without {self.show(intent)}, which it had acknowledged")
@@ -96,6 +100,8 @@ class OnePermissionPerNumber(Invariant):
         self.latest: dict[IntentId, PermissionGranted] = {}
         self.delegated: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
         self.asked: dict[tuple[NodeName, ContractAddress, RequestId], dict[IntentId, Leaf]] = {}
+        self.permitted: set[IntentId] = set()
+        self.moved: set[IntentId] = set()
         return {
             Recorded: self._recorded,
             DelegationCommand: self._delegated,
@@ -112,6 +118,10 @@ class OnePermissionPerNumber(Invariant):
         if not fact.is_told:
             return
         given = (record.delegate, record.leaf)
+        self.judged += 1
+        # A first permission that nobody else was ever asked for cannot be a second one.
+        self.chances += record.intent in self.permitted or record.intent in self.moved
+        self.permitted.add(record.intent)
         if self.granted.setdefault((record.intent, record.number), given) != given:
             self.accuse(f"{self.show(record.intent)} was permitted twice under {tuple(record.number)}")
         number, delegate = self.delegated.get(record.intent, (None, None))
@@ -122,7 +132,10 @@ class OnePermissionPerNumber(Invariant):
         body = fact.envelope.body
         assert isinstance(body, DelegationCommand)
         for delegation in body.delegations:
-            self.delegated[delegation.intent.id] = (delegation.number, fact.peer)
+            intent = delegation.intent.id
+            if self.delegated.get(intent, (None, fact.peer))[1] != fact.peer:
+                self.moved.add(intent)
+            self.delegated[intent] = (delegation.number, fact.peer)
 
     def _asked(self, fact: Sent) -> None:
         body = fact.envelope.body
@@ -137,6 +150,8 @@ class OnePermissionPerNumber(Invariant):
         asked = self.asked.get((fact.peer, fact.envelope.contract, body.request_id), {})
         for intent in body.intents:
             record = self.latest.get(intent)
+            self.judged += 1
+            self.chances += intent in self.moved
             if record is not None and record.delegate != fact.peer:
                 self.accuse(f"{self.show(intent)} was permitted to {fact.peer}, and {record.delegate} has it")
             if fact.peer in self.terms.liars:
@@ -262,6 +277,8 @@ class RestartContradictsNothing(Invariant):
     def _speaks(self, fact: Sent) -> Said:
         """A message bears an incarnation that is durable, and none below what was said before."""
         said, incarnation = self.said[fact.node], fact.envelope.incarnation
+        self.judged += 1
+        self.chances += said.incarnation > 1
         if incarnation != said.incarnation:
             self.accuse(f"{fact.node} spoke as incarnation {incarnation}, and {said.incarnation} is on its disk")
         if incarnation < said.spoken:
@@ -374,8 +391,10 @@ class RestartContradictsNothing(Invariant):
             self.accuse(f"{fact.node} started as incarnation {remembered.incarnation} after {said.incarnation}")
         if remembered.next_nonce != said.next_nonce:
             self.accuse(f"{fact.node} goes on with nonce {remembered.next_nonce}, and {said.next_nonce} is the next")
+        self.judged += 1
+        self.chances += 1
         for digest, peer in _owed(fact.node, said):
-            if (digest, peer) not in remembered.undelivered:
+            if peer not in remembered.owed:
                 self.accuse(f"{fact.node} forgot that {peer} has not acknowledged the states of {digest.hex()[:8]}")
         said.given = dict(said.permitted)
         self._compare_intents(fact.node, said, remembered)

@@ -88,6 +88,8 @@ class OutcomesAreTrue(Invariant):
         found = self.committed.get((contract, intent)) if contract is not None else None
         if receipt.contract is not None:
             return
+        self.judged += 1
+        self.chances += 1
         is_own = found is not None and (intent, found.leaf) in self.signed
         if receipt.outcome is Outcome.REVERTED:
             if found is not None and is_own and not found.is_empty:
@@ -136,6 +138,8 @@ class IdsBelongToTheirParties(Invariant):
     def _committed(self, fact: Committed) -> None:
         intent, leaf = fact.transition.intent, fact.transition.leaf
         self.committed.add((fact.contract, intent))
+        self.judged += 1
+        self.chances += (fact.contract, intent) in self.accepted
         if (fact.contract, intent) in self.accepted and (intent, leaf) not in self.signed:
             what = "voided" if fact.transition.is_empty else "used"
             self.accuse(f"{self.show(intent)} was {what} by a leaf that its party never signed")
@@ -159,6 +163,8 @@ class ValidIntentsHappen(Invariant):
 
     def _reported(self, fact: Reported) -> None:
         receipt = fact.receipt
+        self.judged += 1
+        self.chances += receipt.intent in self.expected
         if receipt.outcome is Outcome.REVERTED and receipt.intent in self.expected:
             self.accuse(f"{self.show(receipt.intent)} is valid, and was reported reverted: {receipt.reason}")
 
@@ -198,5 +204,7 @@ class ConfirmedStatesAreTrue(Invariant):
 
     def _judge(self, node: NodeName, state: StateId) -> None:
         commitment = self.made.get(state)
+        self.judged += 1
+        self.chances += commitment is not None
         if commitment is not None and self.held[state.leaf][node, state] != commitment:
             self.accuse(f"{node} holds a state of leaf {state.leaf.hex()[:8]} that is not the one on the ledger")

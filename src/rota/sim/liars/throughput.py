@@ -65,6 +65,7 @@ class Users:
     world: World
     watched: tuple[NodeName, ...]
     from_ms: int
+    under_way: int = UNDER_WAY
     open: dict[NodeName, dict[IntentId, None]] = field(default_factory=dict)
     count: int = 0
     confirmed: int = 0
@@ -79,7 +80,7 @@ class Users:
                 del under_way[intent]
                 if node in self.watched and self.world.now_ms >= self.from_ms:
                     self._count(intent)
-            while len(under_way) < UNDER_WAY:
+            while len(under_way) < self.under_way:
                 under_way[self._submit(node)] = None
         self.world.at(self.world.now_ms + LOOK_EVERY_MS, self.look)
 
@@ -105,17 +106,20 @@ def measure(
     nodes: tuple[NodeName, ...] = NODES,
     leave_bound_ms: int = LEAVE_BOUND_MS,
     bounds: int = BOUNDS,
+    under_way: int = UNDER_WAY,
 ) -> Throughput:
     """The first member lies, with this strategy; and the same members when it does not."""
-    beside = _run(nodes, rotation, leave_bound_ms, (LiarPlan(nodes[0], (strategy,)),), seed, bounds)
-    without = _without_lies(nodes, rotation, leave_bound_ms, seed, bounds)
+    beside = _run(nodes, rotation, leave_bound_ms, (LiarPlan(nodes[0], (strategy,)),), seed, bounds, under_way)
+    without = _without_lies(nodes, rotation, leave_bound_ms, seed, bounds, under_way)
     share = (len(nodes) - 1) / len(nodes)
     return Throughput(strategy, rotation, beside.confirmed, without, beside.longest_gap_ms, share)
 
 
 @cache
-def _without_lies(nodes: tuple[NodeName, ...], rotation: Rotation, leave_bound_ms: int, seed: int, bounds: int) -> int:
-    return _run(nodes, rotation, leave_bound_ms, (), seed, bounds).confirmed
+def _without_lies(
+    nodes: tuple[NodeName, ...], rotation: Rotation, leave_bound_ms: int, seed: int, bounds: int, under_way: int
+) -> int:
+    return _run(nodes, rotation, leave_bound_ms, (), seed, bounds, under_way).confirmed
 
 
 def _run(
@@ -125,6 +129,7 @@ def _run(
     plans: tuple[LiarPlan, ...],
     seed: int,
     bounds: int,
+    under_way: int = UNDER_WAY,
 ) -> Users:
     contract = Contract(ADDRESS, nodes, nodes, len(nodes) // 2 + 1, Mode.RING, rotation, 20)
     liars = frozenset(plan.name for plan in plans)
@@ -133,7 +138,7 @@ def _run(
         world.conspiracy = Conspiracy(world, seed, plans, ())
     for node in nodes:
         world.start(node)
-    users = Users(world, nodes[1:], leave_bound_ms)
+    users = Users(world, nodes[1:], leave_bound_ms, under_way)
     # A block a second, whatever is sent: users that wait for blocks of their own get faster and slower by chance.
     world.chain.is_mining = False
     world.at(1, users.look)

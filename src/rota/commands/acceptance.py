@@ -1,0 +1,17 @@
+"""What a node remembers of a change that it accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rota.types import IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The latest acceptance of a change. Its transaction is not known if an earlier release wrote it."""
+
+    offset: int
+    published_at_ms: int
+    submission_id: str
+    transaction: IntentId | None = None

@@ -1,0 +1,142 @@
+"""Receipts of a running node as its users see them.
+
+A receipt is identified by contract and id, because anybody can commit the id of a foreign transaction in a contract of
+their own. Listeners and queries get each receipt by its place in the order (`at`). A caller that has only an id (`of`)
+gets the receipt of this node's own transaction; of other nodes' transactions the only one, or an error that names the
+contracts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rota.api import errors, facade
+from rota.genesis import decode_genesis
+from rota.ports import BASE_LEDGER, NumberedReceipt, Store, StoredTransaction
+from rota.runtime.facades.public import Public
+from rota.runtime.failures import failure_of
+from rota.runtime.node import RunningNode
+from rota.runtime.receipts import undone_view
+from rota.types import NO_CONTRACT, Intent, IntentId, Outcome, intent_text
+
+
+class ReceiptViews:
+    """Of one node."""
+
+    def __init__(self, running: RunningNode, public: Public) -> None:
+        self._running: Final = running
+        self._public: Final = public
+
+    @property
+    def _store(self) -> Store:
+        return self._running.adapters.store
+
+    async def of(self, intent: IntentId) -> facade.ReceiptView | None:
+        """How the transaction with this id ended."""
+        if self._is_under_way(intent):
+            return None
+        stored = await self._store.transaction(intent)
+        if stored is not None:
+            return await self._own(stored)
+        public = await self._public_one(intent)
+        if public is not None:
+            return public
+        place = await self.place_of_another(intent)
+        return await self._anothers(place) if place is not None else None
+
+    async def at(self, place: NumberedReceipt) -> facade.ReceiptView | None:
+        """The receipt with this place in the order. It may have got a new place meanwhile."""
+        if place.contract == BASE_LEDGER:
+            return await self._public_one(place.intent)
+        stored = await self._store.transaction(place.intent)
+        if stored is not None and stored.intent.contract == place.contract:
+            return await self._own(stored)
+        latest = await self._store.listening.receipt_number(place.contract, place.intent)
+        return await self._anothers(latest or place)
+
+    async def place_of_another(self, intent: IntentId) -> NumberedReceipt | None:
+        """The place of the receipt of another node's transaction. `Rejected` when several contracts have this id."""
+        places = await self._store.listening.receipts_of(intent)
+        if len(places) > 1:
+            contracts = ", ".join(each.contract for each in places)
+            text = (
+                f"must be an id that one contract has: {intent_text(intent)} was committed in {contracts}; "
+                "use ptx_queryTransactionReceipts with the fields id and source"
+            )
+            raise errors.invalid("transactionId", text)
+        return places[0] if places else None
+
+    async def _own(self, stored: StoredTransaction) -> facade.ReceiptView | None:
+        intent = stored.intent
+        receipt = stored.receipt or self._running.users.recent_receipt(intent.id)
+        place = stored.place
+        if receipt is not None and place is None:
+            place = await self._running.receipts.place_of_final(intent.contract, intent.id)
+        if receipt is None or place is None:
+            return None
+        made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
+        failure_message, revert_data = await failure_of(self._running, intent, receipt)
+        return facade.ReceiptView(
+            intent.id,
+            receipt.outcome is Outcome.CONFIRMED,
+            place.numbered_at_ms,
+            place.sequence,
+            self.domain_of(intent),
+            receipt.leaf or None,
+            receipt.contract,
+            failure_message=failure_message,
+            failure_code=receipt.code,
+            revert_data=revert_data,
+            block_number=made.deployed_at if made is not None else stored.height,
+            transaction_hash=stored.transaction or None,
+            transaction_index=stored.transaction_index,
+            log_index=stored.log_index,
+            source=intent.contract if intent.contract != NO_CONTRACT else self._running.factory,
+        )
+
+    def _is_under_way(self, intent: IntentId) -> bool:
+        """The core has it and has reported no end: most receipts that users ask for are of such transactions."""
+        running = self._running
+        return (
+            running.started.is_set()
+            and intent in running.engine.core.intake.open
+            and running.users.recent_receipt(intent) is None
+        )
+
+    async def _public_one(self, intent: IntentId) -> facade.ReceiptView | None:
+        receipt = await self._public.receipt(intent)
+        if receipt is None:
+            # It may be open again, because the chain took back its block.
+            place = await self._store.listening.receipt_number(BASE_LEDGER, intent)
+            return undone_view(place) if place is not None and place.is_undone else None
+        place = await self._running.receipts.place_of_final(BASE_LEDGER, intent)
+        if place is None:
+            return None
+        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
+
+    async def _anothers(self, place: NumberedReceipt) -> facade.ReceiptView | None:
+        """That of a transaction of another node, whose states this one has."""
+        commit = await self._store.listening.commit_of(place)
+        if commit is None:
+            return undone_view(place) if place.is_undone else None
+        height, outcome = commit
+        return facade.ReceiptView(
+            place.intent,
+            True,
+            place.numbered_at_ms,
+            place.sequence,
+            place.domain,
+            place.leaf,
+            block_number=height,
+            transaction_hash=outcome.transaction or None,
+            transaction_index=outcome.transaction_index,
+            log_index=outcome.log_index,
+            source=place.contract,
+        )
+
+    def domain_of(self, intent: Intent) -> str:
+        """The domain of its contract; of a deployment that of the contract to come."""
+        if intent.contract == NO_CONTRACT:
+            return decode_genesis(intent.payload).domain
+        return self._running.contracts.domain_of(intent.contract)

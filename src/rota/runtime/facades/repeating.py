@@ -1,0 +1,135 @@
+"""Whether a request under a used idempotency key asks for the same as the first request under that key.
+
+Theory of operation. A key that was used is an error in any case, and names the transaction that has it. A client that
+repeats a request because an answer was lost must know whether that transaction is its own: the error says so
+(`data.same`), by a digest over what is asked for. The digest covers the kind of transaction, the sender, the contract,
+the function with its decoded arguments, the value, the dependencies and the submit mode. It leaves out gas, prices, the
+text of the ABI, salts and the key itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from rota.api import errors
+from rota.api.credentials import CALLER
+from rota.api.facade import Submission, TransactionType
+from rota.api.parties import may_act
+from rota.core.public_transaction import PublicTransaction
+from rota.digests import keccak
+from rota.domains.records import Record, fields_of
+from rota.genesis import decode_genesis
+from rota.ports import Store, Unavailable
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.facades.intents import Intents
+from rota.runtime.facades.public import Public
+from rota.runtime.facades.submitting import Submitting
+from rota.types import NO_CONTRACT, Intent, IntentId, node_of
+
+
+class Repeats:
+    """Compares requests at one node."""
+
+    def __init__(
+        self, store: Store, submitting: Submitting, intents: Intents, public: Public, contracts: KnownContracts
+    ) -> None:
+        self._store: Final = store
+        self._submitting: Final = submitting
+        self._intents: Final = intents
+        self._public: Final = public
+        self._contracts: Final = contracts
+
+    async def compared(self, submission: Submission, first: IntentId) -> tuple[bytes, bool] | None:
+        """The digest of what a transaction asks for, and whether a submission asks for the same; None if unknown."""
+        known = await self._first(first)
+        return (known, known == await self._asked(submission)) if known is not None else None
+
+    async def judged(self, submission: Submission, used: errors.KeyUsed) -> errors.KeyUsed:
+        """The error that says whether this submission asks for the same as the transaction that has its key."""
+        try:
+            compared = await self.compared(submission, used.intent)
+            return used.compared(compared is not None and compared[1], await self._shown(used.intent))
+        except Unavailable:
+            # Whether it is the same cannot be told now: the error says that the key was used, and no more.
+            return used
+
+    async def _shown(self, intent: IntentId) -> dict[str, object]:
+        found = await self._store.submissions.get(intent)
+        if found is None or not may_act(CALLER.get(), found.sender, node_of(found.sender)):
+            return {}
+        return {
+            "from": found.sender,
+            "to": found.to,
+            "function": found.function,
+            "data": msgspec.json.decode(found.data),
+            "value": str(found.value_wei or 0),
+        }
+
+    async def _asked(self, submission: Submission) -> bytes | None:
+        try:
+            read = await self._submitting.read(submission)
+            if submission.type is TransactionType.PUBLIC:
+                return digest_of_public(await self._public.wanted(read))
+            return self._digest_of_private(self._intents.of(read))
+        except errors.Rejected:
+            return None
+
+    async def _first(self, intent: IntentId) -> bytes | None:
+        stored = await self._store.transaction(intent)
+        if stored is not None:
+            return self._digest_of_private(stored.intent)
+        found = await self._store.public.get(intent)
+        return digest_of_public(found) if found is not None else None
+
+    def _digest_of_private(self, intent: Intent) -> bytes:
+        if intent.contract == NO_CONTRACT:
+            return _digest(intent, "deployment", self._asked_in_genesis(intent.payload))
+        function, values, *binding = msgspec.json.decode(intent.payload, type=list[object])
+        hosted = self._contracts.hosted(intent.contract)
+        kind = hosted.domain.functions.get(str(function)) if hosted is not None else None
+        return _digest(intent, intent.submit_mode.value, [function, _essential(kind, values), *binding])
+
+    def _asked_in_genesis(self, payload: bytes) -> list[object]:
+        genesis = decode_genesis(payload)
+        domain = self._contracts.domain_named(genesis.domain)
+        configuration = msgspec.json.decode(genesis.configuration)
+        return [
+            genesis.domain,
+            _essential(domain.configuration if domain is not None else None, configuration),
+            list(genesis.members),
+            [genesis.mode.value, genesis.rotation.value, genesis.range_size, genesis.threshold],
+        ]
+
+
+def digest_of_public(transaction: PublicTransaction) -> bytes:
+    """What a public transaction asks for: sender, receiver, call data, value, dependencies."""
+    written = [
+        "public",
+        transaction.sender,
+        transaction.to,
+        transaction.data.hex(),
+        str(transaction.value_wei),
+        _dependencies(transaction.depends_on),
+    ]
+    return keccak(msgspec.json.encode(written))
+
+
+def _digest(intent: Intent, kind: str, asked: Sequence[object]) -> bytes:
+    depends_on = _dependencies(intent.depends_on)
+    return keccak(msgspec.json.encode([kind, intent.sender, intent.contract, depends_on, *asked]))
+
+
+def _dependencies(depends_on: Sequence[IntentId]) -> list[str]:
+    """All have to succeed first: their order and repetitions change nothing."""
+    return sorted({each.hex() for each in depends_on})
+
+
+def _essential(kind: type[Record] | None, values: object) -> object:
+    """A record's values without its incidental fields."""
+    if kind is None or not isinstance(values, list):
+        return values
+    fields = fields_of(kind)
+    return [value for field, value in zip(fields, values, strict=False) if field.name not in kind.incidental]

@@ -1,0 +1,123 @@
+"""How a core is broken on purpose, and how long it takes until that is noticed.
+
+A canary replaces one function, or one guard or action of a table's rows, while it lives, and puts it back afterwards;
+there is no flag in the core. It names the invariant that must catch it within `SEEDS_MAX` seeds, and the faults that
+its defect needs to show. The same seeds are clean without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from types import ModuleType
+
+from rota.core.machine import Event, Machine, Row, Table
+from rota.frozen import dataclass
+from rota.sim.plan import Settings
+from rota.sim.swarm import Swarm
+from rota.types import Mode, Rotation
+
+SEEDS_MAX = 500
+MINUTES = 0.5
+
+Patch = Callable[[ExitStack], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """A defect, who must see it, and what it takes to show."""
+
+    name: str
+    invariant: str
+    patch: Patch
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether a canary was caught, and by how many seeds."""
+
+    name: str
+    invariant: str
+    caught: bool
+    seeds: int
+    others: tuple[str, ...] = ()
+    is_clean_without: bool = True
+
+
+def try_canary(canary: Canary, seeds_max: int = SEEDS_MAX) -> Outcome:
+    """Play seeds with the broken core until its invariant catches it; the same seeds must be clean without it."""
+    others: dict[str, None] = {}
+    for seed in range(seeds_max):
+        with broken(canary):
+            found = {violation.invariant for violation in Swarm(seed, canary.settings).play().violations}
+        if found and Swarm(seed, canary.settings).play().violations:
+            return Outcome(canary.name, canary.invariant, False, seed + 1, tuple(others), is_clean_without=False)
+        if canary.invariant in found:
+            return Outcome(canary.name, canary.invariant, True, seed + 1, tuple(others))
+        others.update(dict.fromkeys(sorted(found)))
+    return Outcome(canary.name, canary.invariant, False, seeds_max, tuple(others))
+
+
+@contextmanager
+def broken(canary: Canary) -> Iterator[None]:
+    """While this lasts the core has this defect."""
+    with ExitStack() as stack:
+        canary.patch(stack)
+        yield
+
+
+def replacing(owner: type | ModuleType, name: str, function: Callable[..., object] | property) -> Patch:
+    """A function or a property of a class or module is another one."""
+
+    def patch(stack: ExitStack) -> None:
+        original = getattr(owner, name)
+        stack.callback(setattr, owner, name, original)
+        setattr(owner, name, function)
+
+    return patch
+
+
+def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
+    """Every row of a table with this guard always matches, or never."""
+
+    names = (guard.__name__, f"{guard.__name__}_with_flush_points")
+
+    def judge(_machine: Machine, _event: Event) -> bool:
+        return verdict
+
+    return rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
+
+
+def with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:
+    """Every row of a table with this action has another one."""
+    return rewriting(table, lambda row: replace(row, do=other) if row.do is action else row)
+
+
+def rewriting(table: Table, rewritten: Callable[[Row], Row]) -> Patch:
+    """Rows of a table are others."""
+
+    def patch(stack: ExitStack) -> None:
+        for pair, rows in tuple(table.rows_by_pair.items()):
+            changed = tuple(rewritten(row) for row in rows)
+            if any(new is not old for new, old in zip(changed, rows, strict=True)):
+                stack.callback(table.rows_by_pair.__setitem__, pair, rows)
+                table.rows_by_pair[pair] = changed
+
+    return patch
+
+
+def both(*patches: Patch) -> Patch:
+    """Several defects at once."""
+
+    def patch(stack: ExitStack) -> None:
+        for each in patches:
+            each(stack)
+
+    return patch
+
+
+def under(*kinds: str, mode: Mode | None = None, rotation: Rotation | None = None) -> Settings:
+    """Short seeds with these faults."""
+    return Settings(minutes=MINUTES, faults=kinds, mode=mode, rotation=rotation)

@@ -1,0 +1,315 @@
+"""What users get: an effect or a cause why there is none, an answer in time, and the order that they asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rota.core.effects import IntentAccepted, IntentFinalised, IntentParked, IntentResumed, TransitionIssued
+from rota.digests import leaf_of_transition
+from rota.messages import EndorsementRequest
+from rota.sim.facts import (
+    Answered,
+    Asked,
+    BlockMined,
+    Cause,
+    Committed,
+    Endorsed,
+    Hung,
+    Promised,
+    Recorded,
+    Reported,
+    Request,
+    Resumed,
+    RunEnded,
+    Sent,
+    Stopped,
+    Undone,
+    Wanted,
+)
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
+
+# A node that runs answers its user within this time, whatever its disk, its peers and its ledger do.
+ANSWERED_WITHIN_MS = 10_000
+# How the synthetic domain, the model of the ledger and the core call what ended an intent.
+CAUSE_BY_REASON = {
+    "cancelled": Cause.CANCELLED,
+    "against the rules": Cause.REFUSED,
+    "not enough funds": Cause.FAILS_AT_ASSEMBLY,
+    "a call failed": Cause.FAILS_ON_LEDGER,
+    "the prepared transition has expired": Cause.MAY_EXPIRE,
+}
+VOIDED = "voided on the chain"
+UNKNOWN_PARTY = "unknown party "
+DEPENDS_ON = "depends on "
+
+
+class OutcomesHaveCauses(Invariant):
+    """O1: who is told that an intent was reverted is told a cause that the world has; without one it has its effect.
+
+    That a version expired, was skipped or was refused once is no cause.
+    """
+
+    name = "O1"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What users want, what stands against it, what they are told, and what the ledger did."""
+        self.wanted: dict[IntentId, Wanted] = {}
+        self.promised: dict[IntentId, None] = {}
+        self.parked: set[IntentId] = set()
+        self.issued: set[IntentId] = set()
+        self.reverted: dict[IntentId, Receipt] = {}
+        self.effective: dict[IntentId, Leaf] = {}
+        return {
+            Wanted: self._wanted,
+            Promised: self._promised,
+            Recorded: self._recorded,
+            Reported: self._reported,
+            Committed: self._committed,
+            Undone: self._undone,
+        }
+
+    def _wanted(self, fact: Wanted) -> None:
+        self.wanted[fact.intent.id] = fact
+
+    def _promised(self, fact: Promised) -> None:
+        if fact.request is Request.SUBMIT:
+            self.promised[fact.intent] = None
+
+    def _recorded(self, fact: Recorded) -> None:
+        match fact.record:
+            case IntentParked(intent):
+                self.parked.add(intent)
+            case IntentResumed(intent) if fact.is_told:
+                self.parked.discard(intent)
+            case TransitionIssued(prepared):
+                self.issued.add(prepared.transition.intent)
+            case IntentFinalised(receipt):
+                # A receipt on the disk may be read before it is reported.
+                self._take(receipt)
+            case _:
+                pass
+
+    def _committed(self, fact: Committed) -> None:
+        if not fact.transition.is_empty:
+            self.effective[fact.transition.intent] = fact.transition.leaf
+
+    def _undone(self, fact: Undone) -> None:
+        self.effective.pop(fact.transition.intent, None)
+
+    def _reported(self, fact: Reported) -> None:
+        self._take(fact.receipt)
+
+    def _take(self, receipt: Receipt) -> None:
+        wanted = self.wanted.get(receipt.intent)
+        is_known = self.reverted.get(receipt.intent) == receipt
+        if wanted is None or receipt.outcome is not Outcome.REVERTED or is_known:
+            return
+        self.reverted[receipt.intent] = receipt
+        self.judged += 1
+        self.chances += 1
+        if not self._has_cause(wanted, receipt):
+            self.accuse(
+                f"{self.show(receipt.intent)} was reported reverted ({receipt.reason or 'no reason'}), "
+                f"and nothing in the world says so"
+            )
+
+    def _has_cause(self, wanted: Wanted, receipt: Receipt) -> bool:
+        reason = receipt.reason
+        if reason == VOIDED:
+            return bool(wanted.causes)
+        if reason.startswith(UNKNOWN_PARTY):
+            return Cause.UNKNOWN_PARTY in wanted.causes
+        if reason.startswith(DEPENDS_ON):
+            named = [each for each in wanted.intent.depends_on if each.hex() in reason]
+            return any(each in self.reverted and each not in self.effective for each in named)
+        cause = CAUSE_BY_REASON.get(reason)
+        # What was never given to its user cannot have expired in the user's hands.
+        is_found = cause is not Cause.MAY_EXPIRE or receipt.intent in self.issued
+        return cause in wanted.causes and is_found
+
+    def conclude(self) -> None:
+        """What nothing stands against has its effect, unless it waits for a user."""
+        for intent in self.promised:
+            wanted = self.wanted.get(intent)
+            if wanted is None or wanted.causes or self._may_end_or_wait(wanted.intent):
+                continue
+            self.judged += 1
+            self.chances += 1
+            if intent not in self.effective:
+                self.accuse(f"nothing stands against {self.show(intent)}, and it has no effect on the ledger")
+
+    def _may_end_or_wait(self, intent: Intent) -> bool:
+        """It is parked, or something that it depends on has no effect."""
+        return intent.id in self.parked or any(each not in self.effective for each in intent.depends_on)
+
+
+class UsersAreAnswered(Invariant):
+    """O2: a request to a node that stays up is answered within a bound, definitely or as unavailable."""
+
+    name = "O2"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """Requests, answers, and who was up meanwhile."""
+        self.open: dict[NodeName, dict[str, int]] = {}
+        self.hung: set[NodeName] = set()
+        return {
+            Asked: self._asked,
+            Answered: self._answered,
+            Hung: self._hangs,
+            Resumed: self._resumed,
+            Stopped: self._stopped,
+            RunEnded: self._ended,
+        }
+
+    def _asked(self, fact: Asked) -> None:
+        self.judged += 1
+        self.chances += 1
+        self.open.setdefault(fact.node, {})[fact.reply_to] = fact.at_ms
+
+    def _answered(self, fact: Answered) -> None:
+        asked_ms = self.open.get(fact.node, {}).pop(fact.reply_to, fact.at_ms)
+        if fact.at_ms - asked_ms > ANSWERED_WITHIN_MS:
+            self.accuse(f"{fact.node} answered {fact.reply_to} after {fact.at_ms - asked_ms} ms")
+
+    def _hangs(self, fact: Hung) -> None:
+        self.hung.add(fact.node)
+
+    def _resumed(self, fact: Resumed) -> None:
+        """A node that hung was not up: its time begins anew."""
+        self.hung.discard(fact.node)
+        open_ = self.open.get(fact.node, {})
+        open_.update(dict.fromkeys(open_, fact.at_ms))
+
+    def _stopped(self, fact: Stopped) -> None:
+        if fact.node not in self.hung:
+            self._judge(fact.node, fact.at_ms)
+        self.hung.discard(fact.node)
+        self.open.pop(fact.node, None)
+
+    def _ended(self, fact: RunEnded) -> None:
+        for node in self.open:
+            self._judge(node, fact.at_ms)
+
+    def _judge(self, node: NodeName, now_ms: int) -> None:
+        for reply_to, asked_ms in self.open.get(node, {}).items():
+            if now_ms - asked_ms > ANSWERED_WITHIN_MS:
+                self.accuse(f"{node} has not answered {reply_to} for {now_ms - asked_ms} ms, and was up")
+
+
+class DependenciesComeFirst(Invariant):
+    """O3: nothing takes effect before what it depends on has taken effect."""
+
+    name = "O3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What depends on what, and what the ledger did."""
+        self.depends_on: dict[IntentId, tuple[IntentId, ...]] = {}
+        self.known: set[IntentId] = set()
+        self.effective: set[IntentId] = set()
+        return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone}
+
+    def _recorded(self, fact: Recorded) -> None:
+        if isinstance(fact.record, IntentAccepted):
+            intent = fact.record.intent
+            self.known.add(intent.id)
+            if intent.depends_on:
+                self.depends_on[intent.id] = intent.depends_on
+
+    def _committed(self, fact: Committed) -> None:
+        intent = fact.transition.intent
+        if fact.transition.is_empty:
+            return
+        self.effective.add(intent)
+        for other in self.depends_on.get(intent, ()):
+            # What is no intent of any contract is a deployment.
+            if other in self.known:
+                self.judged += 1
+                self.chances += 1
+                if other not in self.effective:
+                    self.accuse(f"{self.show(intent)} took effect without {self.show(other)}, on which it depends")
+
+    def _undone(self, fact: Undone) -> None:
+        self.effective.discard(fact.transition.intent)
+
+
+class Prepared:
+    """A prepared transition that an endorser has signed, and until when it may be committed."""
+
+    __slots__ = ("intent", "leaf", "spends", "uses", "valid_until_s")
+
+    def __init__(self, transition: Transition, valid_until_s: int) -> None:
+        self.intent, self.leaf = transition.intent, transition.leaf
+        self.spends = frozenset(transition.inputs)
+        self.uses = self.spends | frozenset(transition.reads)
+        self.valid_until_s = valid_until_s
+
+    def conflicts_with(self, other: Prepared) -> bool:
+        """Only one of the two can be committed, and they are not versions of one intent."""
+        is_taken = not self.spends.isdisjoint(other.uses) or not other.spends.isdisjoint(self.uses)
+        return self.intent != other.intent and is_taken
+
+
+class PreparedDoNotConflict(Invariant):
+    """O4: of two conflicting prepared transitions, neither expired nor voided, an honest endorser signs at most one.
+
+    Signatures outlive restarts: what counts is what was ever signed.
+    """
+
+    name = "O4"
+    hears_of_liars = (EndorsementRequest,)
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What is to be endorsed, what is signed, and what the ledger did."""
+        self.asked: dict[tuple[ContractAddress, Digest], tuple[Prepared, ...]] = {}
+        self.standing: dict[tuple[NodeName, ContractAddress], dict[Leaf, Prepared]] = {}
+        self.over: set[IntentId] = set()
+        self.spent: set[StateId] = set()
+        self.time_s = 0
+        return {
+            EndorsementRequest: self._requested,
+            Endorsed: self._endorsed,
+            Committed: self._committed,
+            BlockMined: self._mined,
+        }
+
+    def _requested(self, fact: Sent) -> None:
+        body, contract = fact.envelope.body, fact.envelope.contract
+        assert isinstance(body, EndorsementRequest)
+        prepared = [each for each in body.transitions if each.preparation is not None]
+        if not prepared:
+            return
+        if (contract, body.digest) not in self.asked:
+            separator = self.terms.separator(contract)
+            # A liar may show under a digest what is not in it.
+            if all(leaf_of_transition(separator, each) == each.leaf for each in prepared):
+                signed = tuple(Prepared(each, body.valid_until_s) for each in prepared)
+                self.asked[contract, body.digest] = signed
+        for asked in self.asked.get((contract, body.digest), ()):
+            standing = self.standing.get((fact.peer, contract), {}).values()
+            self.chances += any(asked.conflicts_with(each) and self._stands(each) for each in standing)
+
+    def _committed(self, fact: Committed) -> None:
+        """Nothing that has had an outcome binds an endorser, even if a reorganisation takes that back."""
+        self.over.add(fact.transition.intent)
+        self.spent.update(fact.transition.inputs)
+
+    def _mined(self, fact: BlockMined) -> None:
+        self.time_s = max(self.time_s, fact.time_s)
+
+    def _endorsed(self, fact: Endorsed) -> None:
+        for signed in self.asked.get((fact.contract, fact.digest), ()):
+            standing = self.standing.setdefault((fact.node, fact.contract), {})
+            for leaf in [leaf for leaf, each in standing.items() if not self._stands(each)]:
+                del standing[leaf]
+            self.judged += 1
+            for other in standing.values():
+                if signed.conflicts_with(other) and self._stands(signed):
+                    words = f"{self.show(signed.intent)} prepared, which conflicts with {self.show(other.intent)}"
+                    self.accuse(f"{fact.node} signed {words}, which it has signed too")
+            standing[signed.leaf] = signed
+
+    def _stands(self, signed: Prepared) -> bool:
+        is_void = signed.intent in self.over or not self.spent.isdisjoint(signed.uses)
+        return not is_void and signed.valid_until_s >= self.time_s

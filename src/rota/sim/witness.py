@@ -1,0 +1,124 @@
+"""What the world tells its judge about nodes that run: what they send, make and answer, and the length of queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.core.effects import ReplyToUser, SendMessage
+from rota.core.events import (
+    CancelRequested,
+    ConnectionLost,
+    ConnectionMade,
+    IntentSubmitted,
+    MessageReceived,
+    ResumeRequested,
+)
+from rota.core.machine import Event
+from rota.core.node import Node
+from rota.core.observer import PEERS_KEPT_MAX
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
+from rota.sim.facts import (
+    Answered,
+    Asked,
+    Assembled,
+    ConnectionChanged,
+    Endorsed,
+    HeartbeatSeen,
+    Measured,
+    Promised,
+    Received,
+    Request,
+)
+from rota.sim.observation import Surroundings, queues_of
+from rota.sim.sim_node import SimNode
+from rota.types import ContractAddress, NodeName, Transition
+
+if TYPE_CHECKING:
+    from rota.sim.world import World
+
+# Queues are measured once in so many steps of a node.
+STEPS_BETWEEN_MEASUREMENTS = 64
+
+REQUESTS: dict[type[Event], Request] = {
+    IntentSubmitted: Request.SUBMIT,
+    CancelRequested: Request.CANCEL,
+    ResumeRequested: Request.RESUME,
+}
+
+
+class Witness:
+    """One per world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.requests: dict[str, Request] = {}
+        self.coordinator_changes = 0
+        self._active: dict[ContractAddress, NodeName] = {}
+
+    def asks(self, node: SimNode, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
+        """A user asks a node, if it runs."""
+        self.requests[event.reply_to] = REQUESTS[type(event)]
+        if isinstance(event, IntentSubmitted) and event.intent.nonce:
+            self.world.names[event.intent.id] = event.intent.nonce.rstrip(b"\x00").decode(errors="replace")
+        if node.core is not None:
+            self.world.judge.tell(Asked(node.name, event.reply_to, self.world.now_ms))
+
+    def stepped(self, core: Node, node: SimNode) -> None:
+        """How long the queues of a node are, now and then."""
+        if node.step_count % STEPS_BETWEEN_MEASUREMENTS:
+            return
+        world, disk = self.world, node.disk
+        peers_max = PEERS_KEPT_MAX if world.liars else len(world.nodes)
+        around = Surroundings(
+            len(world.nodes),
+            len(world.contracts_of[node.name]),
+            disk.owed_count(node.name),
+            disk.taken_back_count,
+            world.receipts,
+            disk.over,
+            peers_max,
+        )
+        world.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
+
+    def assembled(self, node: SimNode, contract: ContractAddress, transition: Transition) -> None:
+        """A domain made a transition."""
+        self.world.transitions[transition.leaf] = transition
+        self.world.judge.tell(Assembled(node.name, contract, transition))
+
+    def beats(self, node: SimNode, envelope: Envelope, body: CoordinatorHeartbeat) -> None:
+        """A coordinator's heartbeat, once for all whom it is sent to."""
+        if node.heartbeats_seen.get(envelope.contract) == body.number:
+            return
+        node.heartbeats_seen[envelope.contract] = body.number
+        if body.state is CoordinatorState.ACTIVE:
+            self.coordinator_changes += self._active.get(envelope.contract, node.name) != node.name
+            self._active[envelope.contract] = node.name
+        seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.world.now_ms)
+        self.world.judge.tell(seen)
+
+    def endorses(self, node: SimNode, effect: SendMessage) -> None:
+        """Told when it is decided: what the endorser has received may have changed when the message leaves."""
+        envelope = effect.envelope
+        body = envelope.body
+        if isinstance(body, EndorsementResponse) and body.signature:
+            local_ms = node.clock.read(self.world.now_ms)
+            fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, local_ms)
+            self.world.judge.tell(fact)
+
+    def hears(self, node: SimNode, event: Event) -> None:
+        """Something from outside reaches a node."""
+        if isinstance(event, MessageReceived):
+            if event.peer != node.name:
+                local_ms = node.clock.read(self.world.now_ms)
+                self.world.judge.tell(Received(node.name, event.peer, event.envelope, local_ms))
+        elif isinstance(event, ConnectionLost | ConnectionMade):
+            is_up = isinstance(event, ConnectionMade)
+            local_ms = node.clock.read(self.world.now_ms)
+            self.world.judge.tell(ConnectionChanged(node.name, event.peer, is_up, local_ms))
+
+    def replies(self, node: SimNode, reply: ReplyToUser) -> None:
+        """A user is answered."""
+        world = self.world
+        world.judge.tell(Answered(node.name, reply.reply_to, world.now_ms))
+        if not reply.error:
+            world.judge.tell(Promised(node.name, self.requests[reply.reply_to], reply.intent))

@@ -1,0 +1,77 @@
+"""The transitions that a node has, as SQL: its own, and copies that peers sent.
+
+Theory of operation. A transition is stored under its leaf and a digest: that of the round with which it came, or the
+leaf itself where it stands alone. A peer can send the same transition under any number of digests, with contents left
+out, or with false lists, because no leaf binds them. So copies of peers are bounded by leaf. What this node signed,
+dispatched, prepared or has seen as an endorser replaces what a peer sent under the same name, and whoever asks is given
+the copy in which there is most for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from rota.core.consistency import is_whole
+from rota.core.distribution import fullest, states_with_bytes
+from rota.store.database import Reading, Statement
+from rota.store.encoding import decode_transition, encode
+from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
+from rota.wire.sizes import transition_bytes
+
+# Of one leaf, as peers sent them.
+COPIES_MAX: Final = 8
+# Of the transitions that a peer asks for at once.
+FOUND_BYTES_MAX: Final = 3_145_728
+
+
+def known_transition(
+    contract: ContractAddress, digest: Digest, transition: Transition, position: int, is_own: bool
+) -> Statement:
+    """What this node knows by itself. Its own replaces what a peer sent; what is not whole may be less than that."""
+    sql = _OWN_TRANSITION if is_own else _TRANSITION
+    return Statement(sql, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+
+
+def known_alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    """A transition as a round of its own, which its leaf names: who dispatched it may die before it tells anybody."""
+    if states_with_bytes((transition,)):
+        yield known_transition(contract, Digest(transition.leaf), transition, position, is_whole(transition))
+
+
+def sent_transition(contract: ContractAddress, digest: Digest, transition: Transition, position: int) -> Statement:
+    """What a peer sent, unless there are many copies of it already."""
+    values = (contract, transition.leaf, digest, position, encode(transition), contract, transition.leaf)
+    return Statement(_SENT_TRANSITION, values, transition.leaf)
+
+
+def transitions_found(
+    contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None
+) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
+    """Of each of these leaves the copy in which there is most for this peer, or for this node itself, by round.
+
+    A peer is told of as many as `FOUND_BYTES_MAX` hold, and of one at least: it asks again for what it still lacks.
+    """
+    best: list[tuple[Digest, Transition]] = []
+    size_bytes = 0
+    for leaf in dict.fromkeys(leaves):
+        rows: Any = yield Statement(_COPIES, (contract, leaf))
+        copies = ((Digest(digest), decode_transition(made)) for digest, made in rows)
+        for digest, (transition,) in fullest(copies, (leaf,), peer):
+            best.append((digest, transition))
+            size_bytes += transition_bytes(transition)
+        if peer is not None and size_bytes >= FOUND_BYTES_MAX:
+            break
+    return fullest(best, leaves)
+
+
+_INSERT: Final = """
+INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (contract, leaf, digest) DO"""
+_TRANSITION: Final = f"{_INSERT} NOTHING"
+_OWN_TRANSITION: Final = f"{_INSERT} UPDATE SET transition = excluded.transition"
+_SENT_TRANSITION: Final = f"""
+INSERT INTO transitions (contract, leaf, digest, position, transition)
+SELECT ?, ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM transitions WHERE contract = ? AND leaf = ?) < {COPIES_MAX}
+ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+_COPIES: Final = "SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY position"

@@ -1,0 +1,40 @@
+"""Where other nodes may be dialed.
+
+Whoever registers a node names its endpoint, and every node of the network dials it. A registered name must not make a
+node connect to its own machine, or to its link: services there often trust whoever reaches them. Private networks are
+usual, and allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+
+from rota.ports import Unavailable
+
+
+async def require_dialable(endpoint: str, own_endpoint: str, allows_local: bool, timeout_ms: int) -> None:
+    """`Unavailable` when nobody should be dialed there. A name is judged by all addresses that it has now."""
+    if endpoint == own_endpoint:
+        raise Unavailable(f"its registered endpoint {endpoint} is our own")
+    if allows_local:
+        return
+    host, _, port = endpoint.rpartition(":")
+    try:
+        async with asyncio.timeout(timeout_ms / 1_000):
+            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except (TimeoutError, OSError, ValueError) as error:
+        raise Unavailable(f"{endpoint} cannot be reached: {error}") from error
+    for *_, address in found:
+        if is_local(str(address[0])):
+            text = f"its registered endpoint {endpoint} is on this machine or its link, and is not dialed"
+            raise Unavailable(f"{text}; transport.local_endpoints allows it")
+
+
+def is_local(address: str) -> bool:
+    """Whether an address is one of loopback, of the link, of many, or of nobody."""
+    known = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is not None:
+        known = known.ipv4_mapped
+    return known.is_loopback or known.is_link_local or known.is_multicast or known.is_unspecified

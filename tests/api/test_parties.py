@@ -1,0 +1,214 @@
+"""Callers whose credentials are held to parties: what they may do, and what they see."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from rota.api import commands_pb2
+from rota.api.credentials import EVERY_ROLE, Caller, token_credential
+from rota.api.credentials_file import PARTIES_MAX
+from rota.api.errors import Rejected
+from rota.api.parties import RULES, may_act, require_allowed
+from rota.api.settings import Settings
+from rota.api.table import TABLE
+from rota.domains.queries import Query
+from rota.store.queries import Column, Kind, Table, selection
+from rota.types import NodeName
+from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
+from tests.api.memory_node import CONTRACT, MemoryNode
+from tests.api.test_command_inputs import TAKEN, code_of, request_with
+
+HELD = ("alice", "treasury.*")
+SETTINGS = Settings(
+    http=LOCAL,
+    websocket=LOCAL,
+    commands=LOCAL,
+    credentials=(
+        token_credential("held", EVERY_ROLE, "held", parties=HELD),
+        token_credential("free", EVERY_ROLE, "free"),
+    ),
+)
+HELD_HEADER = {"Authorization": "Bearer held"}
+FREE_HEADER = {"Authorization": "Bearer free"}
+NOT_AUTHORISED = -32_000
+
+
+@pytest.mark.parametrize(
+    ("party", "is_allowed"),
+    [
+        ("alice", True),
+        ("alice@node1", True),
+        ("alice@node2", False),
+        ("alice2", False),
+        ("Alice", False),
+        ("", False),
+        ("@node1", False),
+        ("alice@x@node1", False),
+        ("treasury.ops", True),
+        ("treasury.ops.eu@node1", True),
+        ("treasury", False),
+        ("treasury.", False),
+        ("treasuryxops", False),
+        ("bob", False),
+        ("*", False),
+    ],
+)
+def test_parties_are_matched_by_name_and_by_what_they_begin_with(party: str, is_allowed: bool) -> None:
+    assert may_act(Caller("x", EVERY_ROLE, parties=HELD), party, NodeName("node1")) is is_allowed
+
+
+def test_every_rule_is_of_a_method() -> None:
+    assert set(RULES) <= set(TABLE)
+
+
+async def sent_by(to: Served, party: str, header: Mapping[str, str], **more: object) -> Any:  # noqa: ANN401
+    return await to.call("ptx_sendTransaction", {**TRANSFER, "from": party, **more}, **header)
+
+
+@asynchronous
+async def test_held_caller_submits_for_its_parties_alone() -> None:
+    async with served(settings=SETTINGS) as to:
+        for party in ("alice", "alice@node1", "treasury.ops"):
+            assert isinstance(await sent_by(to, party, HELD_HEADER), str)
+        count = len(to.node.kept)
+        for party in ("bob", "alice@node2", "treasury"):
+            error = await sent_by(to, party, HELD_HEADER)
+            assert (error["code"], party in error["message"]) == (NOT_AUTHORISED, True)
+        several = [{**TRANSFER, "from": "alice"}, {**TRANSFER, "from": "bob"}]
+        for method in ("ptx_sendTransactions", "ptx_prepareTransactions"):
+            assert (await to.call(method, several, **HELD_HEADER))["code"] == NOT_AUTHORISED
+        assert len(to.node.kept) == count
+
+
+@asynchronous
+async def test_held_caller_sees_transactions_of_its_parties_alone() -> None:
+    async with served(settings=SETTINGS) as to:
+        own = await sent_by(to, "alice", FREE_HEADER, idempotencyKey="own")
+        other = await sent_by(to, "bob", FREE_HEADER, idempotencyKey="other")
+        assert (await to.call("ptx_getTransaction", own, **HELD_HEADER))["id"] == own
+        assert await to.call("ptx_getTransactionReceipt", own, **HELD_HEADER) is None
+        by_id = [name for name, rule in RULES.items() if rule is RULES["ptx_getTransaction"]]
+        assert len(by_id) > 8
+        for method in by_id:
+            leading = ("noto",) if method == "ptx_getDomainReceipt" else ()
+            refused = [await to.call(method, *leading, each, **HELD_HEADER) for each in (other, UNKNOWN_ID)]
+            assert [each["code"] for each in refused] == [NOT_AUTHORISED] * 2
+            # Nobody can tell another party's transaction from one that does not exist.
+            assert refused[0]["message"].replace(other, "") == refused[1]["message"].replace(UNKNOWN_ID, "")
+
+
+@asynchronous
+async def test_query_of_a_held_caller_is_narrowed_to_its_parties() -> None:
+    senders = ("alice@node1", "alicia@node1", "Treasury.x@node1", "treasury.ops@node1", "treasury@node1", "bob@node1")
+    held = Caller("held", EVERY_ROLE, parties=HELD)
+    for method in ("ptx_queryTransactions", "ptx_queryTransactionsFull", "ptx_queryPendingTransactions"):
+        arguments: dict[str, Any] = {"query": {"neq": [{"field": "from", "value": "nobody"}]}}
+        await require_allowed(TABLE[method], arguments, MemoryNode(), held)
+        table = Table("sent", {"from": Column("sender", Kind.TEXT)}, "sender")
+        # SQLite has no collation of this name; its own order is the same.
+        sql, parameters, _ = selection(table, "sender", Query.parse(arguments["query"]))
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute("CREATE TABLE sent (sender TEXT)")
+            database.executemany("INSERT INTO sent VALUES (?)", [(each,) for each in senders])
+            database.create_collation("C", lambda one, other: (one > other) - (one < other))
+            found = [sender for (sender,) in database.execute(sql, parameters)]
+        assert found == ["alice@node1", "treasury.ops@node1"]
+        with pytest.raises(Rejected, match=r"query\.or"):
+            await require_allowed(TABLE[method], {"query": {"or": [{"eq": []}]}}, MemoryNode(), held)
+
+
+@asynchronous
+async def test_query_of_a_caller_that_is_held_to_very_many_parties_is_taken() -> None:
+    held = Caller("held", EVERY_ROLE, parties=tuple(f"party{n}" for n in range(PARTIES_MAX)))
+    arguments: dict[str, Any] = {"query": {"limit": 1}}
+    await require_allowed(TABLE["ptx_queryTransactions"], arguments, MemoryNode(), held)
+    query = Query.parse(arguments["query"])
+    assert sum(len(each.alternatives) for each in query.alternatives) == PARTIES_MAX
+
+
+@asynchronous
+async def test_figures_of_the_node_are_not_for_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        assert (await to.get("/metrics", **HELD_HEADER))[0] == 403
+        assert (await to.get("/metrics", **FREE_HEADER))[0] == 200
+
+
+@asynchronous
+async def test_private_call_of_a_held_caller_is_for_its_own_balance_alone() -> None:
+    async with served(settings=SETTINGS) as to:
+        call = {"type": "private", "to": CONTRACT, "from": "alice", "function": "balanceOf"}
+        answer = await to.call("ptx_call", {**call, "data": {"account": "alice"}}, **HELD_HEADER)
+        assert not (isinstance(answer, dict) and answer.get("code") == NOT_AUTHORISED)
+        for wrong in (
+            {"data": {"account": "bob"}},
+            {"data": {"account": "alice@node2"}},
+            {"data": ["alice"]},
+            {"function": "name", "data": {"account": "alice"}},
+            {"from": "bob", "data": {"account": "alice"}},
+        ):
+            assert (await to.call("ptx_call", {**call, **wrong}, **HELD_HEADER))["code"] == NOT_AUTHORISED
+
+
+@asynchronous
+async def test_method_without_a_rule_is_refused_to_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        for method, *params in (
+            ("node_status",),
+            ("ptx_queryTransactionReceipts", {"limit": 1}),
+            ("pstate_listSchemas", "noto"),
+            ("seq_list",),
+            ("keymgr_queryKeys", {"limit": 1}),
+            ("trigger_list",),
+        ):
+            error = await to.call(method, *params, **HELD_HEADER)
+            assert error["code"] == NOT_AUTHORISED, method
+            assert "not for credentials that are held to parties" in error["message"]
+        assert await to.call("transport_nodeName", **HELD_HEADER) == "node1"
+
+
+@asynchronous
+async def test_commands_of_a_held_caller_are_for_its_parties_over_both_apis() -> None:
+    async with served(settings=SETTINGS) as to:
+        transaction = {"type": "private", "to": CONTRACT, "function": "transfer"}
+        for parties, is_allowed in (
+            ({"act_as": ["alice"]}, True),
+            ({"act_as": ["alice", "treasury.x"], "from": "alice"}, True),
+            ({"act_as": ["bob"]}, False),
+            ({"act_as": ["alice", "bob"], "from": "alice"}, False),
+            ({"act_as": ["alice"], "party": "bob", "from": "alice"}, False),
+            ({"act_as": ["alice"], "from": "bob"}, False),
+            ({"act_as": ["alice"], "read_as": ["bob"]}, False),
+        ):
+            given = dict(parties)
+            sender = given.pop("from", "")
+            request = request_with({"data_json": "{}", "from": sender}, **given)
+            code = await code_of(to, request, authorization="Bearer held")
+            assert code == (TAKEN if is_allowed else "PERMISSION_DENIED"), parties
+            command = {
+                "commandId": "1",
+                "actAs": given.get("act_as"),
+                "readAs": given.get("read_as"),
+                "party": given.get("party"),
+                "transaction": {**transaction, "from": sender},
+            }
+            error = await to.call("cmd_submit", command, **HELD_HEADER)
+            assert error["code"] == (-32_002 if is_allowed else NOT_AUTHORISED), parties
+        stream = "/rota.v1.CommandCompletionService/CompletionStream"
+        for party, expected in (("alice", TAKEN), ("bob", "PERMISSION_DENIED")):
+            request = commands_pb2.CompletionStreamRequest(parties=[party]).SerializeToString()
+            assert await code_of(to, request, stream, authorization="Bearer held") == expected
+
+
+@asynchronous
+async def test_keys_of_a_held_caller_are_those_of_its_parties() -> None:
+    async with served(settings=SETTINGS) as to:
+        assert (await to.call("keymgr_resolveEthAddress", "bob", **HELD_HEADER))["code"] == NOT_AUTHORISED
+        error = await to.call("keymgr_resolveKey", "bob", "ecdsa:secp256k1", "eth_address", **HELD_HEADER)
+        assert error["code"] == NOT_AUTHORISED
+        signed = ("bob", "ecdsa:secp256k1", "eth_address", "opaque:rsv", "0x" + "11" * 32)
+        assert (await to.call("keymgr_sign", *signed, **HELD_HEADER))["code"] == NOT_AUTHORISED

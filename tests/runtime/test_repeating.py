@@ -1,0 +1,148 @@
+"""A used idempotency key: the node says whether the first request under it asked for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from pathlib import Path
+
+import pytest
+
+from rota.api.credentials import CALLER, EVERY_ROLE, Caller
+from rota.api.errors import ErrorCode, Rejected
+from rota.api.facade import GasOptions, JsonValue, NamedLeg, Submission, TransactionType
+from rota.api.privacy_groups import NewGroup
+from rota.domains.noto.operations import lock_id_of
+from rota.ledger.bindings import separator_of
+from rota.types import ContractAddress, IntentId, NodeName, Outcome, intent_text
+from tests.ledger.chains import in_loop
+from tests.runtime.kit import ALICE, CHAIN_ID, network
+
+NODE1, NODE2 = NodeName("node1"), NodeName("node2")
+NOTO = {"name": "Coin", "symbol": "COIN", "notary": f"notary@{NODE1}", "notaryMode": "basic"}
+SHOP = ContractAddress("0x" + "99" * 20)
+PAY_ABI: dict[str, JsonValue] = {"type": "function", "name": "pay", "inputs": [{"name": "amount", "type": "uint256"}]}
+
+
+async def judged(repeated: Awaitable[object], first: IntentId) -> bool:
+    """What the error says about a second request under the key of the first."""
+    with pytest.raises(Rejected, match="PD012220") as caught:
+        await repeated
+    assert caught.value.code is ErrorCode.KEY_USED
+    assert caught.value.details["transactionId"] == intent_text(first)
+    is_same = caught.value.details["same"]
+    assert isinstance(is_same, bool)
+    assert ("asks for something else" in str(caught.value)) is not is_same
+    return is_same
+
+
+@in_loop
+async def test_private_request_under_a_used_key_is_compared_by_what_it_asks_for(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        made = await nodes.final(NODE1, await nodes.deploy(NODE1, "noto", NOTO))
+        assert made.contract is not None
+        token = made.contract
+        three = {"to": f"bob@{NODE1}", "amount": 3, "data": "0x"}
+        notary = {"sender": "notary", "idempotency_key": "k2"}
+
+        async def mint(arguments: object, **more: object) -> IntentId:
+            return await nodes.submit(NODE1, token, "mint", arguments, **{**notary, **more})
+
+        first = await mint(three)
+        assert await judged(mint(three), first)
+        assert await judged(mint({**three, "amount": "0x3"}), first), "written otherwise"
+        assert await judged(mint([f"bob@{NODE1}", 3, "0x"]), first), "by position"
+        assert await judged(mint(three, options=GasOptions(gas=500_000)), first)
+        assert not await judged(mint({**three, "amount": 4}), first)
+        assert not await judged(mint({**three, "to": f"eve@{NODE1}"}), first)
+        assert not await judged(mint(three, sender="alice"), first)
+        assert not await judged(mint(three, depends_on=(first,)), first)
+        assert not await judged(mint({"to": 7}), first), "not even valid"
+        second = await mint(three, idempotency_key="k4")
+        third = await mint(three, idempotency_key="k5", depends_on=(first, second))
+        assert await judged(mint(three, idempotency_key="k5", depends_on=(second, first, second)), third), "by content"
+        await nodes.final(NODE1, first)
+        await nodes.kill(NODE1)
+        await nodes.start(NODE1)
+        assert await judged(mint(three), first), "after a restart"
+        with pytest.raises(Rejected) as caught:
+            await mint({**three, "amount": 4})
+        assert caught.value.details["first"] == {
+            "from": f"notary@{NODE1}",
+            "to": token,
+            "function": "mint(string,uint256,bytes)",
+            "data": three,
+            "value": "0",
+        }
+        CALLER.set(Caller("shop", EVERY_ROLE, parties=("alice",)))
+        with pytest.raises(Rejected) as caught:
+            await mint(three, sender="alice")
+        assert caught.value.details == {"transactionId": intent_text(first), "same": False, "first": {}}
+
+
+@in_loop
+async def test_public_request_under_a_used_key_is_compared_by_what_it_asks_for(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+
+        async def pay(amount: int, abi: dict[str, JsonValue], value: int = 0, gas: int | None = None) -> IntentId:
+            options = GasOptions(gas=gas, value_wei=value)
+            submission = Submission(
+                TransactionType.PUBLIC, ALICE, to=SHOP, function="pay", data=[amount], abi=(abi,), options=options,
+                idempotency_key="k3",
+            )  # fmt: skip
+            return await nodes.processes[NODE1].facade.submit(submission)
+
+        first = await pay(3, PAY_ABI)
+        assert await judged(pay(3, PAY_ABI), first)
+        assert await judged(pay(3, {**PAY_ABI, "stateMutability": "payable"}, gas=90_000), first)
+        assert not await judged(pay(4, PAY_ABI), first)
+        assert not await judged(pay(3, PAY_ABI, value=1), first)
+
+
+@in_loop
+async def test_deployment_and_group_under_a_used_key_are_compared_without_their_salts(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1, NODE2) as nodes:
+        await nodes.start(NODE1, NODE2)
+        first = await nodes.deploy(NODE1, "noto", NOTO, idempotency_key="token")
+        assert await judged(nodes.deploy(NODE1, "noto", NOTO, idempotency_key="token"), first)
+        other = {**NOTO, "symbol": "CION"}
+        assert not await judged(nodes.deploy(NODE1, "noto", other, idempotency_key="token"), first)
+
+        groups = nodes.processes[NODE1].facade.groups
+        members = (f"alice@{NODE1}", f"bob@{NODE2}")
+
+        def wanted(name: str) -> NewGroup:
+            return NewGroup("pente", members, name, {}, {}, idempotency_key="desk")
+
+        made = await groups.create(wanted("desk"))
+        group = made.deployment
+        assert await judged(groups.create(wanted("desk")), group)
+        assert not await judged(groups.create(wanted("bank")), group)
+
+
+@in_loop
+async def test_draft_that_is_bound_under_a_used_key_is_compared_by_its_legs(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        node = nodes.processes[NODE1].facade
+        token = (await nodes.final(NODE1, await nodes.deploy(NODE1, "noto", NOTO))).contract
+        assert token is not None
+        bob = f"bob@{NODE1}"
+
+        async def done(sender: str, function: str, *given: object) -> IntentId:
+            intent = await nodes.submit(NODE1, token, function, list(given), sender=sender)
+            assert (await nodes.final(NODE1, intent)).outcome is Outcome.CONFIRMED
+            return intent
+
+        await done("notary", "mint", ALICE, 5, "0x")
+        locked = await done("alice", "createTransferLock", ALICE, [{"to": bob, "amount": 5}], "0x", "0x")
+        lock = "0x" + lock_id_of(separator_of(CHAIN_ID, token), locked).hex()
+        await done("alice", "delegateLock", lock, SHOP, "0x")
+        spend = Submission(TransactionType.PRIVATE, "alice", to=token, function="spendLock", data={"lockId": lock})
+        draft = await node.draft(spend, (bob,))
+        own, other = NamedLeg(token, (draft.core,)), NamedLeg(SHOP, (bytes(32),))
+        bound = await node.bind(draft.id, (own, other), "deal")
+        assert await judged(node.bind(draft.id, (own, other), "deal"), bound)
+        assert not await judged(node.bind(draft.id, (own,), "deal"), bound)
+        assert not await judged(node.bind(draft.id, (other,), "deal"), bound), "not even one of the legs"
