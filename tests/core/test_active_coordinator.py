@@ -35,6 +35,7 @@ from rota.messages import (
 )
 from rota.messages import CoordinatorState as State
 from rota.types import DelegationNumber, FlushPoint, HeartbeatNumber, NodeName, Party, RequestId, Rotation, Tried
+from rota.wire.sizes import intent_bytes
 from tests.core.coordinator_bench import (
     STALE,
     CoordinatorBench,
@@ -672,6 +673,19 @@ def test_a_sender_that_comes_back_in_time_loses_nothing() -> None:
     bench.tell(ConnectionLost(B))
     bench.wait(40_000)
     assert bench.state_of("B-1") is not None
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_delegation_of_an_intent_that_is_too_large_is_not_allowed(over: int) -> None:
+    bench = active()
+    large = replace(intent("B-1"), payload=b"")
+    large = replace(large, payload=bytes(bench.config.intent_bytes_max - intent_bytes(large) + over))
+    bench.forget()
+    bench.hear(B, DelegationCommand(RequestId(9, 9), (Delegation(large, DelegationNumber(1, 1)),)))
+    assert len(bench.said(DelegationRejected, B)) == over
+    held = bench.sequencer.coordinator.transactions.get(large.id)
+    assert (held is None) == bool(over)
+    assert held is None or held.intent.payload == b"", "a coordinator keeps no payload"
 
 
 @pytest.mark.parametrize("voids", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from rota.config import Config
 from rota.core.demotion import ACCUSATION_RANGES, Demotions
 from rota.core.events import ConnectionLost, Tick
-from rota.core.observer import AHEAD_BLOCKS_MIN, LISTED_MAX, Observer
+from rota.core.observer import AHEAD_BLOCKS_MIN, STATE_CHARACTERS_MAX, Observer
 from rota.messages import (
     CoordinatorHeartbeat,
     CoordinatorState,
@@ -524,8 +524,23 @@ def test_huge_heartbeat_number_makes_nobody_unheard_but_its_author() -> None:
 
 def test_list_of_a_peer_is_kept_up_to_a_bound() -> None:
     bench = Bench(node=C, of=TWO_OF_THREE)
-    listed = tuple(ListedIntent(IntentId(number.to_bytes(16, "big")), "Pooled") for number in range(LISTED_MAX + 1))
-    bench.hear(A, CoordinatorHeartbeat(HeartbeatNumber(1, 1), State.ACTIVE, listed))
+    most = 2 * bench.config.in_flight_max
+    listed = tuple(ListedIntent(IntentId(number.to_bytes(16, "big")), "Pooled") for number in range(most + 1))
+    bench.hear(A, CoordinatorHeartbeat(HeartbeatNumber(1, 1), State.ACTIVE, listed, is_whole=True))
+    assert observer(bench).peer(A).listing is None
+    bench.hear(A, CoordinatorHeartbeat(HeartbeatNumber(1, 2), State.ACTIVE, listed[:most], is_whole=True))
+    listing = observer(bench).peer(A).listing
+    assert listing is not None
+    assert listing.count == most
+    heartbeat = observer(bench).peer(A).heartbeat
+    assert heartbeat is not None
+    assert heartbeat.intents == (), "the list is kept once"
+
+
+def test_list_with_names_of_states_that_no_coordinator_has_is_not_kept() -> None:
+    bench = Bench(node=C, of=TWO_OF_THREE)
+    listed = (ListedIntent(IntentId(bytes(16)), "x" * (STATE_CHARACTERS_MAX + 1)),)
+    bench.hear(A, CoordinatorHeartbeat(HeartbeatNumber(1, 1), State.ACTIVE, listed, is_whole=True))
     assert observer(bench).peer(A).listing is None
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota.transport import Announcement
+from rota.transport.endings import Refused
+from rota.transport.handshake import require_announcement
 from rota.transport.parts import LIFE_BYTES, RANKED_TRIGGERS_MAX, Hello, hello_bytes, read_part
 from rota.types import NodeName
 from tests.transport.kit import network, play
@@ -42,3 +46,14 @@ def test_what_a_peer_announced_is_known_also_when_it_is_gone() -> None:
             assert one.peers.announcements() == {NodeName("node2"): Announcement()}
 
     play(story)
+
+
+@pytest.mark.parametrize("size", [1, 19, 21, 4_000_000])
+def test_account_that_is_no_address_is_refused(size: int) -> None:
+    with pytest.raises(Refused, match="automation account"):
+        require_announcement(Announcement(bytes(size)))
+
+
+@pytest.mark.parametrize("size", [0, 20])
+def test_account_that_is_an_address_or_absent_is_taken(size: int) -> None:
+    require_announcement(Announcement(bytes(size)))

@@ -44,6 +44,7 @@ from rota.core.rules import sender_transaction_issued as issued_rules
 from rota.core.sender import Sender
 from rota.core.slots import Slots
 from rota.core.startup import StartupNotices
+from rota.core.verifier_requests import VerifierRequests
 from rota.digests import is_id_of
 
 Check: TypeAlias = Callable[..., Any]
@@ -333,7 +334,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "leaf": Verified(Issuing.take_acknowledgement),
     },
     # Parties and contracts.
-    messages.VerifierRequest: {"request_id": _ECHO, "party": Verified(Parties.take_request)},
+    messages.VerifierRequest: {"request_id": _ECHO, "party": Bounded(VerifierRequests.must_look_up)},
     messages.VerifierResponse: {
         "request_id": Verified(Parties.take_response),
         "party": Verified(Parties.take_response),

@@ -70,6 +70,7 @@ from rota.core.events import (
     StopRequested,
     Tick,
     TransitionsShown,
+    VerifierLookedUp,
 )
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import (
@@ -95,6 +96,7 @@ from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
+from rota.core.verifier_requests import VerifierRequests
 from rota.frozen import dataclass
 from rota.messages import (
     SUBMITTED_LISTED_MAX,
@@ -194,6 +196,7 @@ class Node:
         self.taking_in: tuple[KnownContract, ...] = ()
         self.breaking: FinalityBroken | None = None
         self.states = PrivateStates(self)
+        self.verifiers = VerifierRequests(self)
         self.acquaintance = Acquaintance(self, factory)
         self.heartbeat_count = 0
         self.next_heartbeat_ms: int | None = None
@@ -295,6 +298,8 @@ class Node:
     def _take_message(self, event: MessageReceived) -> None:
         """Private states and contracts to come concern the node; the rest a contract."""
         contract, body = event.envelope.contract, event.envelope.body
+        if isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
+            return
         if contract != NO_CONTRACT and type(body) not in NODE_MESSAGES:
             self._tell(contract, event)
         elif isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
@@ -313,8 +318,10 @@ class Node:
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
             self._take_intake(self.intake.take(contract, event))
-        else:
-            self._tell(contract, event)
+            return
+        if isinstance(event, VerifierLookedUp):
+            self.verifiers.note(contract, event.party, event.verifier)
+        self._tell(contract, event)
 
     def _take_intake(self, answer: Accepted | Effect | None) -> None:
         """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""

@@ -18,7 +18,7 @@ and outranks nobody. Heights that peers claim count up to `height_bound`; ranks 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.core.context import Context
 from rota.core.demotion import Demotions
@@ -31,7 +31,8 @@ EXPECTED = (*LIVE, CoordinatorState.STANDBY)
 PEERS_KEPT_MAX = 4_096
 AHEAD_BLOCKS_MIN = 8
 DOUBTS_MAX = 6
-LISTED_MAX = 65_536
+# States of a transaction at its coordinator have short names.
+STATE_CHARACTERS_MAX = 64
 
 
 @dataclass(slots=True)
@@ -123,21 +124,31 @@ class Observer:
         peer = self.peer(node)
         if heartbeat.number <= peer.number:
             return False
-        peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, heartbeat, self.context.now_ms
+        bare = replace(heartbeat, intents=(), gone=()) if heartbeat.intents or heartbeat.gone else heartbeat
+        peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, bare, self.context.now_ms
         if self.is_live(node) and self._replaces_accepted(node):
             self.accepted = node
         self._take_listing(peer, heartbeat)
         return True
 
     def _take_listing(self, peer: Peer, heartbeat: CoordinatorHeartbeat) -> None:
-        """What it lists of ours; nothing is known of it when a heartbeat is missing, until the whole list comes."""
+        """What it lists of ours; nothing is known of it when a heartbeat is missing, until the whole list comes.
+
+        A coordinator has at most `in_flight_max` intents; twice as many are kept, because its limit may be another.
+        Names of states that no coordinator has are not kept either.
+        """
         if heartbeat.is_whole:
             peer.listing = Listing()
-        if peer.listing is not None:
-            peer.listing.apply(heartbeat.intents, heartbeat.gone)
-            has_missed = (peer.listing.count, peer.listing.digest) != (heartbeat.count, heartbeat.digest)
-            if (has_missed and not heartbeat.is_whole) or peer.listing.count > LISTED_MAX:
-                peer.listing = None
+        listing = peer.listing
+        if listing is None:
+            return
+        listing.apply(heartbeat.intents, heartbeat.gone)
+        has_missed = (listing.count, listing.digest) != (heartbeat.count, heartbeat.digest)
+        is_false = listing.count > 2 * self.context.config.in_flight_max or any(
+            len(listed.state) > STATE_CHARACTERS_MAX for listed in heartbeat.intents
+        )
+        if (has_missed and not heartbeat.is_whole) or is_false:
+            peer.listing = None
 
     def connection_changed(self, node: NodeName, connected: bool) -> None:
         """The connection was lost or made; a new one is a sign of life like a message."""

@@ -40,7 +40,8 @@ from rota.messages import (
     Rejection,
 )
 from rota.messages import CoordinatorState as State
-from rota.types import NEVER_HEARD, Contract, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
+from rota.types import NEVER_HEARD, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
+from rota.wire.sizes import intent_bytes
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -56,13 +57,14 @@ def has_no_ledger(coordinator: Coordinator, event: Event) -> bool:
 
 
 def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
-    """the peer is no member, or delegates what is not its own: another node's party, an id that is not its party's"""
+    """the peer is no member, or delegates what is too large or not its own: another node's party, another party's id"""
     contract = coordinator.context.contract
     if contract.mode is Mode.RING and event.peer not in contract.committee:
         return True
     if contract.mode is Mode.SENDER and event.peer != coordinator.context.node:
         return True
-    return not all(_is_its_own(contract, event.peer, delegation.intent) for delegation in event.command.delegations)
+    intents = [delegation.intent for delegation in event.command.delegations]
+    return not all(_is_its_own(coordinator, event.peer, intent) for intent in intents)
 
 
 def is_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
@@ -270,8 +272,15 @@ def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
     return coordinator.closing_left == 0
 
 
-def _is_its_own(contract: Contract, peer: NodeName, intent: Intent) -> bool:
-    """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain."""
+def _is_its_own(coordinator: Coordinator, peer: NodeName, intent: Intent) -> bool:
+    """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain.
+
+    A sender delegates without payload and parties; older versions send them, within the limit of an intent.
+    """
+    contract = coordinator.context.contract
+    has_more = intent.payload or intent.parties or intent.depends_on or intent.idempotency_key
+    if has_more and intent_bytes(intent) > coordinator.context.config.intent_bytes_max:
+        return False
     is_drawn = contract.threshold == 0 or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
     return node_of(intent.sender) == peer and is_drawn
 

@@ -1,0 +1,70 @@
+"""Peers ask for verifiers of made-up parties: few are looked up, and an answer is given again without a look-up."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.core import verifier_requests
+from rota.core.effects import LookUpVerifier
+from rota.core.events import ForContract, VerifierLookedUp
+from rota.core.verifier_requests import ANSWER_MS, LOOKUPS_LEAST, LOOKUPS_MAX, LOOKUPS_OF_PEER_MAX
+from rota.messages import VerifierRequest, VerifierResponse
+from rota.types import NO_CONTRACT, ContractAddress, NodeName, Party, RequestId
+from tests.core.kit import ADDRESS, A, B, C
+from tests.core.node_bench import NodeBench
+
+
+def ask(bench: NodeBench, peer: NodeName, name: str, of: ContractAddress = ADDRESS) -> int:
+    """A peer asks for a party of ours; how many look-ups that made."""
+    before = len(bench.all(LookUpVerifier))
+    bench.hear(peer, VerifierRequest(RequestId(1, 1), Party(f"{name}@A")), of)
+    return len(bench.all(LookUpVerifier)) - before
+
+
+def answer(bench: NodeBench, name: str, verifier: str, of: ContractAddress = ADDRESS) -> None:
+    bench.tell(ForContract(of, VerifierLookedUp(B, RequestId(1, 1), Party(f"{name}@A"), verifier)))
+
+
+@pytest.mark.parametrize("of", [ADDRESS, NO_CONTRACT])
+def test_peer_that_asks_for_made_up_parties_has_a_bounded_number_looked_up(of: ContractAddress) -> None:
+    bench = NodeBench()
+    made = sum(ask(bench, B, f"name{number}", of) for number in range(4 * LOOKUPS_OF_PEER_MAX))
+    assert made == LOOKUPS_OF_PEER_MAX
+    assert bench.node.verifiers.dropped_count == 3 * LOOKUPS_OF_PEER_MAX
+    assert ask(bench, C, "carol", of) == 1, "another peer has its own allowance"
+    bench.wait(bench.config.request_timeout_ms)
+    assert ask(bench, B, "later", of) == 1
+
+
+def test_peers_that_collude_leave_another_one_its_least() -> None:
+    bench = NodeBench()
+    liars = [NodeName(f"liar{number}") for number in range(4)]
+    made = sum(ask(bench, liar, f"name{n}") for liar in liars for n in range(LOOKUPS_OF_PEER_MAX))
+    assert made == LOOKUPS_MAX + LOOKUPS_LEAST * len(liars)
+    assert [ask(bench, C, f"party{number}") for number in range(LOOKUPS_LEAST + 1)] == [1] * LOOKUPS_LEAST + [0]
+
+
+@pytest.mark.parametrize("verifier", ["0xa11ce", ""])
+def test_answer_is_given_again_without_a_look_up_also_that_there_is_no_such_party(verifier: str) -> None:
+    bench = NodeBench()
+    assert ask(bench, B, "alice") == 1
+    answer(bench, "alice", verifier)
+    bench.seen.clear()
+    assert ask(bench, C, "alice") == 0
+    assert [reply.verifier for reply in bench.said(VerifierResponse, C)] == [verifier]
+    assert ask(bench, B, "alice", NO_CONTRACT) == 1, "the verifier of a party may be another in another contract"
+    bench.wait(ANSWER_MS)
+    assert ask(bench, C, "alice") == 1, "an operator may have imported a key"
+
+
+def test_answers_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifier_requests, "ANSWERS_MAX", 2)
+    bench = NodeBench()
+    for name in ("one", "two", "three"):
+        answer(bench, name, "0x1")
+    assert [party for _, party in bench.node.verifiers.answers] == ["two@A", "three@A"]
+
+
+def test_own_node_asks_as_often_as_it_likes() -> None:
+    bench = NodeBench()
+    assert sum(ask(bench, A, f"name{number}") for number in range(2 * LOOKUPS_OF_PEER_MAX)) == 2 * LOOKUPS_OF_PEER_MAX
