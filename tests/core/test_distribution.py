@@ -221,7 +221,7 @@ def test_states_cannot_be_suppressed_by_another_message_under_their_digest() -> 
     bench.hear(D, StateDistribution(DIGEST, (listed_for(D).as_seen_by(A),)))
     assert bench.said(StateDistributionAcknowledgement, D) == []
     bench.hear(B, StateDistribution(DIGEST, (MADE,)))
-    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (MADE,))]
+    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (MADE,), peer=B)]
 
 
 def test_states_of_a_contract_that_we_do_not_have_are_ignored() -> None:

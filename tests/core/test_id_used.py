@@ -434,7 +434,7 @@ def test_states_that_a_member_sends_show_the_leaf_and_are_stored() -> None:
     bench.hear(C, StateDistribution(Digest(made.leaf), (made,)))
     (asked,) = bench.all(VerifySignature)
     assert asked.leaf == made.leaf
-    assert bench.records(StatesReceived) == [StatesReceived(Digest(made.leaf), (Consistent(made),))]
+    assert bench.records(StatesReceived) == [StatesReceived(Digest(made.leaf), (Consistent(made),), peer=C)]
 
 
 def test_endorser_keeps_what_it_has_seen_of_a_leaf_that_is_not_ours() -> None:

@@ -516,7 +516,7 @@ def test_states_for_a_contract_that_sleeps_in_the_store_bring_it_back_and_are_ac
     made = made_states(X)
     bench = bench_of(OURS)
     bench.hear(B, StateDistribution(order(B1).digest, (made,)), X)
-    assert bench.records(StatesReceived) == [StatesReceived(order(B1).digest, (Consistent(made),))]
+    assert bench.records(StatesReceived) == [StatesReceived(order(B1).digest, (Consistent(made),), peer=B)]
     assert bench.said(StateDistributionAcknowledgement, B) == [StateDistributionAcknowledgement(order(B1).digest)]
 
 

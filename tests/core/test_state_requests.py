@@ -221,7 +221,7 @@ def test_states_that_were_asked_for_are_taken_and_acknowledged_like_any_others()
     found = states("B-1", (b"for A", (A,)))
     bench = bench_of_three()
     bench.hear(B, StateDistribution(DIGEST, (found,), FOUND_PARTS_FROM))
-    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (found,), FOUND_PARTS_FROM)]
+    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (found,), FOUND_PARTS_FROM, B)]
     acknowledged = StateDistributionAcknowledgement(DIGEST, FOUND_PARTS_FROM)
     assert bench.said(StateDistributionAcknowledgement, B) == [acknowledged]
 

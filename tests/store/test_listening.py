@@ -22,6 +22,7 @@ from rota.types import (
     ContractAddress,
     IntentId,
     Leaf,
+    NodeName,
     Outcome,
     Receipt,
     Transition,
@@ -306,3 +307,37 @@ async def test_looking_for_what_is_due_goes_through_what_is_due_alone(tmp_path: 
 
 def _rows(sql: str, *parameters: int) -> Reading[list[tuple[object, ...]]]:
     return (yield Statement(sql, parameters))
+
+
+@in_loop
+async def test_contents_that_only_a_peer_sent_are_deleted_when_their_bound_has_passed_in_final_time(make: Make) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        lost, late, made = a_transition(1), replace(a_transition(2), valid_until_s=9_000), a_transition(3)
+        for number, each in enumerate((lost, late, made), 1):
+            assert await opened.write(FIRST, StatesReceived(digest(number), (each,), peer=NodeName("peer")))
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, made, time_s=1_500), block(2, time_s=2_001))))
+        await opened.store.listening.forget_expired()
+        found = await opened.store.transitions_of(FIRST, (lost.leaf, late.leaf, made.leaf))
+        assert [each.leaf for each in found] == [lost.leaf, late.leaf, made.leaf], "not final yet"
+        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=2_002),)))
+        await opened.store.listening.forget_expired()
+        found = await opened.store.transitions_of(FIRST, (lost.leaf, late.leaf, made.leaf))
+        assert [each.leaf for each in found] == [late.leaf, made.leaf]
+        rows = await opened.store._database.read(_rows("SELECT DISTINCT leaf FROM states"))
+        assert {row[0] for row in rows} == {late.leaf, made.leaf}
+    async with opened_on(again(database)) as opened:
+        stored = await opened.store.restore([])
+        assert [(each.leaf, each.peer, each.until_s) for each in stored.sent] == [(late.leaf, "peer", 9_000)]
+        assert stored.sent[0].size_bytes > 0
+
+
+@in_loop
+async def test_contents_that_a_peer_sent_and_this_node_dispatched_are_not_deleted(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        ours = a_transition(1)
+        assert await opened.write(FIRST, StatesReceived(digest(1), (ours,), peer=NodeName("peer")))
+        assert await opened.write(FIRST, a_dispatch(1, 0, (ours,)))
+        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=9_000), block(2, time_s=9_000))))
+        await opened.store.listening.forget_expired()
+        assert len(await opened.store.transitions_of(FIRST, (ours.leaf,))) == 1

@@ -25,7 +25,7 @@ from rota.config import Config
 from rota.core.effects import DispatchRound, RecallDeliveries, TransitionPrepared
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.types import Contract, ContractAddress, Digest, Leaf, NodeName, StateId, Transition
+from rota.types import Contract, ContractAddress, Digest, Leaf, Mode, NodeName, StateId, Transition
 from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
@@ -305,6 +305,12 @@ class Distribution:
         while len(self.received) > RECEIVED_KEPT_MAX:
             del self.received[next(iter(self.received))]
 
+    def forget_received(self, leaves: set[tuple[ContractAddress, Leaf]]) -> None:
+        """The states of these are written again if they come again."""
+        gone = [key for key in self.received if (key[0], key[1].leaf) in leaves]
+        for key in gone:
+            del self.received[key]
+
 
 def deliveries_of(order: DispatchRound, node: NodeName) -> tuple[Delivery, ...]:
     """What a round's dispatcher owes to whom: not itself, and not a transition to its own sender, who made it.
@@ -357,6 +363,11 @@ def states_with_bytes(transitions: tuple[Transition, ...]) -> tuple[StateId, ...
 def holders_of(contract: Contract) -> tuple[NodeName, ...]:
     """Who may have a contract's private states, and is asked by who lacks them."""
     return tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
+
+
+def may_distribute(contract: Contract, peer: NodeName) -> bool:
+    """Whether a peer may have states of this contract to give. Where any node may send, any node has those it made."""
+    return contract.mode is not Mode.RING or peer in contract.committee or peer in contract.endorsers
 
 
 def fullest(

@@ -463,11 +463,12 @@ class FinalityBroken(Record):
 
 @dataclass(frozen=True, slots=True)
 class StatesReceived(Record):
-    """State received: then the acknowledgement leaves."""
+    """State received: then the acknowledgement leaves. Without a peer it is what our own endorser has seen."""
 
     digest: Digest
     transitions: tuple[Consistent, ...]
     part: int = 0
+    peer: NodeName | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
+from rota.core.unconfirmed import SentTransition
 from rota.core.verifier_requests import VerifierRequests
 from rota.frozen import dataclass
 from rota.messages import (
@@ -154,6 +155,8 @@ class StoredNode:
     blocks: tuple[ChainBlock, ...] = ()
     deployments: StoredDeployments = StoredDeployments()
     final_height: int | None = None
+    # What peers sent and the chain has said nothing of.
+    sent: tuple[SentTransition, ...] = ()
 
 
 class Node:
@@ -195,7 +198,7 @@ class Node:
         self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
         self.taking_in: tuple[KnownContract, ...] = ()
         self.breaking: FinalityBroken | None = None
-        self.states = PrivateStates(self)
+        self.states = PrivateStates(self, stored.sent)
         self.verifiers = VerifierRequests(self)
         self.acquaintance = Acquaintance(self, factory)
         self.heartbeat_count = 0
@@ -567,6 +570,7 @@ class Node:
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.settle(block, outcomes)
+        self.states.take_outcomes(outcomes)
         self._stand()
         self._perform(NO_CONTRACT, self.deployments.block_indexed(block))
         for contract in self._concerned(outcomes):
@@ -584,6 +588,7 @@ class Node:
             outcomes = self._outcomes_of(block)
             self.submitter.undo(block, outcomes, was_final=block.height <= final_height)
             undone.extend(reversed(outcomes))
+        self.states.undo_outcomes(tuple(undone))
         self._recall_dispatches()
         for contract in self._concerned(tuple(undone)):
             self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
@@ -593,6 +598,7 @@ class Node:
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
+        self.states.time_is_final(block.time_s)
         self._perform(NO_CONTRACT, self.deployments.block_final(block))
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))

@@ -1,24 +1,37 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
 Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
-other about it. States that arrive are checked against their leaves, made durable, then acknowledged, copies too. An
-acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
-who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
-until it has them. Contents that a list grants this node and that were not sent with the others it asks for by itself
-(`incomplete.py`). It looks in its store, where it has what it dispatched, was sent, and signed as a sender: who
-dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both be.
-What was committed without its sender's permission the sender itself sends to all on the lists, once.
+other about it. States are taken from nodes that may have them. They are checked against their leaves, made durable if
+there is room for what is not on the chain (`unconfirmed.py`), then acknowledged, copies too. An acknowledgement is made
+durable and ends the delivery. A node that lacks states asks every member and endorser by leaf; who is asked sends what
+the asking node may see and nothing else (S8), which is not assured, since who wants them asks until it has them.
+Contents that a list grants this node and that were not sent with the others it asks for by itself (`incomplete.py`). It
+looks in its store, where it has what it dispatched, was sent, and signed as a sender: who dispatched may be dead. And
+it looks among what it has seen as an endorser, because sender and dispatcher may both be. What was committed without
+its sender's permission the sender itself sends to all on the lists, once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rota.core.consistency import Consistent, consistent, consistent_for
-from rota.core.distribution import FOUND_PARTS_FROM, Delivery, holders_of, order_of, parts_of, states_with_bytes
+from rota.core.distribution import (
+    FOUND_PARTS_FROM,
+    Delivery,
+    holders_of,
+    may_distribute,
+    order_of,
+    parts_of,
+    states_with_bytes,
+)
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
+from rota.core.events import LedgerStatus
+from rota.core.events.chain import Outcomes
 from rota.core.incomplete import TIMES_MAX, Incomplete
 from rota.core.pacing import STATES_ASKED_TIMES_MAX, Pacing
+from rota.core.unconfirmed import SentTransition, Unconfirmed
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 
@@ -35,8 +48,9 @@ SEEN_PART = -1
 class PrivateStates:
     """The private states that this node is sent, asks for, is asked for, and delivers."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, sent: Iterable[SentTransition] = ()) -> None:
         self.node = node
+        self.unconfirmed = Unconfirmed(node.config, sent)
         self.distribution = node.distribution
         self.pacing = Pacing(node)
         self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
@@ -64,6 +78,8 @@ class PrivateStates:
         key = (contract, body.digest, body.part)
         if not states_with_bytes(body.transitions) or key in self.receiving:
             return
+        if not may_distribute(sequencer.context.contract, peer):
+            return
         separator, node = sequencer.context.separator, self.node.name
         checked = [consistent_for(separator, node, transition) for transition in body.transitions]
         known = tuple(transition for transition in checked if transition is not None)
@@ -73,12 +89,48 @@ class PrivateStates:
         for transition in known:
             self.incomplete.note(self.node.now_ms, peer, contract, transition)
         # What is durable is not written again, under another digest, beside something new.
-        new = tuple(each for each in known if not self.distribution.is_received(contract, (each,)))
+        new = tuple(each for each in known if not self._is_durable(contract, each))
         if not new:
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif len(self.receiving) < RECEIVING_MAX:
+        elif len(self.receiving) < RECEIVING_MAX and self._has_room(peer, contract, new):
             self.receiving[key] = peer
-            self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part),))
+            self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
+
+    def _is_durable(self, contract: ContractAddress, transition: Transition) -> bool:
+        """With its bound: one that is valid for longer than we knew must not be deleted before."""
+        is_received = self.distribution.is_received(contract, (transition,))
+        return is_received and not self.unconfirmed.outlives(contract, transition)
+
+    def _has_room(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
+        """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""
+        outcomes, chain_time_s = self.node.sequencers.loaded[contract].coordinator.outcomes, self.node.chain_time_s
+        unconfirmed = [
+            each
+            for each in transitions
+            if outcomes.leaf_of(each.intent) != each.leaf and not self.unconfirmed.is_asked(contract, each.leaf)
+        ]
+        if any(self.unconfirmed.is_too_far_ahead(each, chain_time_s) for each in unconfirmed):
+            return False
+        return self.unconfirmed.take(peer, contract, unconfirmed, chain_time_s)
+
+    def take_outcomes(self, outcomes: Outcomes) -> None:
+        """What a block has takes no room any more. What it skipped is written again if it is sent again."""
+        skipped: set[tuple[ContractAddress, Leaf]] = set()
+        for contract, outcome in outcomes if self.unconfirmed.sent else ():
+            if self.unconfirmed.release(contract, outcome.leaf) and outcome.status is not LedgerStatus.COMMITTED:
+                skipped.add((contract, outcome.leaf))
+        if skipped:
+            self.distribution.forget_received(skipped)
+
+    def undo_outcomes(self, outcomes: Outcomes) -> None:
+        """A block that had these is gone: whoever sends them again has them written, with their bounds."""
+        self.distribution.forget_received({(contract, outcome.leaf) for contract, outcome in outcomes})
+
+    def time_is_final(self, final_time_s: int) -> None:
+        """What has expired is deleted from the store, and takes no room any more."""
+        expired = self.unconfirmed.take_expired(final_time_s)
+        if expired:
+            self.distribution.forget_received(set(expired))
 
     def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
         """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
@@ -93,7 +145,10 @@ class PrivateStates:
         """States or an acknowledgement are durable, or are not and will come again."""
         if isinstance(record, StatesReceived):
             peer = self.receiving.pop((contract, record.digest, record.part))
-            if succeeded:
+            if not succeeded:
+                for transition in record.transitions:
+                    self.unconfirmed.release(contract, transition.leaf)
+            else:
                 self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
                 if peer != self.node.name:
                     self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
@@ -104,12 +159,14 @@ class PrivateStates:
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
         """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
 
-        A contract that is not in memory is loaded, to be there when it is asked for again.
+        They are on the chain, and so they need no room of the peers that send them. A contract that is not in memory is
+        loaded, to be there when it is asked for again.
         """
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is None:
             self.node.load(contract)
             return
+        self.unconfirmed.note_asked(contract, leaves)
         holders = holders_of(sequencer.context.contract)
         for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
             for holder in holders:

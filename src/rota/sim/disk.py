@@ -45,6 +45,7 @@ from rota.core.node import StoredNode
 from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Permission, Restored
+from rota.core.unconfirmed import SentTransition
 from rota.digests import domain_separator, void_leaf
 from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
@@ -64,7 +65,7 @@ from rota.types import (
     StateId,
     Transition,
 )
-from rota.wire.sizes import fitting
+from rota.wire.sizes import fitting, transition_bytes
 
 Order = TypeVar("Order", int, Leaf)
 
@@ -124,6 +125,8 @@ class Reading:
     agreed: dict[IntentId, tuple[ContractAddress, ...]] = field(default_factory=dict)
     proposals: dict[tuple[NodeName, IntentId], Proposal] = field(default_factory=dict)
     taken_in: dict[ContractAddress, KnownContract] = field(default_factory=dict)
+    # What peers sent, by leaf.
+    sent: dict[tuple[ContractAddress, Leaf], SentTransition] = field(default_factory=dict)
 
     def go_on(self, name: NodeName, records: list[tuple[ContractAddress, Record]]) -> None:
         """Read what was written since."""
@@ -149,6 +152,10 @@ class Reading:
         match record:
             case StatesAcknowledged(digest, peer, part):
                 self.acknowledged.add((digest, peer, part))
+            case StatesReceived(_, transitions, _, peer) if peer is not None:
+                for made in transitions:
+                    kept = SentTransition(contract, made.leaf, peer, transition_bytes(made), made.valid_until_s)
+                    self.sent[contract, made.leaf] = kept
             case StatesReceived() | BlocksIndexed() | FinalityBroken() | StoreTried():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
@@ -476,7 +483,9 @@ class Disk:
         blocks = tuple(self.blocks)
         incarnation = max(read.incarnation, self.incarnation_kept)
         own_state = (incarnation, stored, unsettled, owed, read.next_nonce, blocks, deployments)
-        return StoredNode(*own_state, final_height if blocks else None)
+        told = {(address, outcome.leaf) for block in blocks for address, outcome in block.outcomes}
+        sent = tuple(each for key, each in read.sent.items() if key not in told)
+        return StoredNode(*own_state, final_height if blocks else None, sent)
 
     def _deployments(self, final: list[ChainBlock], outcomes: Mapping[IntentId, Outcome]) -> StoredDeployments:
         """What was agreed on and what is on the chain of the node's own, and what others propose."""

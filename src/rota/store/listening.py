@@ -10,9 +10,10 @@ This node has receipts of its own users' transactions, and of others' whose stat
 Older releases noted leaves without what they hold (`is_whole` 0): such a one is complete when states of it come, and at
 the latest when the time up to which it could be committed has passed.
 
-What was sent and is not committed while it was valid, and for a while after it came, is forgotten. Of what this node's
-own parties signed, the contents are deleted then too: their bound is this node's own word, whereas the bound of what a
-peer sent is the peer's.
+What was sent and is not committed while it was valid, and for a while after it came, is forgotten when that time has
+passed in a final block. The contents of what this node's own parties signed, and of what only peers sent, are deleted
+then too. What this node dispatched, prepared or has seen as an endorser stays. A peer's word on a bound may be too
+short: what it sends is kept for twice the longest validity whatever it says.
 
 A receipt changes when the chain's word does: one that was marked (`store.finality`), one that is confirmed again, and
 one of an intent that ended off the chain and was committed all the same. It gets a new number in place of the old one,
@@ -32,7 +33,7 @@ from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceip
 from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Receipt, Transition
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
 
 NUMBERED_AT_ONCE_MAX: Final = 500
 
@@ -45,9 +46,11 @@ def transition_due(contract: ContractAddress, transition: Transition) -> Stateme
     return Statement(_DUE, _due_of(contract, transition), transition.leaf)
 
 
-def sent_due(contract: ContractAddress, transition: Transition, least_s: int) -> Statement:
+def sent_due(
+    contract: ContractAddress, transition: Transition, least_s: int, peer: NodeName | None, size_bytes: int
+) -> Statement:
     """A peer sent it. The bound is its word, and no leaf binds it: it may be committed for so long whatever it says."""
-    return Statement(_SENT_DUE, (*_due_of(contract, transition), least_s), transition.leaf)
+    return Statement(_SENT_DUE, (*_due_of(contract, transition), least_s, peer, size_bytes), transition.leaf)
 
 
 def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
@@ -211,9 +214,14 @@ def _due_of(contract: ContractAddress, transition: Transition) -> tuple[Value, .
 
 
 def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Iterator[Statement]:
-    """What this node's own party signed goes with its contents, unless it has signed it once more since."""
+    """What this node's own party signed goes with its contents, unless it has signed it once more since.
+
+    So does what a peer sent, unless it was sent again since with a later bound.
+    """
     for sql in _FORGET_CONTENTS:
         yield Statement(sql, (contract, leaf, intent, leaf, time_s))
+    for sql in _FORGET_SENT:
+        yield Statement(sql, (contract, leaf, contract, leaf, time_s))
     yield Statement(_FORGET_SIGNED, (intent, leaf, time_s))
     yield Statement(_FORGET_DUE, (contract, leaf, time_s))
 
@@ -270,17 +278,18 @@ def _added(listener: StoredListener) -> Statement:
 
 _DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, ?)
-ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1"""
+ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = NULL"""
 
 _LATER_BOUND: Final = """, valid_until_s = CASE
     WHEN receipts_due.valid_until_s < excluded.valid_until_s THEN excluded.valid_until_s
     ELSE receipts_due.valid_until_s END"""
 _SIGNED_DUE: Final = f"{_DUE}{_LATER_BOUND}"
 _SENT_DUE: Final = f"""
-INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, (
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s, peer, size_bytes)
+VALUES (?, ?, ?, 0, 1, (
     SELECT MAX(bounds.until_s) FROM (
         SELECT CAST(? AS BIGINT) AS until_s UNION ALL SELECT latest_chain_time_s + CAST(? AS BIGINT) FROM node
-    ) AS bounds))
+    ) AS bounds), ?, ?)
 ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1{_LATER_BOUND}"""
 
 _ENDING_DUE: Final = """
@@ -338,6 +347,15 @@ contract = ? AND leaf = ? AND EXISTS (
 _FORGET_CONTENTS: Final = (
     f"DELETE FROM transitions WHERE {_EXPIRED_AND_SIGNED}",
     f"DELETE FROM states WHERE committed_at IS NULL AND spent_at IS NULL AND {_EXPIRED_AND_SIGNED}",
+)
+_EXPIRED_AND_SENT: Final = """
+contract = ? AND leaf = ? AND EXISTS (
+    SELECT 1 FROM receipts_due
+    WHERE receipts_due.contract = ? AND receipts_due.leaf = ? AND peer IS NOT NULL AND is_final = 0
+    AND valid_until_s > 0 AND valid_until_s < ?)"""
+_FORGET_SENT: Final = (
+    f"DELETE FROM transitions WHERE {_EXPIRED_AND_SENT}",
+    f"DELETE FROM states WHERE committed_at IS NULL AND spent_at IS NULL AND {_EXPIRED_AND_SENT}",
 )
 _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ? AND valid_until_s < ?"
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"

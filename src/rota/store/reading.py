@@ -25,6 +25,7 @@ from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
+from rota.core.unconfirmed import SentTransition
 from rota.payload import is_nullifier, nullifier_reference
 from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
@@ -95,7 +96,12 @@ class Asking:
         blocks = tuple(decode_block(block) for (block,) in rows)
         deployments = yield from self._deployments(final_height)
         known = final_height if blocks else None
-        return StoredNode(incarnation, stored, dispatches, owed, next_nonce, blocks, deployments, known)
+        sent = yield from self._sent()
+        return StoredNode(incarnation, stored, dispatches, owed, next_nonce, blocks, deployments, known, sent)
+
+    def _sent(self) -> Reading[tuple[SentTransition, ...]]:
+        rows: Any = yield Statement(_SENT)
+        return tuple(SentTransition(contract, Leaf(leaf), *rest) for contract, leaf, *rest in rows)
 
     def _deployments(self, final_height: int) -> Reading[StoredDeployments]:
         """What was agreed on and what is on the chain of our own, and what others propose."""
@@ -520,6 +526,15 @@ SELECT record, (
 FROM prepared AS kept_for WHERE {_STILL_VALID} ORDER BY position"""
 
 _ENDORSED: Final = f"SELECT kept FROM endorsed AS kept_for WHERE {_STILL_VALID} ORDER BY position, leaf"
+
+# The chain has said nothing of these.
+_SENT: Final = """
+SELECT contract, leaf, peer, size_bytes, valid_until_s FROM receipts_due
+WHERE peer IS NOT NULL AND is_final = 0 AND NOT EXISTS (
+    SELECT 1 FROM outcomes
+    WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
+    AND outcomes.leaf = receipts_due.leaf)
+ORDER BY contract, leaf"""
 
 _OWED_TO: Final = """
 SELECT digest, part, nonce FROM deliveries WHERE peer = ? AND is_acknowledged = 0

@@ -71,6 +71,7 @@ from rota.types import (
     State,
     Transition,
 )
+from rota.wire.sizes import transition_bytes
 
 # Milliseconds of this node's own time.
 Clock: TypeAlias = Callable[[], int]
@@ -211,24 +212,27 @@ class Writing:
     def _transitions(
         self, contract: ContractAddress, source: DispatchRound | StatesReceived, position: int
     ) -> Iterator[Statement]:
-        is_sent = isinstance(source, StatesReceived)
-        is_seen = isinstance(source, StatesReceived) and source.part == SEEN_PART
+        sent = source if isinstance(source, StatesReceived) else None
+        is_seen = sent is not None and sent.part == SEEN_PART
         for transition in source.transitions:
-            if is_sent and not is_seen:
+            if sent is not None and not is_seen:
                 yield sent_transition(contract, source.digest, transition, position)
-            elif is_sent:
+            elif is_seen:
                 yield known_transition(contract, source.digest, transition, position, is_own=is_whole(transition))
             else:
                 yield known_transition(contract, source.digest, transition, position, is_own=True)
-            yield from self._held(contract, transition, position, is_sent)
+            yield from self._held(contract, transition, position, sent)
 
     def _held(
-        self, contract: ContractAddress, transition: Transition, position: int, is_sent: bool = False
+        self, contract: ContractAddress, transition: Transition, position: int, sent: StatesReceived | None = None
     ) -> Iterator[Statement]:
         """What this node has of a transition, and that it will have a receipt of it, unless it does nothing."""
         if not transition.is_empty or not self._voids(contract, transition.intent, transition.leaf):
-            due = sent_due(contract, transition, self.sent_due_s) if is_sent else transition_due(contract, transition)
-            yield due
+            if sent is None:
+                yield transition_due(contract, transition)
+            else:
+                size_bytes = transition_bytes(transition)
+                yield sent_due(contract, transition, self.sent_due_s, sent.peer, size_bytes)
         yield from self._states(contract, transition, position)
 
     def _states(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:

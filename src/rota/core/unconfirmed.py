@@ -1,0 +1,179 @@
+"""States that peers sent and that are not on the chain: how much room they take, and until when (trust, T4).
+
+Theory of operation. A transition that agrees with itself costs its author nothing, so a peer could fill a disk with
+transitions that it never commits. Each peer therefore has a quota for those that the chain has said nothing of: it
+always has `LEAST`, and up to `MOST` as long as all peers together take no more than `COMMON` beyond that. When there is
+no room, nothing is written and nothing acknowledged, and the peer sends it again later. What was acknowledged is kept
+until the chain has it or its bound has passed in final time (`store.listening` deletes it then).
+
+A transition leaves its quota when a block has an outcome of it, which its author pays for, and when it has expired. One
+that was skipped may be dispatched anew with a later bound: it is then written again, so that the store knows the bound.
+
+What this node asked for because the chain has it needs no room. The bound of what a peer sends may lie ahead of the
+chain by `AHEAD_VALIDITIES` times the longest validity: a node that is further behind takes states when it has caught
+up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from rota.config import Config
+from rota.types import ContractAddress, Leaf, NodeName, Transition
+from rota.wire.sizes import transition_bytes
+
+
+class Room(NamedTuple):
+    """So many transitions, and so many bytes."""
+
+    transitions: int
+    size_bytes: int
+
+
+MEBIBYTE: Final = 1_048_576
+LEAST: Final = Room(256, MEBIBYTE)
+MOST: Final = Room(32_768, 128 * MEBIBYTE)
+COMMON: Final = Room(65_536, 256 * MEBIBYTE)
+PEERS_MAX: Final = 1_024
+ASKED_MAX: Final = 65_536
+# A peer's word on a bound is not believed to be shorter than this many of the longest validities, as in the store.
+LEAST_VALIDITIES: Final = 2
+AHEAD_VALIDITIES: Final = 16
+LOOK_EVERY_S: Final = 60
+
+Key = tuple[ContractAddress, Leaf]
+
+
+class SentTransition(NamedTuple):
+    """A transition that a peer sent and the chain has said nothing of, as the store has it."""
+
+    contract: ContractAddress
+    leaf: Leaf
+    peer: NodeName
+    size_bytes: int
+    until_s: int
+
+
+@dataclass(slots=True)
+class _Sent:
+    peer: NodeName
+    size_bytes: int
+    until_s: int
+
+
+@dataclass(slots=True)
+class _Usage:
+    count: int = 0
+    size_bytes: int = 0
+    beyond_count: int = 0
+    beyond_bytes: int = 0
+
+
+class Unconfirmed:
+    """The transitions of one node that peers sent and the chain has said nothing of."""
+
+    def __init__(self, config: Config, stored: Iterable[SentTransition] = ()) -> None:
+        longest_s = max(config.validity_s, config.prepared_validity_s)
+        self.least_s = LEAST_VALIDITIES * longest_s
+        self.ahead_s = AHEAD_VALIDITIES * longest_s
+        self.sent: dict[Key, _Sent] = {}
+        self.usage: dict[NodeName, _Usage] = {}
+        # What all peers together take beyond what each of them always has.
+        self.common_count = 0
+        self.common_bytes = 0
+        self.asked: dict[Key, None] = {}
+        self.refused_count = 0
+        self._look_at_s = 0
+        for each in stored:
+            self.sent[each.contract, each.leaf] = _Sent(each.peer, each.size_bytes, each.until_s)
+            self._account(each.peer, 1, each.size_bytes)
+
+    # What is sent.
+
+    def note_asked(self, contract: ContractAddress, leaves: Iterable[Leaf]) -> None:
+        """The chain has these, and this node asks for their states."""
+        for leaf in leaves:
+            self.asked.pop((contract, leaf), None)
+            self.asked[contract, leaf] = None
+        while len(self.asked) > ASKED_MAX:
+            del self.asked[next(iter(self.asked))]
+
+    def is_asked(self, contract: ContractAddress, leaf: Leaf) -> bool:
+        """This node asked for it because the chain has it."""
+        return (contract, leaf) in self.asked
+
+    def is_too_far_ahead(self, transition: Transition, chain_time_s: int) -> bool:
+        """Its bound is later than any that an honest sender gives, as far as our index knows what time it is."""
+        return chain_time_s > 0 and transition.valid_until_s > chain_time_s + self.ahead_s
+
+    def outlives(self, contract: ContractAddress, transition: Transition) -> bool:
+        """It is known with an earlier bound, which has to be written anew."""
+        sent = self.sent.get((contract, transition.leaf))
+        return sent is not None and sent.until_s < transition.valid_until_s
+
+    def take(
+        self, peer: NodeName, contract: ContractAddress, transitions: Sequence[Transition], chain_time_s: int
+    ) -> bool:
+        """Room for all of these on the account of this peer, or for none. Those that are known keep theirs."""
+        found = [(contract, each.leaf) for each in transitions]
+        news = [
+            (key, _Sent(peer, transition_bytes(each), 0))
+            for key, each in zip(found, transitions, strict=True)
+            if key not in self.sent
+        ]
+        size_bytes = sum(sent.size_bytes for _, sent in news)
+        if news and not self._has_room(peer, len(news), size_bytes):
+            self.refused_count += 1
+            return False
+        if news:
+            self.sent.update(news)
+            self._account(peer, len(news), size_bytes)
+        for key, each in zip(found, transitions, strict=True):
+            sent = self.sent[key]
+            sent.until_s = max(sent.until_s, each.valid_until_s, chain_time_s + self.least_s)
+        return True
+
+    def _has_room(self, peer: NodeName, count: int, size_bytes: int) -> bool:
+        usage = self.usage.get(peer)
+        is_new, usage = usage is None, usage or _Usage()
+        count, size_bytes = usage.count + count, usage.size_bytes + size_bytes
+        if count <= LEAST.transitions and size_bytes <= LEAST.size_bytes:
+            return not is_new or len(self.usage) < PEERS_MAX
+        common_count = self.common_count - usage.beyond_count + max(0, count - LEAST.transitions)
+        common_bytes = self.common_bytes - usage.beyond_bytes + max(0, size_bytes - LEAST.size_bytes)
+        is_in_common = common_count <= COMMON.transitions and common_bytes <= COMMON.size_bytes
+        return is_in_common and count <= MOST.transitions and size_bytes <= MOST.size_bytes
+
+    def _account(self, peer: NodeName, count: int, size_bytes: int) -> None:
+        """A peer takes so much more, or less."""
+        usage = self.usage.setdefault(peer, _Usage())
+        usage.count += count
+        usage.size_bytes += size_bytes
+        beyond_count = max(0, usage.count - LEAST.transitions)
+        beyond_bytes = max(0, usage.size_bytes - LEAST.size_bytes)
+        self.common_count += beyond_count - usage.beyond_count
+        self.common_bytes += beyond_bytes - usage.beyond_bytes
+        usage.beyond_count, usage.beyond_bytes = beyond_count, beyond_bytes
+        if not usage.count:
+            del self.usage[peer]
+
+    # What the chain says.
+
+    def release(self, contract: ContractAddress, leaf: Leaf) -> bool:
+        """It takes no room any more; whether it did."""
+        sent = self.sent.pop((contract, leaf), None)
+        if sent is not None:
+            self._account(sent.peer, -1, -sent.size_bytes)
+        return sent is not None
+
+    def take_expired(self, final_time_s: int) -> list[Key]:
+        """Those whose bound has passed in final time; they take no room any more. Looked for once in a while."""
+        if final_time_s < self._look_at_s or not self.sent:
+            return []
+        self._look_at_s = final_time_s + LOOK_EVERY_S
+        expired = [key for key, sent in self.sent.items() if sent.until_s < final_time_s]
+        for key in expired:
+            self.release(*key)
+        return expired

@@ -1,0 +1,202 @@
+"""States that peers make up: a peer has a quota for what is not on the chain, and nothing beyond it is acknowledged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rota.config import Config
+from rota.core import unconfirmed
+from rota.core.effects import StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus, StatesWanted
+from rota.core.unconfirmed import AHEAD_VALIDITIES, LOOK_EVERY_S, Room, Unconfirmed
+from rota.messages import StateDistribution, StateDistributionAcknowledgement, StateRequest
+from rota.types import Mode, NodeName, Transition
+from rota.wire.sizes import transition_bytes
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, D, contract, digest_of, transition
+from tests.core.node_bench import NodeBench
+
+RING = contract(A, B, mode=Mode.RING)
+CONFIG = Config()
+LIAR = NodeName("liar")
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Room for two transitions of each peer, for four of one, and for three beyond that of all."""
+    monkeypatch.setattr(unconfirmed, "LEAST", Room(2, 1_048_576))
+    monkeypatch.setattr(unconfirmed, "MOST", Room(4, 1_048_576))
+    monkeypatch.setattr(unconfirmed, "COMMON", Room(3, 1_048_576))
+    monkeypatch.setattr(unconfirmed, "PEERS_MAX", 3)
+
+
+def made(number: int) -> Transition:
+    return transition(f"B-{number}")
+
+
+def send(bench: NodeBench, peer: NodeName, *transitions: Transition) -> int:
+    """A peer sends states; how many acknowledgements it got."""
+    before = len(bench.said(StateDistributionAcknowledgement, peer))
+    bench.hear(peer, StateDistribution(digest_of(*(each.leaf for each in transitions)), transitions))
+    return len(bench.said(StateDistributionAcknowledgement, peer)) - before
+
+
+def stored(bench: NodeBench) -> int:
+    return sum(len(record.transitions) for record in bench.records(StatesReceived))
+
+
+def outcome(of: Transition, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
+    return LedgerOutcome(of.intent, of.leaf, digest_of(of.leaf), status)
+
+
+# Who may send.
+
+
+def test_node_that_is_no_member_of_a_group_has_no_states_stored() -> None:
+    bench = NodeBench(contracts=(RING,))
+    assert send(bench, D, made(1)) == 0
+    assert stored(bench) == 0
+    assert send(bench, B, made(1)) == 1
+    assert stored(bench) == 1
+
+
+# How much.
+
+
+def test_states_beyond_a_peers_quota_are_neither_stored_nor_acknowledged() -> None:
+    bench = NodeBench()
+    assert [send(bench, B, made(number)) for number in range(6)] == [1, 1, 1, 1, 0, 0]
+    assert stored(bench) == 4
+    assert bench.node.states.unconfirmed.refused_count == 2
+    assert send(bench, B, made(0)) == 1, "a copy of what is durable needs no room"
+
+
+def test_states_of_one_message_are_taken_together_or_not_at_all() -> None:
+    bench = NodeBench()
+    assert send(bench, B, made(1), made(2), made(3)) == 1
+    assert send(bench, B, made(4), made(5)) == 0
+    assert stored(bench) == 3
+
+
+def test_peers_that_collude_leave_another_one_its_least() -> None:
+    bench = NodeBench()
+    assert [send(bench, LIAR, made(number)) for number in range(5)] == [1, 1, 1, 1, 0]
+    assert [send(bench, B, made(number)) for number in range(10, 14)] == [1, 1, 1, 0]
+    assert [send(bench, C, made(number)) for number in range(20, 23)] == [1, 1, 0]
+    assert send(bench, D, made(30)) == 0, "peers are bounded too"
+
+
+def test_room_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    size_bytes = transition_bytes(made(1))
+    monkeypatch.setattr(unconfirmed, "LEAST", Room(9, size_bytes))
+    monkeypatch.setattr(unconfirmed, "MOST", Room(9, 3 * size_bytes))
+    monkeypatch.setattr(unconfirmed, "COMMON", Room(9, 3 * size_bytes))
+    bench = NodeBench()
+    assert [send(bench, B, made(number)) for number in range(4)] == [1, 1, 1, 0]
+    assert [send(bench, C, made(number)) for number in range(5, 8)] == [1, 1, 0]
+
+
+def test_quota_survives_a_restart() -> None:
+    bench = NodeBench()
+    for number in range(4):
+        assert send(bench, B, made(number)) == 1
+    bench.block((ADDRESS, outcome(made(0))))
+    bench.restart()
+    assert [send(bench, B, made(number)) for number in (10, 11)] == [1, 0]
+
+
+def test_states_that_could_not_be_written_take_no_room() -> None:
+    bench = NodeBench(failing=(StatesReceived,))
+    assert send(bench, B, made(1)) == 0
+    assert bench.node.states.unconfirmed.usage == {}
+
+
+# Until when.
+
+
+@pytest.mark.parametrize("status", [LedgerStatus.COMMITTED, LedgerStatus.SKIPPED])
+def test_transition_that_a_block_has_takes_no_room(status: LedgerStatus) -> None:
+    bench = NodeBench()
+    assert [send(bench, B, made(number)) for number in range(5)] == [1, 1, 1, 1, 0]
+    bench.block((ADDRESS, outcome(made(0), status)), (ADDRESS, outcome(made(9))))
+    assert [send(bench, B, made(4)), send(bench, B, made(5))] == [1, 0]
+
+
+def test_transition_that_expired_in_final_time_takes_no_room_and_is_written_again() -> None:
+    bench = NodeBench()
+    assert [send(bench, B, made(number)) for number in range(5)] == [1, 1, 1, 1, 0]
+    longest_s = max(CONFIG.validity_s, CONFIG.prepared_validity_s)
+    bench.block(time_s=GENESIS_S + 2 * longest_s)
+    bench.block(height=99)
+    assert send(bench, B, made(4)) == 0, "the bound that its sender gave may be too short"
+    bench.block(time_s=GENESIS_S + 2 * longest_s + LOOK_EVERY_S + 1)
+    bench.block(height=199)
+    count = stored(bench)
+    assert send(bench, B, made(0)) == 1
+    assert stored(bench) == count + 1, "the store has deleted it"
+
+
+def test_transition_that_is_sent_again_with_a_later_bound_is_written_again() -> None:
+    bench = NodeBench()
+    assert send(bench, B, made(1)) == 1
+    later = replace(made(1), valid_until_s=GENESIS_S + 4 * CONFIG.prepared_validity_s)
+    assert send(bench, B, later) == 1
+    assert stored(bench) == 2
+    assert send(bench, B, later) == 1
+    assert stored(bench) == 2
+    assert bench.node.states.unconfirmed.usage[B].count == 1
+
+
+def test_transition_that_was_skipped_or_undone_is_written_again() -> None:
+    bench = NodeBench()
+    assert send(bench, B, made(1)) == 1
+    assert send(bench, B, made(2)) == 1
+    bench.block((ADDRESS, outcome(made(1), LedgerStatus.SKIPPED)), (ADDRESS, outcome(made(2))))
+    assert send(bench, B, made(1)) == 1
+    assert send(bench, B, made(2)) == 1
+    assert stored(bench) == 3
+    bench.node.states.undo_outcomes(((ADDRESS, outcome(made(2))),))
+    assert send(bench, B, made(2)) == 1
+    assert stored(bench) == 4
+
+
+def test_bound_far_ahead_of_the_chain_is_not_taken() -> None:
+    """It would take room for ever."""
+    bench = NodeBench()
+    longest_s = max(CONFIG.validity_s, CONFIG.prepared_validity_s)
+    most_s = GENESIS_S + AHEAD_VALIDITIES * longest_s
+    bench.block()
+    assert send(bench, B, replace(made(1), valid_until_s=most_s + 1)) == 0
+    assert send(bench, B, replace(made(1), valid_until_s=most_s)) == 1
+
+
+def test_bound_counts_as_it_is_when_no_block_is_known() -> None:
+    assert not Unconfirmed(CONFIG).is_too_far_ahead(made(1), 0)
+
+
+# What is on the chain.
+
+
+def test_states_that_this_node_asked_for_need_no_room() -> None:
+    bench = NodeBench(contracts=(RING,))
+    wanted = [made(number) for number in range(6)]
+    bench.tell(StatesWanted(ADDRESS, tuple(each.leaf for each in wanted)))
+    assert len(bench.said(StateRequest, B)) == 1
+    assert [send(bench, B, each) for each in wanted] == [1] * 6
+    assert bench.node.states.unconfirmed.usage == {}
+
+
+def test_states_of_what_was_committed_lately_need_no_room() -> None:
+    bench = NodeBench()
+    for number in range(6):
+        bench.block((ADDRESS, outcome(made(number))))
+    assert [send(bench, B, made(number)) for number in range(6)] == [1] * 6
+    assert bench.node.states.unconfirmed.usage == {}
+
+
+def test_what_was_asked_for_is_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unconfirmed, "ASKED_MAX", 2)
+    known = Unconfirmed(CONFIG)
+    known.note_asked(ADDRESS, [made(number).leaf for number in range(3)])
+    assert [known.is_asked(ADDRESS, made(number).leaf) for number in range(3)] == [False, True, True]
