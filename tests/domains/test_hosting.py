@@ -292,11 +292,21 @@ def test_infos_that_are_not_numbered_one_after_the_other_are_refused(hosted: Hos
         assert refusal.reason == "an info is missing, or there twice"
 
 
-def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted) -> None:
+@pytest.mark.parametrize("call", [Call(ADDRESS, 1), Call(ADDRESS, 0, bytes(65_535))], ids=["gas", "bytes"])
+def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted, call: Call) -> None:
+    """One without gas would have whoever commits it pay for its bytes."""
     (made,) = raised(hosted, 5)
-    calling = remade(hosted, made, replace(made, calls=(Call(ADDRESS, 1),)))
+    calling = remade(hosted, made, replace(made, calls=(call,)))
     (refusal,) = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1).refusals
-    assert refusal.reason == "its calls must take at most 0 gas"
+    assert refusal.reason == "its domain makes no calls"
+
+
+def test_calls_take_no_more_gas_than_the_domain_allows(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counting, "calls_gas_max", 7)
+    (made,) = raised(hosted, 5)
+    calling = remade(hosted, made, replace(made, calls=(Call(ADDRESS, 8),)))
+    (refusal,) = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1).refusals
+    assert refusal.reason == "its calls must take at most 7 gas"
 
 
 def test_a_domain_that_fails_while_judging_refuses_nothing(hosted: Hosted) -> None:

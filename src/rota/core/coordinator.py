@@ -24,6 +24,7 @@ from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.dispatching import Dispatching
 from rota.core.effects import TransitionPrepared, VerifyEndorsers
+from rota.core.empties import Empties
 from rota.core.events import EndorsersVerified, LedgerLost, LedgerOutcome, LedgerStatus, StopRequested
 from rota.core.events.coordinator import (
     EndorserFollowsAnother,
@@ -310,6 +311,7 @@ class Coordinator(Machine):
         self.issuing = Issuing(self, unacknowledged)
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.quotas = Quotas(self)
+        self.empties = Empties(context)
         self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}

@@ -171,6 +171,9 @@ class _Bench:
             return _Flaw("a state is spent by an earlier transition", is_of_leaf=False)
         if len(set(transition.inputs)) < len(transition.inputs):
             return _Flaw("a state is spent twice")
+        if transition.calls and not self.hosted.domain.calls_gas_max:
+            # A call without gas still has data, and whoever commits the transition pays for its bytes.
+            return _Flaw("its domain makes no calls")
         if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         try:

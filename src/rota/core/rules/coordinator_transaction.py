@@ -48,12 +48,14 @@ def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> boo
 
 def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
     """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
-    its intent is, and else its states may be kept for it"""
+    its intent is, and else its states may be kept for it; an empty one is in its sender's allowance"""
     is_for_another = event.transition.preparation is not None
     may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
     if is_for_another and not may_be_prepared:
         return False
     coordinator = transaction.coordinator
+    if event.transition.is_empty and not coordinator.empties.may_take(transaction.sender):
+        return False
     has_room = coordinator.quotas.has_room(transaction.sender, event.transition, event.size_bytes)
     return has_room and coordinator.slots.is_usable(event.transition) and not _flaw_of_keeping(transaction, event)
 
@@ -200,6 +202,8 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.goes_alone = transaction.sends_states = False
     transaction.is_apart = transaction.coordinator.rounds.must_ride_apart(transaction)
     coordinator = transaction.coordinator
+    if event.transition.is_empty:
+        coordinator.empties.take(transaction.sender)
     is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
     coordinator.graph.place(event.transition, offers_states)
@@ -313,6 +317,7 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
         transaction.coordinator.graph.remove(transaction.leaf)
         if not transaction.made.is_empty:
             transaction.coordinator.context.proven.note(transaction.sender)
+            transaction.coordinator.empties.earn(transaction.sender)
     else:
         _drop_transition(transaction, comes_back=False)
 
