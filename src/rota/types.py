@@ -194,7 +194,7 @@ class KnownContract:
     """A contract of this node: what its genesis says, and what the chain says of its deployment.
 
     `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
-    the chain, and the chain stood at another when this node took it in.
+    the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
     """
 
     contract: Contract
@@ -203,6 +203,7 @@ class KnownContract:
     genesis: bytes = b""
     deployed_at: int = 0
     taken_in_at: int = 0
+    source: NodeName | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -433,9 +433,13 @@ def test_peer_that_asks_for_a_large_genesis_again_and_again_gets_bounded_bytes()
         for _ in range(SERVED_A_WINDOW_MAX):
             bench.tell(GenesisFound(B, ASKED, known))
         assert len(bench.said(GenesisResponse, B)) == SERVED_BYTES_A_WINDOW_MAX // len(large) > 1
+        bench.hear(B, GenesisRequest(ASKED), MADE)
+        assert bench.all(FindGenesis) == [], "the store is not asked for what would not be sent"
         bench.tell(GenesisFound(C, ASKED, known))
         assert len(bench.said(GenesisResponse, C)) == 1
         bench.wait(1_000)
+    bench.hear(B, GenesisRequest(ASKED), MADE)
+    assert len(bench.all(FindGenesis)) == 1
 
 
 def test_contract_whose_states_are_wanted_is_loaded_to_be_asked_for_later() -> None:

@@ -10,8 +10,7 @@ from rota.core.empties import FREE_OF_ALL, FREE_OF_SENDER, WINDOW_MS, Empties
 from rota.core.states.coordinator_transaction import State as Held
 from rota.types import Contract, Mode, NodeName
 from tests.core.coordinator_bench import CoordinatorBench, active
-from tests.core.kit import A, B, C, contract, transition
-from tests.core.test_voiding import void_transition
+from tests.core.kit import A, B, C, contract, transition, void_transition
 
 STATIC = contract(A, mode=Mode.STATIC, endorsers=(B, C))
 

@@ -18,6 +18,7 @@ from rota.ledger.deployments import FoundDeployment
 from rota.messages import Verdict
 from rota.ports import Unavailable
 from rota.runtime import acquainting as acquainting_module
+from rota.runtime import contracts as contracts_module
 from rota.runtime.acquainting import Acquainting
 from rota.runtime.contracts import KnownContracts
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
@@ -60,16 +61,23 @@ class Bench:
     found: FoundDeployment | Exception | None = field(default_factory=lambda: FoundDeployment(ON_CHAIN, 7))
     told: list[Event] = field(default_factory=list)
     taken: list[KnownContract] = field(default_factory=list)
+    is_store_away: bool = False
 
     def __post_init__(self) -> None:
         self.contracts = KnownContracts(NODE, CHAIN_ID, hosting.load_domains(), bytes(32))
-        self.acquainting = Acquainting(self.contracts, Keys(), self.find, self.told.append)
+        self.acquainting = Acquainting(self.contracts, Keys(), self.find, self.stored, self.told.append)
 
     async def find(self, deployment: IntentId) -> FoundDeployment | None:
         assert deployment == DEPLOYMENT
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
+
+    async def stored(self, contract: ContractAddress) -> KnownContract | None:
+        """What the store has."""
+        if self.is_store_away:
+            raise Unavailable("the store is away")
+        return next((known for known in self.taken if known.contract.address == contract), None)
 
     async def take_in(self, known: KnownContract) -> None:
         self.taken.append(known)
@@ -170,8 +178,64 @@ async def test_peers_are_told_from_what_the_node_has() -> None:
         FindGenesis(OURS, PEER, ASKED),
     ):
         bench.acquainting.perform(order, bench.take_in)
+    while len(bench.told) < 3:
+        await asyncio.sleep(0)
     assert bench.told == [
         ContractsListed(PEER, ASKED, (MADE,)),
         ContractsSifted(PEER, (OURS,)),
         GenesisFound(PEER, ASKED, bench.taken[0]),
     ]
+
+
+@in_loop
+async def test_genesis_stays_in_the_store() -> None:
+    bench = Bench()
+    await bench.acquire()
+    assert bench.taken[0].genesis == encode_genesis(GENESIS)
+    known = bench.contracts.known(MADE)
+    assert known is not None
+    assert (known.genesis, known.source) == (b"", PEER)
+
+
+@in_loop
+async def test_genesis_is_given_to_nobody_while_the_store_is_away_or_gives_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    await bench.acquire()
+    bench.is_store_away = True
+    bench.acquainting.perform(FindGenesis(MADE, PEER, ASKED), bench.take_in)
+    await asyncio.sleep(0.0)
+    bench.is_store_away = False
+    monkeypatch.setattr(acquainting_module, "GIVING_MAX", 0)
+    bench.acquainting.perform(FindGenesis(MADE, PEER, ASKED), bench.take_in)
+    await bench.acquainting.close()
+    assert bench.told == []
+
+
+@in_loop
+async def test_contracts_with_a_large_genesis_have_a_quota_by_peer_and_in_total(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size_bytes = len(encode_genesis(GENESIS))
+    monkeypatch.setattr(contracts_module, "SMALL_GENESIS_BYTES", size_bytes - 1)
+    monkeypatch.setattr(contracts_module, "LARGE_OF_PEER_BYTES_MAX", size_bytes)
+    monkeypatch.setattr(contracts_module, "LARGE_BYTES_MAX", 2 * size_bytes - 1)
+    bench = Bench()
+    assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.ACCEPTED)
+    with pytest.raises(Unavailable, match=f"from {PEER}"):
+        bench.contracts.require_room(PEER, bytes(size_bytes))
+    with pytest.raises(Unavailable, match="takes no more of them"):
+        bench.contracts.require_room(NodeName("another"), bytes(size_bytes))
+    bench.contracts.require_room(PEER, bytes(size_bytes - 1))
+    bench.contracts.add(bench.taken[0])
+    monkeypatch.setattr(contracts_module, "LARGE_BYTES_MAX", 2 * size_bytes)
+    bench.contracts.require_room(NodeName("another"), bytes(size_bytes))
+
+
+@in_loop
+async def test_contract_for_which_there_is_no_room_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts_module, "CONTRACTS_MAX", 0)
+    bench = Bench()
+    assert await bench.acquire() == AcquisitionEnded(MADE, PEER, Verdict.BUSY)
+    assert bench.taken == []

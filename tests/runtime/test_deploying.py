@@ -23,6 +23,7 @@ from rota.ledger.account import Account, AccountLimits
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.messages import Verdict
 from rota.ports import UnknownKey
+from rota.runtime import contracts as contracts_module
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.sim.domain import intent_id
@@ -138,6 +139,15 @@ async def test_what_cannot_be_said_now_may_be_later() -> None:
         assert isinstance(event, ProposalJudged)
         assert event.verdict is Verdict.BUSY
         assert reason in event.reason
+
+
+@in_loop
+async def test_proposal_for_which_there_is_no_room_is_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contracts_module, "SMALL_GENESIS_BYTES", 1)
+    monkeypatch.setattr(contracts_module, "LARGE_OF_PEER_BYTES_MAX", 1)
+    event = judged(genesis("node1", "node2"))
+    assert (event.verdict, "takes no more of them" in event.reason) == (Verdict.BUSY, True)
+    assert judged(genesis("node2"), peer=NODE).verdict is Verdict.ACCEPTED, "the node's own users need no such room"
 
 
 # The factory.

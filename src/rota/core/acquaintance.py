@@ -86,6 +86,10 @@ class Allowance:
         self.count += amount
         return self.count <= self.most
 
+    def is_used_up(self, now_ms: int) -> bool:
+        """Nothing more is done in this window."""
+        return now_ms - self.since_ms < RATE_WINDOW_MS and self.count >= self.most
+
 
 @dataclass(slots=True)
 class Acquainted:
@@ -174,7 +178,9 @@ class Acquaintance:
                 if self._known(peer).listing.take(self.node.now_ms):
                     self.node.effects.append(ListContracts(peer, request_id, after))
             case _:
-                if self._known(peer).serving.take(self.node.now_ms):
+                known, now_ms = self._known(peer), self.node.now_ms
+                # It is read from the store, and so not for one that would get no answer.
+                if known.serving.take(now_ms) and not known.serving_bytes.is_used_up(now_ms):
                     self.node.effects.append(FindGenesis(contract, peer, body.request_id))
 
     def handle(self, event: Event) -> None:

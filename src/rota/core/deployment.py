@@ -311,7 +311,9 @@ def is_as_agreed(
     return told == (hashed, signers, genesis.threshold, genesis.ledger)
 
 
-def known_from(deployed: FactoryDeployment, genesis: bytes, height: int) -> KnownContract:
-    """A contract that was proposed, and that a block at this height has."""
+def known_from(
+    deployed: FactoryDeployment, genesis: bytes, height: int, source: NodeName | None = None
+) -> KnownContract:
+    """A contract that was proposed, by this peer, and that a block at this height has."""
     contract = decode_genesis(genesis).contract(deployed.contract)
-    return KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height)
+    return KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height, source)

@@ -122,7 +122,7 @@ class Proposals:
         for proposal in self._under(deployed.intent):
             genesis = decode_genesis(proposal.genesis)
             if is_as_agreed(deployed, genesis_hash(proposal.genesis), proposal.signers, genesis):
-                return known_from(deployed, proposal.genesis, height)
+                return known_from(deployed, proposal.genesis, height, proposal.peer)
         return None
 
     def taken_in(self, known: KnownContract) -> None:

@@ -122,6 +122,10 @@ class Store(Protocol):
         """All contracts of this node."""
         ...
 
+    async def contract(self, address: ContractAddress) -> KnownContract | None:
+        """One of them, with its genesis. `Unavailable` when it is away."""
+        ...
+
     async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
         ...

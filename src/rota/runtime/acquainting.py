@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -21,14 +22,17 @@ from rota.ledger.deployments import FoundDeployment
 from rota.messages import CONTRACTS_LISTED_MAX, Verdict
 from rota.ports import Background, Signer, Tell, Unavailable
 from rota.runtime.contracts import ContractRefused, KnownContracts
-from rota.types import IntentId, KnownContract
+from rota.types import ContractAddress, IntentId, KnownContract, NodeName, RequestId
 
 FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
+FindContract = Callable[[ContractAddress], Awaitable[KnownContract | None]]
 TakeIn = Callable[[KnownContract], Awaitable[None]]
 AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContract
 
 # What the core asks for at a time is bounded; what it has given up may still wait for the chain here.
 ACQUIRING_MAX: Final = 128
+# Each of up to 1 MiB. What is more at a time is dropped, and asked for again.
+GIVING_MAX: Final = 8
 
 logger = structlog.get_logger("rota.contracts")
 
@@ -36,16 +40,25 @@ logger = structlog.get_logger("rota.contracts")
 class Acquainting:
     """Of one node. One contract is looked up at a time: who names many waits for itself."""
 
-    def __init__(self, contracts: KnownContracts, signer: Signer, find_deployment: FindDeployment, tell: Tell) -> None:
+    def __init__(
+        self,
+        contracts: KnownContracts,
+        signer: Signer,
+        find_deployment: FindDeployment,
+        find_contract: FindContract,
+        tell: Tell,
+    ) -> None:
         self._contracts: Final = contracts
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
+        self._find_contract: Final = find_contract
         self._tell: Final = tell
         self._turn: Final = asyncio.Lock()
         self._tasks: Final = Background("acquisition of contracts")
+        self._giving: Final = Background("geneses for peers")
 
     def perform(self, order: AcquaintanceEffect, take_in: TakeIn) -> None:
-        """What is in memory is told at once; the chain is asked beside the core."""
+        """What is in memory is told at once; chain and store are asked beside the core."""
         match order:
             case ListContracts(peer, request_id, after):
                 found = self._contracts.open_to(peer, after, CONTRACTS_LISTED_MAX)
@@ -54,9 +67,8 @@ class Acquainting:
                 lacking = tuple(each for each in contracts if self._contracts.known(each) is None)
                 self._tell(ContractsSifted(peer, lacking))
             case FindGenesis(contract, peer, request_id):
-                known = self._contracts.known(contract)
-                if known is not None:
-                    self._tell(GenesisFound(peer, request_id, known))
+                if self._contracts.known(contract) is not None and len(self._giving) < GIVING_MAX:
+                    self._giving.begin(self._give(contract, peer, request_id))
             case AcquireContract(contract, peer) if len(self._tasks) >= ACQUIRING_MAX:
                 self._tell(AcquisitionEnded(contract, peer, Verdict.BUSY))
             case AcquireContract():
@@ -65,6 +77,14 @@ class Acquainting:
     async def close(self) -> None:
         """Give up what is under way; it is asked for again."""
         await self._tasks.close()
+        await self._giving.close()
+
+    async def _give(self, contract: ContractAddress, peer: NodeName, request_id: RequestId) -> None:
+        """From the store, which has the genesis."""
+        with suppress(Unavailable):
+            known = await self._find_contract(contract)
+            if known is not None:
+                self._tell(GenesisFound(peer, request_id, known))
 
     async def _acquire(self, order: AcquireContract, take_in: TakeIn) -> None:
         verdict, is_false, reason = Verdict.ACCEPTED, False, ""
@@ -91,9 +111,10 @@ class Acquainting:
             raise _False(f"deployment: {order.deployment.hex()} has not deployed {order.contract}")
         if genesis_hash(order.genesis) != found.deployment.genesis:
             raise _False(f"genesis: its hash must be 0x{found.deployment.genesis.hex()}, which stands on the chain")
+        self._contracts.require_room(order.peer, order.genesis)
         known = self._contracts.judge(order.genesis, found.deployment, self._signer)
         self._contracts.consider(order.genesis, order.deployment, known.signers, self._signer)
-        return replace(known, deployed_at=found.height)
+        return replace(known, deployed_at=found.height, source=order.peer)
 
 
 class _False(Exception):

@@ -3,17 +3,23 @@
 A contract is taken in once: its genesis must have the hash that stands on the chain, its address the policy that
 the factory told of, and where this node endorses, its own key must be among the signers. Then it is in the store,
 and every life of the node knows it. Contracts become more while a node runs, and never fewer.
+
+Anybody can deploy contracts that a node takes in, so what they take of its memory is bounded. A genesis stays in the
+store. What is made of it, members and configuration, is in memory: contracts with a large genesis have a quota, by the
+peer that they came from and in total, and beyond it a node takes no more of them in.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from rota.core.events.chain import FactoryDeployment
 from rota.domains.available import known_in
 from rota.domains.base import ProvedLedger, Rejected
+from rota.domains.pente.groups import group_in
 from rota.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.hosting import AnyDomain, ContractDefaults, Hosted, SecretOf, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
@@ -21,6 +27,12 @@ from rota.ledger.proved_ledgers import LedgerCode, code_of
 from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
+
+# A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
+SMALL_GENESIS_BYTES: Final = 16_384
+LARGE_OF_PEER_BYTES_MAX: Final = 8_388_608
+LARGE_BYTES_MAX: Final = 134_217_728
+CONTRACTS_MAX: Final = 131_072
 
 
 class ContractRefused(ValueError):
@@ -45,7 +57,10 @@ class KnownContracts:
         self._domains: Final = domains
         self._salt_key: Final = salt_key
         self._factory: Final = factory
+        # Without their genesis, which the store has.
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
+        self._groups: Final[dict[ContractAddress, bytes]] = {}
+        self._large_bytes: Final[dict[NodeName, int]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] = ()
@@ -56,10 +71,15 @@ class KnownContracts:
     def add(self, known: KnownContract) -> None:
         """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
         address = known.contract.address
-        self._known[address] = known
+        if address not in self._known and known.source is not None and len(known.genesis) > SMALL_GENESIS_BYTES:
+            self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
+        self._known[address] = replace(known, genesis=b"")
         self._addresses = tuple(self._known)
         try:
             genesis = decode_genesis(known.genesis)
+            group = group_in(genesis)
+            if group is not None:
+                self._groups[address] = group.id
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
@@ -68,8 +88,24 @@ class KnownContracts:
             self._unhosted[address] = str(flaw)
 
     def known(self, contract: ContractAddress) -> KnownContract | None:
-        """All that is known of it."""
+        """All that is known of it but its genesis."""
         return self._known.get(contract)
+
+    def group_of(self, contract: ContractAddress) -> bytes | None:
+        """The id of its privacy group, if it has one."""
+        return self._groups.get(contract)
+
+    def require_room(self, peer: NodeName, genesis: bytes) -> None:
+        """For one more contract that comes from this peer. `Unavailable` when there is none."""
+        if len(self._known) >= CONTRACTS_MAX:
+            raise Unavailable(f"{self._node} has {CONTRACTS_MAX} contracts, and takes no more")
+        if len(genesis) <= SMALL_GENESIS_BYTES:
+            return
+        most = f"of geneses over {SMALL_GENESIS_BYTES} bytes, and takes no more of them"
+        if self._large_bytes.get(peer, 0) + len(genesis) > LARGE_OF_PEER_BYTES_MAX:
+            raise Unavailable(f"{self._node} has {LARGE_OF_PEER_BYTES_MAX} bytes from {peer} {most}")
+        if sum(self._large_bytes.values()) + len(genesis) > LARGE_BYTES_MAX:
+            raise Unavailable(f"{self._node} has {LARGE_BYTES_MAX} bytes {most}")
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
         """The contract with its domain; nothing when it is not one of ours or its domain is not loaded.

@@ -68,6 +68,8 @@ class Deploying:
         verdict, reason = Verdict.ACCEPTED, ""
         try:
             self._require_factory(order.factory)
+            if order.peer != self._node:
+                self._contracts.require_room(order.peer, order.genesis)
             endorser = self._contracts.consider(
                 order.genesis, order.deployment, order.signers, self._signer, is_own=order.peer == self._node
             )

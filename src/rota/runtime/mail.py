@@ -28,8 +28,7 @@ import structlog
 from rota.core.effects import FindStates, SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, StatesFound
 from rota.core.machine import Event
-from rota.domains.pente.groups import DOMAIN, group_in
-from rota.genesis import decode_genesis
+from rota.domains.pente.groups import DOMAIN
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message, StateDistributionAcknowledgement
 from rota.ports import Background, Store, StoredMail, StoredMessage, Unavailable
 from rota.runtime.accepting import Acceptance, Acceptances, settled
@@ -265,16 +264,15 @@ class GroupMail:
         self._arrivals.begin(work)
 
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
-        known = self._contracts.known(contract)
-        described = group_in(decode_genesis(known.genesis)) if known is not None else None
-        if described is None or peer not in self._nodes_of(contract) or not _is_content(message.content):
+        group = self._contracts.group_of(contract)
+        if group is None or peer not in self._nodes_of(contract) or not _is_content(message.content):
             logger.warning("a message of a group was not taken", peer=peer, contract=contract)
             return
         stored = StoredMessage(
             message.id,
             0,
             DOMAIN,
-            described.id,
+            group,
             peer,
             message.sent_at_ms,
             _wall_ms(),

@@ -229,7 +229,7 @@ async def opened(
         )
         chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
-        acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), tell)
+        acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), store.contract, tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
         public = PublicTransactions(
             public_chain,

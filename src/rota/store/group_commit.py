@@ -266,6 +266,10 @@ class DatabaseStore:
         """All contracts of this node."""
         return await self._read(self._asking.contracts())
 
+    async def contract(self, address: ContractAddress) -> KnownContract | None:
+        """One of them, with its genesis."""
+        return await self._read(self._asking.contract(address))
+
     async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
         return await self._read(self._asking.contracts_with_work())

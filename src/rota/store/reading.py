@@ -370,6 +370,11 @@ class Asking:
         rows: Any = yield Statement("SELECT contract FROM contracts ORDER BY address")
         return tuple(decode_contract(contract) for (contract,) in rows)
 
+    def contract(self, address: ContractAddress) -> Reading[KnownContract | None]:
+        """One of them, with its genesis."""
+        rows: Any = yield Statement("SELECT contract FROM contracts WHERE address = ?", (address,))
+        return decode_contract(rows[0][0]) if rows else None
+
     def contracts_with_work(self) -> Reading[tuple[ContractAddress, ...]]:
         """Those of which something is unfinished: a node begins with them and loads the others when asked."""
         final_height = yield from self.final_height()
