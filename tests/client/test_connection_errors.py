@@ -42,10 +42,8 @@ async def error_of(url: str) -> str:
 def test_port_for_peers_or_grpc_is_recognised(content: bytes) -> None:
     async def run() -> None:
         async with server_that_sends(content) as port:
-            assert await error_of(f"http://127.0.0.1:{port}") == (
-                f"http://127.0.0.1:{port}: no HTTP answer: the node stopped, or this is its port for peers or for gRPC; "
-                "JSON-RPC listens on the node's `rpc.port`"
-            )
+            error = await error_of(f"http://127.0.0.1:{port}")
+            assert "no HTTP answer: the node stopped, or this is its port for peers or for gRPC" in error
 
     asyncio.run(run())
 
