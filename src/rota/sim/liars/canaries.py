@@ -13,6 +13,7 @@ from rota.core import endorser as endorser_module
 from rota.core import private_states as private_states_module
 from rota.core.assembly import Assembly, Slot
 from rota.core.consistency import Authorised, Consistent
+from rota.core.coordinator import Coordinator
 from rota.core.demotion import Demotions
 from rota.core.effects import LeavesSigned
 from rota.core.endorser import Endorser
@@ -49,7 +50,7 @@ def lying(
 # Whose an id is, and until when a signature is good.
 
 
-def _is_of_the_peer(_contract: Contract, peer: NodeName, intent: Intent) -> bool:
+def _is_of_the_peer(_coordinator: Coordinator, peer: NodeName, intent: Intent) -> bool:
     return node_of(intent.sender) == peer
 
 
@@ -83,9 +84,9 @@ def _grant_with_contents(transaction: SenderTransaction, request: HeldRequest, v
 
 
 def _flaw_but_for_bounds(
-    endorser: Endorser, transition: Transition, request: EndorsementRequest, is_signed_over: bool
+    endorser: Endorser, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
 ) -> str:
-    return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, is_signed_over)
+    return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, peer, is_signed_over)
 
 
 def _believe_refusals(
