@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "tip_wei")
+MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "sender_gas_max", "tip_wei")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Config:
     deliveries_peer_bytes_max: int = 4_194_304
     deliveries_bytes_max: int = 67_108_864
     dispatch_ahead_max: int = 16
+    sender_gas_max: int = 0
     assembly_slot_max: int = 64
     slot_ms_max: int = 500
     round_max: int = 64

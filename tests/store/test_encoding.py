@@ -46,7 +46,7 @@ STORED = {
     "transaction_index log_index",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
-    KnownContract: "contract deployment signers genesis deployed_at taken_in_at",
+    KnownContract: "contract deployment signers genesis deployed_at taken_in_at source",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers",
     MinedTransaction: "nonce status reason gas_used",
     Permission: "number delegate leaf valid_until_s",  # Until schema 13 it was "number delegate transition".

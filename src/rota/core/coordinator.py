@@ -51,6 +51,7 @@ from rota.core.events.coordinator_transaction import (
     PermissionWithheld,
 )
 from rota.core.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
+from rota.core.gas_allowances import GasAllowances
 from rota.core.graph import Graph, Placed
 from rota.core.handover import Claims, claims_of
 from rota.core.issuing import Issuing
@@ -312,6 +313,7 @@ class Coordinator(Machine):
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.quotas = Quotas(self)
         self.empties = Empties(context)
+        self.gas = GasAllowances(self)
         self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
         self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}

@@ -199,10 +199,9 @@ class Slots:
 
     def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
-        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or self.coordinator.probation.is_paused(
-            sender
-        )
-        if is_paused or not self.coordinator.observer.is_reachable(sender):
+        coordinator = self.coordinator
+        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or coordinator.probation.is_paused(sender)
+        if is_paused or coordinator.gas.is_used_up(sender) or not self.coordinator.observer.is_reachable(sender):
             return []
         chosen: dict[IntentId, CoordinatorTransaction] = {}
         for _, intent in self.awaiting[sender]:

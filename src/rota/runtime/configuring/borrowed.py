@@ -56,6 +56,10 @@ SEQUENCER: Final[Meanings] = {
     "deliveries_peer_bytes_max": ("bytes", "The same in bytes, by peer."),
     "deliveries_bytes_max": ("bytes", "The same in bytes, of all peers together."),
     "dispatch_ahead_max": ("rounds", "Rounds between opening and confirmation."),
+    "sender_gas_max": (
+        "gas",
+        "What this node pays in an hour for one sender's transitions in a token that it coordinates; 0: no limit.",
+    ),
     "assembly_slot_max": ("intents", "Intents in one slot of assembly."),
     "slot_ms_max": ("ms", "How long a slot may take: a sender that needs longer gets fewer intents."),
     "round_max": ("transitions", "Transitions in one round."),
