@@ -10,7 +10,7 @@ from rota.config import Config
 from rota.core import unconfirmed
 from rota.core.effects import StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus, StatesWanted
-from rota.core.unconfirmed import AHEAD_VALIDITIES, LOOK_EVERY_S, Room, Unconfirmed
+from rota.core.unconfirmed import AHEAD_LEAST_S, AHEAD_VALIDITIES, LOOK_EVERY_S, Room, Unconfirmed
 from rota.messages import StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import Mode, NodeName, Transition
 from rota.wire.sizes import transition_bytes
@@ -164,11 +164,15 @@ def test_transition_that_was_skipped_or_undone_is_written_again() -> None:
 def test_bound_far_ahead_of_the_chain_is_not_taken() -> None:
     """It would take room for ever."""
     bench = NodeBench()
-    longest_s = max(CONFIG.validity_s, CONFIG.prepared_validity_s)
-    most_s = GENESIS_S + AHEAD_VALIDITIES * longest_s
+    most_s = GENESIS_S + AHEAD_LEAST_S
     bench.block()
     assert send(bench, B, replace(made(1), valid_until_s=most_s + 1)) == 0
     assert send(bench, B, replace(made(1), valid_until_s=most_s)) == 1
+
+
+def test_bound_may_be_as_far_ahead_as_long_validities_allow() -> None:
+    known = Unconfirmed(Config(validity_s=AHEAD_LEAST_S))
+    assert known.ahead_s == AHEAD_VALIDITIES * AHEAD_LEAST_S
 
 
 def test_bound_counts_as_it_is_when_no_block_is_known() -> None:

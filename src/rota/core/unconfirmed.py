@@ -10,8 +10,8 @@ A transition leaves its quota when a block has an outcome of it, which its autho
 that was skipped may be dispatched anew with a later bound: it is then written again, so that the store knows the bound.
 
 What this node asked for because the chain has it needs no room. The bound of what a peer sends may lie ahead of the
-chain by `AHEAD_VALIDITIES` times the longest validity: a node that is further behind takes states when it has caught
-up.
+chain by a week, or by `AHEAD_VALIDITIES` times the longest validity of this node's configuration; another node may have
+a longer one. A node that is further behind takes states when it has caught up.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ ASKED_MAX: Final = 65_536
 # A peer's word on a bound is not believed to be shorter than this many of the longest validities, as in the store.
 LEAST_VALIDITIES: Final = 2
 AHEAD_VALIDITIES: Final = 16
+AHEAD_LEAST_S: Final = 604_800
 LOOK_EVERY_S: Final = 60
 
 Key = tuple[ContractAddress, Leaf]
@@ -77,7 +78,7 @@ class Unconfirmed:
     def __init__(self, config: Config, stored: Iterable[SentTransition] = ()) -> None:
         longest_s = max(config.validity_s, config.prepared_validity_s)
         self.least_s = LEAST_VALIDITIES * longest_s
-        self.ahead_s = AHEAD_VALIDITIES * longest_s
+        self.ahead_s = max(AHEAD_VALIDITIES * longest_s, AHEAD_LEAST_S)
         self.sent: dict[Key, _Sent] = {}
         self.usage: dict[NodeName, _Usage] = {}
         # What all peers together take beyond what each of them always has.
