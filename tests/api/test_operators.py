@@ -60,6 +60,12 @@ FIGURES = {
     "rota_contracts_refused": ("counter", "Contracts of peers that this node did not take in"),
     "rota_geneses_asked": ("counter", "How often a peer was asked what a contract is"),
     "rota_geneses_given": ("counter", "How often a peer was told what a contract is"),
+    "rota_states_unconfirmed": ("gauge", "Transitions that peers sent and that no block has"),
+    "rota_states_refused": (
+        "counter",
+        "Messages with private states that were not taken because their author's quota was used up",
+    ),
+    "rota_verifier_requests_dropped": ("counter", "Requests of peers for verifiers beyond their allowance"),
     "rota_core_steps": ("counter", "Events that the core was told"),
     "rota_commands_accepted": ("counter", "Commands that happened"),
     "rota_commands_rejected": ("counter", "Commands that did not happen, duplicates not among them"),

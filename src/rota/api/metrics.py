@@ -110,6 +110,7 @@ GAUGES: Final = (
     Figure(
         "rota_deliveries_open", "deliveries_open", "Deliveries of private states in memory that are not acknowledged"
     ),
+    Figure("rota_states_unconfirmed", "states_unconfirmed", "Transitions that peers sent and that no block has"),
     Figure(
         "rota_certificate_valid_until_seconds",
         "certificate_valid_until_s",
@@ -156,6 +157,16 @@ COUNTERS: Final = (
     Figure("rota_contracts_refused", "contracts_refused_total", "Contracts of peers that this node did not take in"),
     Figure("rota_geneses_asked", "geneses_asked_total", "How often a peer was asked what a contract is"),
     Figure("rota_geneses_given", "geneses_given_total", "How often a peer was told what a contract is"),
+    Figure(
+        "rota_states_refused",
+        "states_refused_total",
+        "Messages with private states that were not taken because their author's quota was used up",
+    ),
+    Figure(
+        "rota_verifier_requests_dropped",
+        "verifier_requests_dropped_total",
+        "Requests of peers for verifiers beyond their allowance",
+    ),
 )
 SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
 COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")

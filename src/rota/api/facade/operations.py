@@ -59,6 +59,9 @@ class Measurements:
     contracts_refused_total: int | None = None
     geneses_asked_total: int | None = None
     geneses_given_total: int | None = None
+    states_unconfirmed: int | None = None
+    states_refused_total: int | None = None
+    verifier_requests_dropped_total: int | None = None
     certificate_valid_until_s: int | None = None
     contracts_in_arrears: int | None = None
     peers: tuple[PeerMeasurements, ...] = ()
