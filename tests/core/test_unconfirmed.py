@@ -176,7 +176,7 @@ def test_bound_may_be_as_far_ahead_as_long_validities_allow() -> None:
 
 
 def test_bound_counts_as_it_is_when_no_block_is_known() -> None:
-    assert not Unconfirmed(CONFIG).is_too_far_ahead(made(1), 0)
+    assert Unconfirmed(CONFIG).take(B, ADDRESS, (made(1),), 0)
 
 
 # What is on the chain.
@@ -203,4 +203,4 @@ def test_what_was_asked_for_is_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     monkeypatch.setattr(unconfirmed, "ASKED_MAX", 2)
     known = Unconfirmed(CONFIG)
     known.note_asked(ADDRESS, [made(number).leaf for number in range(3)])
-    assert [known.is_asked(ADDRESS, made(number).leaf) for number in range(3)] == [False, True, True]
+    assert list(known.asked) == [(ADDRESS, made(number).leaf) for number in (1, 2)]

@@ -103,22 +103,17 @@ class PrivateStates:
 
     def _has_room(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
         """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""
-        outcomes, chain_time_s = self.node.sequencers.loaded[contract].coordinator.outcomes, self.node.chain_time_s
-        unconfirmed = [
-            each
-            for each in transitions
-            if outcomes.leaf_of(each.intent) != each.leaf and not self.unconfirmed.is_asked(contract, each.leaf)
-        ]
-        if any(self.unconfirmed.is_too_far_ahead(each, chain_time_s) for each in unconfirmed):
-            return False
-        return self.unconfirmed.take(peer, contract, unconfirmed, chain_time_s)
+        leaf_of = self.node.sequencers.loaded[contract].coordinator.outcomes.leaf_of
+        unconfirmed = [each for each in transitions if leaf_of(each.intent) != each.leaf]
+        return self.unconfirmed.take(peer, contract, unconfirmed, self.node.chain_time_s)
 
     def take_outcomes(self, outcomes: Outcomes) -> None:
         """What a block has takes no room any more. What it skipped is written again if it is sent again."""
-        skipped: set[tuple[ContractAddress, Leaf]] = set()
-        for contract, outcome in outcomes if self.unconfirmed.sent else ():
-            if self.unconfirmed.release(contract, outcome.leaf) and outcome.status is not LedgerStatus.COMMITTED:
-                skipped.add((contract, outcome.leaf))
+        if not outcomes or not self.unconfirmed.sent:
+            return
+        released = self.unconfirmed.release((contract, outcome.leaf) for contract, outcome in outcomes)
+        skipped = {(address, each.leaf) for address, each in outcomes if each.status is not LedgerStatus.COMMITTED}
+        skipped.intersection_update(released)
         if skipped:
             self.distribution.forget_received(skipped)
 
@@ -146,8 +141,7 @@ class PrivateStates:
         if isinstance(record, StatesReceived):
             peer = self.receiving.pop((contract, record.digest, record.part))
             if not succeeded:
-                for transition in record.transitions:
-                    self.unconfirmed.release(contract, transition.leaf)
+                self.unconfirmed.release((contract, transition.leaf) for transition in record.transitions)
             else:
                 self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
                 if peer != self.node.name:

@@ -16,7 +16,7 @@ a longer one. A node that is further behind takes states when it has caught up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -45,6 +45,8 @@ AHEAD_LEAST_S: Final = 604_800
 LOOK_EVERY_S: Final = 60
 
 Key = tuple[ContractAddress, Leaf]
+# Who sent it, its size in bytes, and until when it may be committed, in chain time.
+Sent = tuple[NodeName, int, int]
 
 
 class SentTransition(NamedTuple):
@@ -52,13 +54,6 @@ class SentTransition(NamedTuple):
 
     contract: ContractAddress
     leaf: Leaf
-    peer: NodeName
-    size_bytes: int
-    until_s: int
-
-
-@dataclass(slots=True)
-class _Sent:
     peer: NodeName
     size_bytes: int
     until_s: int
@@ -79,7 +74,7 @@ class Unconfirmed:
         longest_s = max(config.validity_s, config.prepared_validity_s)
         self.least_s = LEAST_VALIDITIES * longest_s
         self.ahead_s = max(AHEAD_VALIDITIES * longest_s, AHEAD_LEAST_S)
-        self.sent: dict[Key, _Sent] = {}
+        self.sent: dict[Key, Sent] = {}
         self.usage: dict[NodeName, _Usage] = {}
         # What all peers together take beyond what each of them always has.
         self.common_count = 0
@@ -88,7 +83,7 @@ class Unconfirmed:
         self.refused_count = 0
         self._look_at_s = 0
         for each in stored:
-            self.sent[each.contract, each.leaf] = _Sent(each.peer, each.size_bytes, each.until_s)
+            self.sent[each.contract, each.leaf] = (each.peer, each.size_bytes, each.until_s)
             self._account(each.peer, 1, each.size_bytes)
 
     # What is sent.
@@ -101,39 +96,44 @@ class Unconfirmed:
         while len(self.asked) > ASKED_MAX:
             del self.asked[next(iter(self.asked))]
 
-    def is_asked(self, contract: ContractAddress, leaf: Leaf) -> bool:
-        """This node asked for it because the chain has it."""
-        return (contract, leaf) in self.asked
-
-    def is_too_far_ahead(self, transition: Transition, chain_time_s: int) -> bool:
-        """Its bound is later than any that an honest sender gives, as far as our index knows what time it is."""
-        return chain_time_s > 0 and transition.valid_until_s > chain_time_s + self.ahead_s
-
     def outlives(self, contract: ContractAddress, transition: Transition) -> bool:
         """It is known with an earlier bound, which has to be written anew."""
         sent = self.sent.get((contract, transition.leaf))
-        return sent is not None and sent.until_s < transition.valid_until_s
+        return sent is not None and sent[2] < transition.valid_until_s
 
     def take(
-        self, peer: NodeName, contract: ContractAddress, transitions: Sequence[Transition], chain_time_s: int
+        self, peer: NodeName, contract: ContractAddress, transitions: Iterable[Transition], chain_time_s: int
     ) -> bool:
-        """Room for all of these on the account of this peer, or for none. Those that are known keep theirs."""
-        found = [(contract, each.leaf) for each in transitions]
-        news = [
-            (key, _Sent(peer, transition_bytes(each), 0))
-            for key, each in zip(found, transitions, strict=True)
-            if key not in self.sent
-        ]
-        size_bytes = sum(sent.size_bytes for _, sent in news)
-        if news and not self._has_room(peer, len(news), size_bytes):
-            self.refused_count += 1
-            return False
+        """Room for all of these on the account of this peer, or for none. Those that are known keep theirs.
+
+        There is none for a bound that is later than any of an honest sender, as far as our index knows the time.
+        """
+        known, asked = self.sent, self.asked
+        news: list[tuple[Key, Sent]] = []
+        extended: list[tuple[Key, Sent]] = []
+        least_s, size_bytes = chain_time_s + self.least_s, 0
+        latest_s = chain_time_s + self.ahead_s if chain_time_s else None
+        for each in transitions:
+            key, until_s = (contract, each.leaf), each.valid_until_s
+            if asked and key in asked:
+                continue
+            if latest_s is not None and until_s > latest_s:
+                return False
+            until_s = max(until_s, least_s)
+            sent = known.get(key)
+            if sent is None:
+                size = transition_bytes(each)
+                size_bytes += size
+                news.append((key, (peer, size, until_s)))
+            elif sent[2] < until_s:
+                extended.append((key, (sent[0], sent[1], until_s)))
         if news:
-            self.sent.update(news)
+            if not self._has_room(peer, len(news), size_bytes):
+                self.refused_count += 1
+                return False
+            known.update(news)
             self._account(peer, len(news), size_bytes)
-        for key, each in zip(found, transitions, strict=True):
-            sent = self.sent[key]
-            sent.until_s = max(sent.until_s, each.valid_until_s, chain_time_s + self.least_s)
+        known.update(extended)
         return True
 
     def _has_room(self, peer: NodeName, count: int, size_bytes: int) -> bool:
@@ -149,7 +149,9 @@ class Unconfirmed:
 
     def _account(self, peer: NodeName, count: int, size_bytes: int) -> None:
         """A peer takes so much more, or less."""
-        usage = self.usage.setdefault(peer, _Usage())
+        usage = self.usage.get(peer)
+        if usage is None:
+            usage = self.usage[peer] = _Usage()
         usage.count += count
         usage.size_bytes += size_bytes
         beyond_count = max(0, usage.count - LEAST.transitions)
@@ -162,19 +164,24 @@ class Unconfirmed:
 
     # What the chain says.
 
-    def release(self, contract: ContractAddress, leaf: Leaf) -> bool:
-        """It takes no room any more; whether it did."""
-        sent = self.sent.pop((contract, leaf), None)
-        if sent is not None:
-            self._account(sent.peer, -1, -sent.size_bytes)
-        return sent is not None
+    def release(self, keys: Iterable[Key]) -> list[Key]:
+        """These take no room any more; those that did."""
+        released: list[Key] = []
+        freed: dict[NodeName, int] = {}
+        counts: dict[NodeName, int] = {}
+        for key in keys:
+            sent = self.sent.pop(key, None)
+            if sent is not None:
+                released.append(key)
+                counts[sent[0]] = counts.get(sent[0], 0) + 1
+                freed[sent[0]] = freed.get(sent[0], 0) + sent[1]
+        for peer, count in counts.items():
+            self._account(peer, -count, -freed[peer])
+        return released
 
     def take_expired(self, final_time_s: int) -> list[Key]:
         """Those whose bound has passed in final time; they take no room any more. Looked for once in a while."""
         if final_time_s < self._look_at_s or not self.sent:
             return []
         self._look_at_s = final_time_s + LOOK_EVERY_S
-        expired = [key for key, sent in self.sent.items() if sent.until_s < final_time_s]
-        for key in expired:
-            self.release(*key)
-        return expired
+        return self.release([key for key, sent in self.sent.items() if sent[2] < final_time_s])
