@@ -196,6 +196,7 @@ class MemoryNode:
 
     groups: Any = field(default_factory=Elsewhere)
     aside: Any = field(default_factory=Elsewhere)
+    consents: Any = field(default_factory=Elsewhere)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)
     neighbours: Any = field(default_factory=Elsewhere)

@@ -33,6 +33,7 @@ from rota.core.effects import (
     IntentAccepted,
     NodeStarted,
     Persist,
+    Proposal,
     Record,
     ReplyToUser,
     Report,
@@ -282,6 +283,11 @@ class Node:
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
+
+    @property
+    def questions(self) -> tuple[Proposal, ...]:
+        """The contracts that name this node and about which its operator is asked, the oldest first."""
+        return self.deployments.proposals.questions
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""

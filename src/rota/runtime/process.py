@@ -254,6 +254,7 @@ async def opened(
         watcher or spans,
         factory,
         partial(_confirmations, configuration, client),
+        configuration.consent.policy,
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"

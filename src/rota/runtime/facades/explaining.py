@@ -73,6 +73,7 @@ class Explaining:
             found.detail,
             tuple(Moment(self._at(at_ms), text) for at_ms, text in history),
             found.meaning,
+            tuple((node, since_s * 1_000) for node, since_s in found.operators),
         )
 
 
