@@ -19,7 +19,8 @@ from rota.types import ContractAddress, NodeName
 from tests.api.client_types import METHODS, TYPES, UNPUBLISHED, Seen
 from tests.api.storage import ABI, BYTECODE, CHANGED, CONSTRUCTOR, EVENT, RETRIEVE, STORE
 from tests.api.three_nodes import Client, RpcFailed, Socket, ThreeNodes, three_nodes, until
-from tests.runtime.kit import EPOCHS, FUNDS_WEI, send, with_epochs
+from tests.domains.zeto.prover import ThreadProver
+from tests.runtime.kit import EPOCHS, FUNDS_WEI, Network, send, with_epochs
 
 pytestmark = pytest.mark.slow
 
@@ -139,8 +140,13 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("every-method")
-    with three_nodes(home, lambda nodes: with_epochs(nodes, duration_s=EPOCH_S)) as running:
+    with three_nodes(home, _prepare) as running:
         yield World(running)
+
+
+async def _prepare(nodes: Network) -> None:
+    nodes.prover = ThreadProver()
+    await with_epochs(nodes, duration_s=EPOCH_S)
 
 
 def test_every_method_that_clients_know_is_there() -> None:

@@ -36,6 +36,7 @@ from rota.runtime.configuration import (
     NodeConfiguration,
     NodeSection,
     PostgresServer,
+    ProvingSection,
     RpcSection,
     SqliteFile,
     StoreSection,
@@ -116,7 +117,7 @@ class Network:
             automation=self.automation,
             triggers=self.triggers,
             domains={"synthetic": {"for_tests": True}},
-            **self.settings,
+            **{"proving": ProvingSection(allow_development_keys=True), **self.settings},
         )
 
     async def start(self, *names: NodeName) -> None:

@@ -375,6 +375,7 @@ class LocalNetwork:
             "transport.local_endpoints": True,
             # All nodes of it are one operator's.
             "consent.proposals": ConsentMode.OPEN.value,
+            "proving.allow_development_keys": True,
             "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
             "rpc.port": rpc_port,
             "rpc.websocket_port": websocket_port,

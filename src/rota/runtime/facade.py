@@ -490,7 +490,8 @@ class NodeFacade:
     def warnings(self) -> tuple[str, ...]:
         """What does not keep this node from serving now, and will."""
         wound_back = self._running.adapters.store.wound_back
-        return self.expiry.warnings + self.aside.warnings(wound_back) + self.consents.warnings()
+        own = self.aside.warnings(wound_back) + self.consents.warnings() + self._running.contracts.warnings
+        return self.expiry.warnings + own
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""

@@ -339,6 +339,12 @@ class ProvingSection:
     keys: Path | None = key(
         Place(), NOTHING, "The folder with the proving keys of a ceremony; left out, the keys for development."
     )
+    allow_development_keys: bool = key(
+        Flag(),
+        False,
+        "Whether tokens are deployed whose verifiers take proofs by the development keys. Whoever made these keys can "
+        "make coins of nothing: only for development.",
+    )
     processes: int = key(Whole(1, 64), 1, "How many proofs are made at a time, each on a core of its own.", "processes")
     waiting_max: int = key(
         Whole(), 256, "How many proofs may be made or wait; whoever comes then tries again.", "proofs"
