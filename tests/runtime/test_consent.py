@@ -50,6 +50,7 @@ async def test_contract_waits_for_the_operator_whom_a_restart_does_not_forget(tm
         assert explained is not None
         assert explained.operators == ((NODE2, question.asked_at_s * 1_000),)
         assert explained.blocked_by == (NODE2,)
+        assert explained.detail.startswith("the operator of node2 has not answered since 20")
 
         await net.stop(NODE2)
         await net.start(NODE2)
