@@ -153,6 +153,34 @@ def test_question_and_decision_survive_a_restart() -> None:
     assert (asked_about(bench), bench.propose(B, number=9)[0].verdict) == ([], Verdict.REFUSED)
 
 
+def test_question_is_decided_by_the_policy_that_an_operator_sets_later() -> None:
+    bench = asking()
+    bench.propose(B)
+    bench.consent = OPEN
+    bench.restart()
+    (answer,) = bench.propose(B, number=2)
+    assert (answer.verdict, answer.endorser, asked_about(bench)) == (Verdict.ACCEPTED, SIGNERS[A], [])
+
+    bench = asking()
+    bench.propose(B)
+    bench.consent = Consent(ConsentMode.LISTED)
+    bench.restart()
+    assert (bench.propose(B, number=2)[0].verdict, bench.kept()) == (Verdict.REFUSED, [])
+    assert bench.records(ProposalForgotten) == [ProposalForgotten(B, ID)]
+
+
+def test_decision_waits_while_another_policy_is_applied() -> None:
+    bench = asking()
+    bench.propose(B)
+    bench.consent = OPEN
+    bench.silent = (JudgeProposal,)
+    bench.restart()
+    bench.propose(B, number=2)
+    assert decide(bench, is_given=False)[0].error == "the operator's policy is being applied to it; try again"
+    bench.tell(bench.judged(bench.all(JudgeProposal)[-1]))
+    assert bench.kept()[0].decision is Decision.GIVEN
+
+
 def test_decision_about_nothing_is_refused() -> None:
     bench = asking()
     (reply,) = decide(bench)

@@ -117,6 +117,8 @@ class Proposals:
         decision = Decision.GIVEN if has_agreed else self._policy_for(event.peer, body.genesis)
         if decision is Decision.REFUSED:
             del self.judging[key]
+            if self.kept.pop(key, None) is not None:
+                self._forget(key)
             node = self.context.node
             reason = f"{node} takes such contracts from nodes on its operator's list, and {event.peer} is not on it"
             self._answer(event.peer, body, Verdict.REFUSED, reason)
@@ -176,6 +178,9 @@ class Proposals:
         kept = self.kept.get(key)
         if kept is None or kept.decision is not Decision.ASKED or key in self.deciding:
             self._reply(event, "deployment: this node's operator is not asked about it")
+            return
+        if key in self.judging:
+            self._reply(event, "the operator's policy is being applied to it; try again")
             return
         decision = Decision.GIVEN if event.is_given else Decision.REFUSED
         now_s = self.context.chain_time_s
@@ -312,10 +317,13 @@ class Proposals:
     def _is_no_news(self, kept: Proposal, body: DeploymentProposal) -> bool:
         """A copy of an earlier question, late as it is, or one that says the same of what is still new.
 
-        Nothing is news while the operator is asked, or after the operator refused.
+        Nothing is news after the operator refused, or while the operator is asked, unless the policy is another one
+        since a restart.
         """
-        if body.request_id < kept.request_id or kept.decision is not Decision.GIVEN:
+        if body.request_id < kept.request_id or kept.decision is Decision.REFUSED:
             return True
+        if kept.decision is Decision.ASKED:
+            return kept.contract is not None or self.consent.to_proposal_of(kept.peer) is Decision.ASKED
         age_s = self.context.chain_time_s - kept.received_at_s
         is_old = age_s > self.context.config.proposal_ttl_s // RENEWAL_SHARE
         return body.signers == kept.signers and not is_old

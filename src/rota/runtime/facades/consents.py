@@ -57,7 +57,10 @@ class Consents:
         return (f"{count} {waiting} for consent to endorse or coordinate: see `rota consent list`",)
 
     def _questions(self) -> tuple[Proposal, ...]:
-        return self._running.engine.core.questions
+        """A contract that an operator added by hand since is agreed to."""
+        known = self._running.contracts.known
+        every = self._running.engine.core.questions
+        return tuple(each for each in every if each.contract is None or known(each.contract) is None)
 
     def _shown(self, question: Proposal) -> ConsentQuestion:
         genesis, node = decode_genesis(question.genesis), self._running.name
