@@ -13,8 +13,8 @@ from typing import ParamSpec
 import asyncpg  # type: ignore[import-untyped]
 
 from rota.config import Config
-from rota.core.consistency import Authorised, Consistent
 from rota.core.consent import Decision
+from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
