@@ -181,6 +181,22 @@ def test_decision_waits_while_another_policy_is_applied() -> None:
     assert bench.kept()[0].decision is Decision.GIVEN
 
 
+def test_policy_does_not_overtake_a_decision_that_is_being_written() -> None:
+    bench = asking()
+    bench.propose(B)
+    bench.consent = OPEN
+    bench.restart()
+    bench.slow = (DeploymentProposed,)
+    decide(bench, is_given=False)
+    assert bench.propose(B, number=2) == []
+    while bench.writes:
+        bench.finish_write()
+    assert (bench.kept()[0].decision, bench.said(DeploymentAnswer, B)[-1].verdict) == (
+        Decision.REFUSED,
+        Verdict.REFUSED,
+    )
+
+
 def test_decision_about_nothing_is_refused() -> None:
     bench = asking()
     (reply,) = decide(bench)

@@ -89,7 +89,7 @@ class Proposals:
             self._answer(peer, body, Verdict.REFUSED, "another genesis was proposed under this id")
         elif kept is not None and self._is_no_news(kept, body):
             self._tell_decision(kept, body.request_id)
-        elif key in self.judging or key in self.writing:
+        elif key in self.judging or key in self.writing or key in self.deciding:
             return
         elif flaw := self._flaw_of(peer, kept, body):
             self._answer(peer, body, Verdict.BUSY, flaw)
