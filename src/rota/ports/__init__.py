@@ -57,6 +57,7 @@ from rota.ports.store import (
     StatePage,
     StatePlace,
     Store,
+    StoredChain,
     StoredTransaction,
     StoreEffect,
 )
@@ -128,6 +129,7 @@ __all__ = [
     "StoreEffect",
     "StoredAbi",
     "StoredAnnouncement",
+    "StoredChain",
     "StoredGroup",
     "StoredKey",
     "StoredListener",

@@ -50,6 +50,7 @@ from rota.ports import (
     StateChanges,
     StatePage,
     StatePlace,
+    StoredChain,
     StoredTransaction,
     StoreEffect,
     Tell,
@@ -85,6 +86,7 @@ from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
 from rota.types import (
+    BlockHash,
     Contract,
     ContractAddress,
     IntentId,
@@ -228,15 +230,16 @@ class DatabaseStore:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
         return self._trouble or self._reading_trouble or self._kept.trouble
 
-    # Confirmations.
+    # The chain.
 
-    async def confirmations(self) -> int | None:
-        """How many an earlier life of this node used; nothing when none did."""
-        return await self._read(_confirmations())
+    async def chain(self) -> StoredChain:
+        """The chain that earlier runs of this node used."""
+        return await self._read(_chain())
 
-    async def use_confirmations(self, confirmations: int) -> None:
-        """From now on this many make a block final, also by the next life's memory."""
-        await self._write_alone(Statement("UPDATE node SET confirmations = ?", (confirmations,)))
+    async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
+        """From now on this many confirmations make a block final; the next run finds both."""
+        update = Statement("UPDATE node SET confirmations = ?, chain_genesis = ?", (confirmations, genesis))
+        await self._write_alone(update)
         self._asking.confirmations = self._writing.confirmations = confirmations
 
     # Contracts, and what a node starts with.
@@ -582,11 +585,12 @@ def _is_away(problem: Exception | None) -> bool:
     return isinstance(problem, Unavailable | OutcomeUnknown)
 
 
-def _confirmations() -> Reading[int | None]:
-    rows = yield Statement("SELECT confirmations FROM node")
-    (confirmations,) = rows[0]
+def _chain() -> Reading[StoredChain]:
+    rows = yield Statement("SELECT confirmations, chain_genesis FROM node")
+    confirmations, genesis = rows[0]
     assert confirmations is None or isinstance(confirmations, int), "the schema says so"
-    return confirmations
+    assert genesis is None or isinstance(genesis, bytes), "the schema says so"
+    return StoredChain(confirmations, None if genesis is None else BlockHash(genesis))
 
 
 def _written() -> Reading[int]:
