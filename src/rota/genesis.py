@@ -68,6 +68,10 @@ class Genesis:
         """Those that have a part in it, and so have to have it: endorsers, coordinators, and the members' nodes."""
         return tuple(dict.fromkeys((*self.endorsers, *self.committee, *map(node_of, self.members))))
 
+    def has_part_for(self, node: NodeName) -> bool:
+        """Whether a node endorses or coordinates in it, which its operator has to agree to."""
+        return node in self.endorsers or node in self.committee
+
     @property
     def audience(self) -> frozenset[NodeName] | None:
         """Who may know of it: of a ring those that it names; nothing where any node may act (protocol §5)."""

@@ -613,13 +613,17 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeploymentAnswer(Reply):
-    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and why."""
+    """Accepted: it is durable here, with the address of an endorser. Refused: never. Busy: ask again; and why.
+
+    `asked_since_s` is set while the node's operator has to answer: the chain time at which the operator was asked.
+    """
 
     request_id: RequestId
     deployment: IntentId
     verdict: Verdict
     endorser: ContractAddress | None = None
     reason: str = ""
+    asked_since_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)

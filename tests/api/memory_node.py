@@ -12,6 +12,7 @@ from rota.api.facade import (
     AnyReceipt,
     CommandConfiguration,
     CommandSubmission,
+    ConsentQuestion,
     ContractStatus,
     ContractSummary,
     DraftView,
@@ -166,6 +167,49 @@ class Elsewhere:
         raise invalid("", f"the node in memory has no {name}")
 
 
+# A contract about which an operator is asked.
+QUESTION = ConsentQuestion(
+    proposer=NodeName("node2"),
+    deployment=IntentId(bytes(16)),
+    contract=None,
+    domain="pente",
+    is_endorser=True,
+    is_coordinator=True,
+    members=(Party("a@node1"), Party("b@node2")),
+    member_count=3,
+    endorsers=(NodeName("node1"), NodeName("node2")),
+    endorser_count=2,
+    threshold=2,
+    genesis_hash=bytes(32),
+    asked_at_s=1_700_000_000,
+    expires_at_s=1_700_604_800,
+)
+
+
+@dataclass
+class MemoryConsents:
+    """`api.facade.Consents` over a list."""
+
+    open: list[ConsentQuestion] = field(default_factory=list)
+    decided: list[tuple[str, IntentId, str | None]] = field(default_factory=list)
+
+    async def list(self) -> tuple[ConsentQuestion, ...]:
+        return tuple(self.open)
+
+    async def accept(self, proposer: NodeName, deployment: IntentId) -> None:
+        self._decide(proposer, deployment, None)
+
+    async def refuse(self, proposer: NodeName, deployment: IntentId, reason: str) -> None:
+        self._decide(proposer, deployment, reason)
+
+    def _decide(self, proposer: NodeName, deployment: IntentId, reason: str | None) -> None:
+        found = [each for each in self.open if (each.proposer, each.deployment) == (proposer, deployment)]
+        if not found:
+            raise invalid("deployment", "this node's operator is not asked about it")
+        self.open.remove(found[0])
+        self.decided.append((proposer, deployment, reason))
+
+
 @dataclass(slots=True)
 class MemoryNode:
     """Answers at once, unless it is told to be away or to hold its answers."""
@@ -196,6 +240,7 @@ class MemoryNode:
 
     groups: Any = field(default_factory=Elsewhere)
     aside: Any = field(default_factory=Elsewhere)
+    consents: MemoryConsents = field(default_factory=MemoryConsents)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)
     neighbours: Any = field(default_factory=Elsewhere)

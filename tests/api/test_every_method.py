@@ -13,12 +13,14 @@ from uuid import UUID
 import pytest
 
 from rota.api.table import TABLE
+from rota.core.consent import ConsentMode
 from rota.runtime.number_file import FILE_NAME
 from rota.types import ContractAddress, NodeName
 from tests.api.client_types import METHODS, TYPES, UNPUBLISHED, Seen
 from tests.api.storage import ABI, BYTECODE, CHANGED, CONSTRUCTOR, EVENT, RETRIEVE, STORE
 from tests.api.three_nodes import Client, RpcFailed, Socket, ThreeNodes, three_nodes, until
-from tests.runtime.kit import EPOCHS, FUNDS_WEI, send, with_epochs
+from tests.domains.zeto.prover import ThreadProver
+from tests.runtime.kit import EPOCHS, FUNDS_WEI, Network, send, with_epochs
 
 pytestmark = pytest.mark.slow
 
@@ -138,8 +140,13 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("every-method")
-    with three_nodes(home, lambda nodes: with_epochs(nodes, duration_s=EPOCH_S)) as running:
+    with three_nodes(home, _prepare) as running:
         yield World(running)
+
+
+async def _prepare(nodes: Network) -> None:
+    nodes.prover = ThreadProver()
+    await with_epochs(nodes, duration_s=EPOCH_S)
 
 
 def test_every_method_that_clients_know_is_there() -> None:
@@ -162,6 +169,7 @@ def test_every_method_answers(world: World) -> None:
         _registry_and_domains,
         _blocks,
         _ours,
+        _consent,
         _set_aside,
     ):
         call(world, world.to.node1, world.to.node2)
@@ -498,6 +506,34 @@ def _update(world: World, one: Client) -> None:
     one.receipt(waiting)
     (before,) = world.ask(one, "ptx_getTransactionFull", waiting)["history"]
     assert (before["from"], before["maxFeePerGas"], before["data"]) == ("eve@node1", hex(10**9), [3])
+
+
+def _consent(world: World, one: Client, _: Client) -> None:
+    """A node whose operator is asked: nothing is deployed that names it before the operator agrees."""
+    world.to.stop("node3")
+    world.to.nodes.consent[NodeName("node3")] = ConsentMode.ASK
+    world.to.start("node3")
+    three = world.to.node3
+    groups = [
+        one.ask("pgroup_createGroup", {"domain": "pente", "members": ["a@node1", "c@node3"], "name": name})
+        for name in ("wanted", "unwanted")
+    ]
+    until(lambda: len(three.ask("consent_list")) == 2)
+    wanted, unwanted = (group["genesisTransaction"] for group in groups)
+    found = {each["deployment"]: each for each in world.ask(three, "consent_list")}
+    assert set(found) == {wanted, unwanted}
+    assert (found[wanted]["proposer"], found[wanted]["parts"]) == ("node1", ["endorse", "coordinate"])
+    assert found[wanted]["members"] == ["a@node1", "c@node3"]
+    (asked,) = until(lambda: one.ask("seq_explain", wanted).get("operators"))
+    assert asked == {"node": "node3", "since": found[wanted]["asked"]}
+    assert any("2 contracts wait for consent" in each for each in three.ask("node_status")["warnings"])
+    assert world.ask(three, "consent_accept", "node1", wanted) is True
+    one.receipt(wanted)
+    assert world.ask(three, "consent_refuse", "node1", unwanted, "not now") is True
+    failed = one.wait_for("ptx_getTransactionReceipt", unwanted)
+    assert "its operator refuses: not now" in failed["failureMessage"]
+    with pytest.raises(RpcFailed, match="is not asked about it"):
+        three.ask("consent_accept", "node1", unwanted)
 
 
 def _set_aside(world: World, one: Client, _: Client) -> None:

@@ -39,6 +39,10 @@ FIGURES = {
         "gauge",
         "Public transactions that wait for an operator because the database was wound back",
     ),
+    "rota_consents_pending": (
+        "gauge",
+        "Contracts that name this node as endorser or coordinator and wait for its operator",
+    ),
     "rota_commands_in_flight": ("gauge", "Commands whose outcome is not known yet"),
     "rota_completions_end": ("gauge", "The offset of the latest completion"),
     "rota_intents_accepted": ("counter", "Transactions accepted from users"),

@@ -70,6 +70,7 @@ def test_configuration_has_every_key_and_what_was_asked_for(tmp_path: Path) -> N
         "commands": {},
         "sequencer": {},
         "contracts": {"rotation": "strict"},
+        "consent": {"proposals": "ask"},
         "automation": {},
         "log": {},
         "telemetry": {},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from rota.config import Config
+from rota.core.consent import OPEN, Consent
 from rota.core.effects import (
     AssembleIntents,
     BlocksIndexed,
@@ -158,6 +159,7 @@ class NodeBench:
     writes: list[Persist] = field(default_factory=list)
     disk: Disk = field(default_factory=lambda: Disk(blocks=[START]))
     factory: ContractAddress = NO_CONTRACT
+    consent: Consent = OPEN
 
     def __post_init__(self) -> None:
         self.chain = list(self.stored.blocks) or [START]
@@ -169,7 +171,9 @@ class NodeBench:
 
     def begin(self) -> None:
         """The node starts from what is stored, and the chain is where the bench says."""
-        self.node = Node(A, self.contracts, self.config, self.now_ms, self.stored, factory=self.factory)
+        self.node = Node(
+            A, self.contracts, self.config, self.now_ms, self.stored, factory=self.factory, consent=self.consent
+        )
         self.perform(self.node.start())
         if self.stored.blocks and self.has_chain:
             self.tell(HeadSeen(self.chain[-1].height, self.chain[-1].hash))

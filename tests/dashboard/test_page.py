@@ -14,8 +14,8 @@ import pytest
 
 from rota.api.credentials import Role, make_token
 from rota.api.facade import Explanation, FeedUpdate, TransactionChange
-from rota.types import IntentId
-from tests.api.memory_node import BEGAN_MS, CONTRACT
+from rota.types import IntentId, NodeName
+from tests.api.memory_node import BEGAN_MS, CONTRACT, QUESTION, MemoryConsents
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.dashboard.kit import ScriptedNode, ScriptedTriggers, address, served_dashboard, summaries, updates
 
@@ -163,6 +163,27 @@ async def test_everything_is_reached_and_named_with_a_keyboard_alone(tmp_path: P
             await show(page, view)
             nameless = await page.evaluate(NAMELESS)
             assert nameless == [], view
+        assert page.errors == []
+
+
+@in_browser
+async def test_operator_accepts_a_contract_that_waits_for_consent(tmp_path: Path) -> None:
+    consents = MemoryConsents([QUESTION, replace(QUESTION, proposer=NodeName("node3"))])
+    async with live_page(ScriptedNode(consents=consents), tmp_path, "#/node") as page:
+        await page.until("document.querySelectorAll('#consents li').length === 2")
+        shown = await page.evaluate("document.querySelector('#consents li').textContent")
+        assert "pente, proposed by node2: this node would endorse and coordinate." in shown
+        assert "Members: a@node1, b@node2 and 1 more." in shown
+        await page.evaluate("document.querySelector('#consents [data-action=accept]').click()")
+        await page.until("document.querySelector('dialog[open]')")
+        await page.evaluate("document.getElementById('ask-yes').click()")
+        await page.until("document.querySelectorAll('#consents li').length === 1")
+        assert consents.decided == [("node2", QUESTION.deployment, None)]
+        await page.evaluate("document.querySelector('#consents [data-action=refuse]').click()")
+        await page.until("document.querySelector('dialog[open]')")
+        await page.evaluate("document.getElementById('ask-yes').click()")
+        await page.until("document.getElementById('consents').closest('section').hidden")
+        assert consents.decided[1] == ("node3", QUESTION.deployment, "")
         assert page.errors == []
 
 

@@ -122,6 +122,14 @@ def test_a_node_that_is_well_has_nothing_failed_and_nothing_to_warn_of(folder: P
     assert checks["clock"]["found"] == "as that of the ledger's server"
 
 
+def test_development_keys_are_a_warning_where_the_operator_allows_them(folder: Path) -> None:
+    assert "no token is deployed" in looked(folder)["proving keys"]["found"]
+    set_key(folder, "proving.allow_development_keys", True)
+    checks = looked(folder)
+    assert statuses(checks, "warning") == {"proving keys"}
+    assert "can forge" in checks["proving keys"]["found"]
+
+
 def test_people_get_signs_and_a_sum(folder: Path) -> None:
     result = rota("doctor", folder, "--wait-s", 0)
     assert result.exit_code == 0

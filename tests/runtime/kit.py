@@ -14,6 +14,7 @@ from rota import hosting
 from rota.api.facade import Submission, TransactionType
 from rota.automation.shipped import AdvanceEpochs, ExecuteProposals
 from rota.config import Config
+from rota.core.consent import ConsentMode
 from rota.domains.base import Prover
 from rota.genesis import encode_genesis, genesis_hash
 from rota.keys import secp256k1
@@ -30,10 +31,12 @@ from rota.ledger.reading import CallReceipt, read_receipt
 from rota.network.ports import held_port
 from rota.runtime.configuration import (
     AutomationSection,
+    ConsentSection,
     LedgerSection,
     NodeConfiguration,
     NodeSection,
     PostgresServer,
+    ProvingSection,
     RpcSection,
     SqliteFile,
     StoreSection,
@@ -75,6 +78,8 @@ class Network:
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
     prover: Prover | None = None
     stores: dict[NodeName, PostgresServer] = field(default_factory=dict)
+    # Most tests are about nodes that trust one another: who is not named here takes all proposals.
+    consent: dict[NodeName, ConsentMode] = field(default_factory=dict)
 
     def prepare(self, ports: Sequence[int]) -> None:
         """Keys for each, a port for each, and a file in which all are registered."""
@@ -108,10 +113,11 @@ class Network:
             ),
             rpc=RpcSection(port=0, websocket_port=0),
             sequencer=self.config,
+            consent=ConsentSection(proposals=self.consent.get(name, ConsentMode.OPEN)),
             automation=self.automation,
             triggers=self.triggers,
             domains={"synthetic": {"for_tests": True}},
-            **self.settings,
+            **{"proving": ProvingSection(allow_development_keys=True), **self.settings},
         )
 
     async def start(self, *names: NodeName) -> None:

@@ -83,8 +83,8 @@ class Bench:
         self.taken.append(known)
         self.contracts.add(known)
 
-    async def acquire(self, genesis: bytes = encode_genesis(GENESIS)) -> AcquisitionEnded:
-        self.acquainting.perform(AcquireContract(MADE, PEER, DEPLOYMENT, genesis), self.take_in)
+    async def acquire(self, genesis: bytes = encode_genesis(GENESIS), has_consent: bool = True) -> AcquisitionEnded:
+        self.acquainting.perform(AcquireContract(MADE, PEER, DEPLOYMENT, genesis, has_consent), self.take_in)
         while not self.told:
             await asyncio.sleep(0)
         ended = self.told.pop()
@@ -147,6 +147,18 @@ def test_what_is_true_and_not_for_us_is_only_refused(genesis: Genesis, signers: 
         assert bench.taken == []
 
     told()
+
+
+@in_loop
+async def test_contract_without_consent_is_verified_and_not_taken_in() -> None:
+    bench = Bench()
+    encoded = encode_genesis(GENESIS)
+    ended = await bench.acquire(encoded, has_consent=False)
+    assert ended == AcquisitionEnded(MADE, PEER, Verdict.REFUSED, False, DEPLOYMENT, encoded)
+    assert bench.taken == []
+    # What the chain does not have is false, and no operator is asked about it.
+    ended = await Bench(found=None).acquire(encoded, has_consent=False)
+    assert ended == AcquisitionEnded(MADE, PEER, Verdict.REFUSED, is_false=True)
 
 
 @in_loop

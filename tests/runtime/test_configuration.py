@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rota.api.settings import Limits as RpcLimits
 from rota.automation.settings import Strategy, TriggerSettings
 from rota.config import Config
+from rota.core.consent import Consent, ConsentMode
 from rota.keys.files import KeyFileError, UnsafePermissions
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits
@@ -78,6 +79,16 @@ def test_few_keys_are_needed_and_the_rest_have_defaults(tmp_path: Path) -> None:
     )
     assert configuration.sequencer == Config()
     assert configuration.transport.settings == TransportSettings()
+    # Nobody makes a node take part in a contract whose operator has set nothing.
+    assert configuration.consent.policy == Consent(ConsentMode.ASK)
+
+
+def test_consent_is_read_with_the_nodes_that_are_allowed(tmp_path: Path) -> None:
+    text = LEAST + '[consent]\nproposals = "listed"\nallow = ["acme", "birch"]\n'
+    policy = read(tmp_path, text).consent.policy
+    assert policy == Consent(ConsentMode.LISTED, (NodeName("acme"), NodeName("birch")))
+    wrong = LEAST + '[consent]\nproposals = "closed"\nallow = ["A B"]\n'
+    assert [flaw.split(": ")[1] for flaw in flaws(tmp_path, wrong)] == ["consent.proposals", "consent.allow"]
 
 
 def test_every_section_is_read_into_its_own_value(tmp_path: Path) -> None:
@@ -417,7 +428,8 @@ def test_domains_are_tables_of_what_is_installed(tmp_path: Path) -> None:
 def test_key_outside_of_all_sections_and_a_section_that_is_none_are_refused(tmp_path: Path) -> None:
     assert flaws(tmp_path, "url = 1\nlog = 3\n" + LEAST) == [
         "config.toml:1: url: is not known as a key outside of all sections; there are node, ledger, store, transport, "
-        "rpc, operations, commands, sequencer, contracts, domains, automation, triggers, proving, log, telemetry",
+        "rpc, operations, commands, sequencer, contracts, consent, domains, automation, triggers, proving, log, "
+        "telemetry",
         "config.toml:2: log: must be a section, [log], not 3",
     ]
 

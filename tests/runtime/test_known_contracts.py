@@ -1,4 +1,4 @@
-"""Which of its contracts a node tells another of."""
+"""Which of its contracts a node tells another of, and which ones it does not deploy."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import replace
 import pytest
 
 from rota import hosting
+from rota.domains.base import Rejected
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS, is_development_verifier, read_transcript
+from rota.ledger.artifacts import load_artifact
 from rota.ports import Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.types import ContractAddress, NodeName, Party
 from tests.domains.kit import known_by
 
 FIRST = ContractAddress("0x" + "00" * 20)
+VERIFIERS = ("VerifierAnon2x2", "VerifierAnon10x8", "VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8")
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
 
 
@@ -62,3 +66,43 @@ def test_nobody_is_told_that_there_is_no_contract_before_the_store_has_said_so()
         contracts.hosted(address(1))
     ring = added(contracts, 1, "ring", "alice@node1")
     assert contracts.hosted(ring) is not None
+
+
+# Proofs by the development keys.
+
+ZETO = {"tokenName": "Zeto_Anon"}
+FACTORY = ContractAddress("0x" + "fa" * 20)
+DEFAULTS = hosting.ContractDefaults(1)
+BANK = Party("bank@node1")
+
+
+def test_token_whose_proofs_can_be_forged_is_not_deployed_unless_the_operator_allows_it() -> None:
+    contracts = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32), FACTORY)
+    with pytest.raises(Rejected, match=r"proving\.allow_development_keys is not set"):
+        contracts.plan("zeto", ZETO, BANK, DEFAULTS, bytes(32))
+    allowing = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32), FACTORY, allows_development_keys=True)
+    assert allowing.plan("zeto", ZETO, BANK, DEFAULTS, bytes(32)).domain == "zeto"
+    # Who endorses needs no proof.
+    noto = {"name": "C", "symbol": "C", "notary": "bank@node1", "notaryMode": "basic"}
+    assert contracts.plan("noto", noto, BANK, DEFAULTS, bytes(32)).domain == "noto"
+
+
+def test_token_whose_proofs_can_be_forged_is_a_warning_and_is_told_to_the_prover() -> None:
+    contracts = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32), FACTORY)
+    told: list[ContractAddress] = []
+    contracts.when_hosted = told.append
+    added(contracts, 1, "ring", "alice@node1")
+    assert list(contracts.warnings) == []
+    for number, counted in ((2, "1 contract takes"), (3, "2 contracts take")):
+        contracts.add(known_by("zeto", ZETO, BANK, address(number)))
+        (warning,) = contracts.warnings
+        assert warning.startswith(f"{counted} proofs by the development keys")
+    assert told == [address(1), address(2), address(3)]
+
+
+def test_verifier_of_another_set_up_rests_on_no_development_key() -> None:
+    for circuit, name in zip(read_transcript(DEVELOPMENT_KEYS).circuits, VERIFIERS, strict=True):
+        code = load_artifact(name).bytecode
+        assert is_development_verifier(code)
+        alpha = bytes.fromhex(circuit.verifying_key["alpha"][0])
+        assert not is_development_verifier(code.replace(alpha, bytes(reversed(alpha))))

@@ -13,6 +13,7 @@ from typing import ParamSpec
 import asyncpg  # type: ignore[import-untyped]
 
 from rota.config import Config
+from rota.core.consent import Decision
 from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     BlocksIndexed,
@@ -321,9 +322,10 @@ def a_deployed(number: int, version: int = 0) -> FactoryDeployment:
 
 
 def a_proposal(number: int, peer: NodeName = PEER, is_agreed: bool = True) -> Proposal:
-    """What a peer wants us to have."""
+    """What a peer wants us to have; before it is agreed on, our operator is asked."""
     signers = (FIRST,) if is_agreed else ()
-    return Proposal(peer, intent_id(number), b"genesis %d" % number, RequestId(1, 2), 1_000, FIRST, signers)
+    proposal = Proposal(peer, intent_id(number), b"genesis %d" % number, RequestId(1, 2), 1_000, FIRST, signers)
+    return proposal if is_agreed else replace(proposal, decision=Decision.ASKED, asked_at_s=900, reason="why")
 
 
 def a_known(number: int) -> KnownContract:

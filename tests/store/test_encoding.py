@@ -12,7 +12,7 @@ from rota.core.events import LedgerOutcome
 from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedTransaction
 from rota.core.states.sender_transaction import Permission
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.store.encoding import decode_intent, encode
+from rota.store.encoding import decode_intent, decode_proposal, encode
 from rota.types import (
     Call,
     Contract,
@@ -27,7 +27,7 @@ from rota.types import (
     StateId,
     Transition,
 )
-from tests.store.kit import an_intent
+from tests.store.kit import a_proposal, an_intent
 
 # A class may get more fields with defaults, at any place; a named tuple may get none.
 STORED = {
@@ -47,7 +47,7 @@ STORED = {
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at source",
-    Proposal: "peer deployment genesis request_id received_at_s endorser signers",
+    Proposal: "peer deployment genesis request_id received_at_s endorser signers decision asked_at_s reason contract",
     MinedTransaction: "nonce status reason gas_used",
     Permission: "number delegate leaf valid_until_s",  # Until schema 13 it was "number delegate transition".
     DelegationNumber: "incarnation counter",
@@ -68,6 +68,12 @@ def test_a_value_of_an_older_version_has_the_defaults_of_what_was_added_since() 
     older = msgspec.msgpack.decode(encode(an_intent(1)))
     del older["submit_mode"], older["idempotency_key"]
     assert decode_intent(encode(older)) == an_intent(1)
+
+
+def test_proposal_of_an_older_version_was_accepted() -> None:
+    older = msgspec.msgpack.decode(encode(a_proposal(1)))
+    del older["decision"], older["asked_at_s"], older["reason"], older["contract"]
+    assert decode_proposal(encode(older)) == a_proposal(1)
 
 
 def test_what_a_later_version_has_dropped_is_passed_over() -> None:

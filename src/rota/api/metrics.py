@@ -127,6 +127,11 @@ GAUGES: Final = (
         "public_set_aside",
         "Public transactions that wait for an operator because the database was wound back",
     ),
+    Figure(
+        "rota_consents_pending",
+        "consents_pending",
+        "Contracts that name this node as endorser or coordinator and wait for its operator",
+    ),
     Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
     Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )

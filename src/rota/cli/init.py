@@ -21,6 +21,7 @@ import click
 
 from rota.cli.node_folder import directory_argument, password_file_option, password_for, told_plainly
 from rota.cli.parameters import json_option
+from rota.core.consent import ConsentMode
 from rota.keys.files import AlreadyThere, make_folder, read_private, write_new
 from rota.keys.keystore import ScryptCost
 from rota.keys.node_keys import WALLET, MadeKeys, make_node_keys
@@ -184,6 +185,8 @@ def _completed(directory: Path, given: Mapping[str, object], password_file: Path
     if isinstance(endpoint, str) and is_loopback(endpoint.rpartition(":")[0].strip("[]")):
         # The others of its network are on this machine too.
         completed.setdefault("transport.local_endpoints", True)
+    # Whoever reads the file is to see that other nodes' proposals wait for the operator.
+    completed.setdefault("consent.proposals", ConsentMode.ASK.value)
     if "ledger.chain_id" not in completed:
         completed["ledger.chain_id"] = asyncio.run(_chain_id_of(str(completed["ledger.url"])))
     return completed
@@ -274,6 +277,7 @@ def _print(node: MadeNode, as_json: bool) -> None:
     click.echo(f"Registrar    {keys.registrar}   pays for the registration: send it funds")
     click.echo(f"Fingerprint  {keys.certificate.fingerprint.hex()}")
     click.echo(f"Final        {_finality(node.configuration)}")
+    click.echo(f"Consent      {_consent(node.configuration)}")
     for step in _next_steps(node):
         click.echo(f"\n{step}")
 
@@ -283,6 +287,18 @@ def _finality(configuration: NodeConfiguration) -> str:
     if confirmations is None:
         return "as many confirmations as the chain needs: `rota doctor` says how many"
     return f"{confirmations} confirmations, as set"
+
+
+def _consent(configuration: NodeConfiguration) -> str:
+    consent = configuration.consent
+    listed = f" except {', '.join(consent.allow)}" if consent.allow else ""
+    match consent.proposals:
+        case ConsentMode.OPEN:
+            return "open: every node's proposals to endorse or coordinate are taken"
+        case ConsentMode.LISTED:
+            return f"listed: proposals to endorse or coordinate are taken from {', '.join(consent.allow) or 'no node'}"
+        case _:
+            return f"ask: proposals of other nodes{listed} wait for you; see `rota consent`"
 
 
 def _print_words(words: list[str]) -> None:

@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "token": LazyCommand("rota.cli.token:command", "Issue private tokens, pay with them, lock them."),
     "group": LazyCommand("rota.cli.group:command", "Create privacy groups, and use private contracts in them."),
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
+    "consent": LazyCommand("rota.cli.consent:command", "Agree to contracts that name a node, or refuse them."),
     "command": LazyCommand("rota.cli.command:command", "Submit commands that happen exactly once."),
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
     "ledger": LazyCommand("rota.cli.ledger:command", "Run an Ethereum chain; deploy and register on any."),

@@ -24,6 +24,7 @@ FAMILIES: Final = {
     "reg": "Registered nodes",
     "bidx": "The base ledger",
     "seq": "The sequencer",
+    "consent": "Consent: contracts that name this node",
     "node": "The node itself",
     "settle": "Settlements",
     "cmd": "Commands",

@@ -157,6 +157,11 @@ class Acquaintance:
         if self.is_able and contract != NO_CONTRACT:
             self._ask(peer, contract)
 
+    def want_again(self, peer: NodeName, contract: ContractAddress) -> None:
+        """Our operator has agreed to a contract that was refused."""
+        self.refused.pop((peer, contract), None)
+        self.note_unknown(peer, contract)
+
     def run_timers(self) -> None:
         """What was not answered, and what was put off."""
         while (due := self.timers.pop_due(self.node.now_ms)) is not None:
@@ -231,7 +236,8 @@ class Acquaintance:
             return
         asked.is_judged = True
         self._expect(contract, ACQUISITION_MS)
-        self.node.effects.append(AcquireContract(contract, peer, body.deployment, body.genesis))
+        has_consent = self.node.deployments.may_acquire(body.deployment, body.genesis)
+        self.node.effects.append(AcquireContract(contract, peer, body.deployment, body.genesis, has_consent))
 
     def _take_ended(self, event: AcquisitionEnded) -> None:
         asked = self.asked.get(event.contract)

@@ -38,6 +38,7 @@ from rota.core.proposals import Proposals
 from rota.core.quotas import Quotas
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as coordinator_rules
+from rota.core.rules import deployment as deployment_rules
 from rota.core.rules import sender as sender_rules
 from rota.core.rules import sender_transaction as transaction_rules
 from rota.core.rules import sender_transaction_issued as issued_rules
@@ -353,6 +354,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "verdict": Harmless("a member's own consent"),
         "endorser": Harmless("a member's own address: it loses its own signature by a false one"),
         "reason": _TEXT,
+        "asked_since_s": Bounded(deployment_rules.asked_since_s),
     },
     messages.DeploymentWithdrawn: {"deployment": Verified(Proposals.take_withdrawn)},
     messages.ContractTakenIn: {"deployment": Verified(Deployments._take_message)},

@@ -249,6 +249,8 @@ class Deployment(Machine):
         self.answered: dict[NodeName, None] = {}
         self.endorsers: dict[NodeName, ContractAddress] = {}
         self.excuses: dict[NodeName, str] = {}
+        # Nodes whose operators have to answer: since when in chain time, and when the node said so.
+        self.operators: dict[NodeName, tuple[int, int]] = {}
         self.attempt = 0
         self.reminded_ms = context.now_ms
         self.signers = signers

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from rota.config import Config
+from rota.core.consent import OPEN, Consent
 from rota.core.context import Context, Ids
 from rota.core.deployment import Deployment, known_from
 from rota.core.effects import Effect, IntentAccepted, ReplyToUser
@@ -28,6 +29,7 @@ from rota.core.events import (
     VerifierLookedUp,
     VerifierWanted,
 )
+from rota.core.events.acquaintance import AcquisitionEnded
 from rota.core.events.chain import ChainBlock, FactoryDeployment
 from rota.core.events.deployment import (
     AcceptanceDurable,
@@ -43,6 +45,7 @@ from rota.core.events.deployment import (
     FactoryRefused,
     PeerBack,
     PeerGone,
+    ProposalDecided,
     ProposalJudged,
     TakenInReceived,
 )
@@ -79,12 +82,13 @@ class Deployments:
         own: StoredContract,
         stored: StoredDeployments,
         factory: ContractAddress = NO_CONTRACT,
+        consent: Consent = OPEN,
     ) -> None:
         self.context = Context(node, ids, Contract(NO_CONTRACT, (node,), (), 0), config, now_ms, *standing)
         self.timers = self.context.timers
         self.factory = factory
         self.connected: dict[NodeName, None] = {}
-        self.proposals = Proposals(self.context, stored.proposals)
+        self.proposals = Proposals(self.context, stored.proposals, consent)
         self.lookups = Lookups(self.context)
         self.own: dict[IntentId, Deployment] = {}
         # Those that were lost with a final block after they had ended: the chain may have them again.
@@ -115,6 +119,12 @@ class Deployments:
         context = self.context
         context.now_ms, context.height, context.chain_time_s = now_ms, height, chain_time_s
         context.has_ledger = has_ledger
+
+    def may_acquire(self, deployment: IntentId, genesis: bytes) -> bool:
+        """Whether we may have a contract that the chain has: our own user's, or one that our operator agrees to."""
+        own = self.own.get(deployment)
+        is_own = own is not None and own.intent.payload == genesis
+        return is_own or self.proposals.may_acquire(deployment, genesis)
 
     # The chain.
 
@@ -204,6 +214,10 @@ class Deployments:
                 self._take_user(event)
             case ProposalJudged():
                 self._take_judged(event)
+            case ProposalDecided():
+                self.proposals.decide(event)
+            case AcquisitionEnded():
+                self.proposals.take_acquisition(event)
             case FactoryCalled(deployment) | FactoryRefused(deployment):
                 self._tell_own(deployment, event)
             case VerifierWanted(party):
@@ -228,8 +242,8 @@ class Deployments:
         match body:
             case DeploymentProposal():
                 self.proposals.take(peer, body)
-            case DeploymentAnswer(request_id, deployment, verdict, endorser, reason):
-                self._tell_own(deployment, AnswerReceived(peer, request_id, verdict, endorser, reason))
+            case DeploymentAnswer(request_id, deployment, verdict, endorser, reason, since_s):
+                self._tell_own(deployment, AnswerReceived(peer, request_id, verdict, endorser, reason, since_s))
             case ContractTakenIn(deployment):
                 self._tell_own(deployment, TakenInReceived(peer))
             case DeploymentWithdrawn(deployment):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from rota.core.consent import Decision
 from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
@@ -386,12 +387,24 @@ class FindGenesis(Effect):
 
 @dataclass(frozen=True, slots=True)
 class AcquireContract(Effect):
-    """Have this contract from now on, if the chain says that it was deployed so. Told as `AcquisitionEnded`."""
+    """Have this contract from now on, if the chain says that it was deployed so. Told as `AcquisitionEnded`.
+
+    Without `has_consent` it is only verified: our operator has not agreed to the part that it gives to this node.
+    """
 
     contract: ContractAddress
     peer: NodeName
     deployment: IntentId
     genesis: bytes
+    has_consent: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ContractWanted(Effect):
+    """Our operator has agreed to a contract of which this peer told us: to the node, which asks the peer again."""
+
+    contract: ContractAddress
+    peer: NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -588,7 +601,9 @@ class Proposal:
     """A contract that a peer wants us to have, and with which address we endorse in it, if we do.
 
     `request_id` is the latest by which it was proposed, `signers` are there when all endorsers have said theirs.
-    `received_at_s` is chain time: it is forgotten by age.
+    `received_at_s` is chain time: it is forgotten by age. `decision` is what our operator said to it, who was asked at
+    `asked_at_s` of chain time and may have given a reason. `contract` is set when it is on the chain already and the
+    peer only told us of it. The endorser's address is told to nobody before the operator has agreed.
     """
 
     peer: NodeName
@@ -598,11 +613,15 @@ class Proposal:
     received_at_s: int
     endorser: ContractAddress | None = None
     signers: tuple[ContractAddress, ...] = ()
+    decision: Decision = Decision.GIVEN
+    asked_at_s: int = 0
+    reason: str = ""
+    contract: ContractAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DeploymentProposed(Record):
-    """Proposed (member): then the answer leaves."""
+    """Proposed, or decided by the operator (member): then the answer leaves."""
 
     proposal: Proposal
 

@@ -71,7 +71,10 @@ MEANINGS: Final[dict[Enum, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer to "where is my transaction?"."""
+    """The answer to "where is my transaction?".
+
+    `operators` has the nodes whose operators have not answered, with the chain time at which each was asked.
+    """
 
     state: str
     waits_for: str = ""
@@ -80,6 +83,7 @@ class Explanation:
     history: tuple[tuple[int, str], ...] = ()
     detail: str = ""
     meaning: str = ""
+    operators: tuple[tuple[NodeName, int], ...] = ()
 
 
 def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
@@ -131,6 +135,7 @@ def explain_deployment(deployment: Deployment) -> Explanation:
         _told(deployment.history),
         _joined(*said, deployment.trouble),
         MEANINGS[deployment.state],
+        tuple((node, since_s) for node, (since_s, _) in deployment.operators.items()),
     )
 
 
@@ -145,6 +150,8 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
         case DeploymentState.WAITING:
             names = ", ".join(map(intent_text, deployment.unmet))
             return f"what it depends on to be confirmed: {names}", ()
+        case DeploymentState.PROPOSING if deployment.operators:
+            return "operators to agree that their nodes take part in the contract", deployment.missing
         case DeploymentState.PROPOSING:
             return "answers whether they will have the contract, and who signs", deployment.missing
         case DeploymentState.AGREEING if deployment.is_writing_agreement:

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 
 from rota.config import Config
 from rota.core.acquaintance import Acquaintance
+from rota.core.consent import OPEN, Consent
 from rota.core.consistency import Consistent
 from rota.core.context import Ids
 from rota.core.deployments import Deployments
@@ -22,6 +23,7 @@ from rota.core.durability import Durability
 from rota.core.effects import (
     BlocksIndexed,
     ContractTaken,
+    ContractWanted,
     DispatchRepriced,
     DispatchRound,
     DistributeStates,
@@ -31,6 +33,7 @@ from rota.core.effects import (
     IntentAccepted,
     NodeStarted,
     Persist,
+    Proposal,
     Record,
     ReplyToUser,
     Report,
@@ -84,7 +87,7 @@ from rota.core.events.chain import (
     TransactionRefused,
     TransactionSent,
 )
-from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
+from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalDecided, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.handover import dispatched_rounds
@@ -162,7 +165,7 @@ class StoredNode:
 class Node:
     """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
 
-    Contracts are deployed through `factory`.
+    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
     """
 
     def __init__(
@@ -174,6 +177,7 @@ class Node:
         stored: StoredNode,
         signer: str = "",
         factory: ContractAddress = NO_CONTRACT,
+        consent: Consent = OPEN,
     ) -> None:
         self.name = name
         self.config = config
@@ -195,7 +199,9 @@ class Node:
         self.distribution = Distribution(name, config, now_ms, stored.owed)
         own = stored.contracts.get(NO_CONTRACT, StoredContract())
         standing = (self.height, self.chain_time_s)
-        self.deployments = Deployments(name, self.ids, config, now_ms, standing, own, stored.deployments, factory)
+        self.deployments = Deployments(
+            name, self.ids, config, now_ms, standing, own, stored.deployments, factory, consent
+        )
         self.taking_in: tuple[KnownContract, ...] = ()
         self.breaking: FinalityBroken | None = None
         self.states = PrivateStates(self, stored.sent)
@@ -257,9 +263,12 @@ class Node:
                 self._take_looked_up(event)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
-            case ProposalJudged() | FactoryCalled() | FactoryRefused():
+            case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
                 self._tell(NO_CONTRACT, event)
-            case ContractsListed() | ContractsSifted() | GenesisFound() | AcquisitionEnded():
+            case AcquisitionEnded():
+                self.acquaintance.handle(event)
+                self._tell(NO_CONTRACT, event)
+            case ContractsListed() | ContractsSifted() | GenesisFound():
                 self.acquaintance.handle(event)
             case _:
                 self._take_for_all(event)
@@ -280,6 +289,11 @@ class Node:
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
         return earliest_ms
+
+    @property
+    def questions(self) -> tuple[Proposal, ...]:
+        """The contracts that name this node and about which its operator is asked, the oldest first."""
+        return self.deployments.proposals.questions
 
     def explain(self, intent: IntentId) -> Explanation:
         """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
@@ -760,6 +774,8 @@ class Node:
                     self.states.distribute_own(contract, leaf)
                 case StoreStates(_, transition):
                     self.states.store_seen(contract, transition)
+                case ContractWanted(wanted, peer):
+                    self.acquaintance.want_again(peer, wanted)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
                     self._note_outcome(receipt)

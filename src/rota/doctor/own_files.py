@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,18 +10,20 @@ from rota.api.credentials_file import read_credentials
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.domains.base import Rejected
-from rota.hosting import load_domains
+from rota.hosting import AnyDomain, load_domains
 from rota.keys.certificates import Certificate
 from rota.keys.files import KeyFileError, NotThere
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import TRANSPORT, WALLET, open_signer
 from rota.keys.transport_files import TransportFolder
 from rota.runtime.configuration import CHAIN
+from rota.runtime.development_keys import rests_on_development_keys
 from rota.runtime.expiry import DAY_S, NOTICES_S
 from rota.runtime.trigger_loading import CannotLoad, load_triggers
 
 CERTIFICATE: Final = "certificate"
 KEYS: Final = "keys"
+PROVING: Final = "proving keys"
 
 
 async def check_keys(case: Case) -> list[Finding]:
@@ -95,6 +98,18 @@ async def check_credentials(case: Case) -> list[Finding]:
     return [ok("credentials", f"{path.name}: {len(found)} who may call")]
 
 
+def _proving_keys(domains: Mapping[str, AnyDomain], is_allowed: bool) -> list[Finding]:
+    """Whether tokens may be deployed whose proofs can be forged."""
+    on_them = sorted(name for name, each in domains.items() if any(map(rests_on_development_keys, each.ledgers)))
+    if not on_them:
+        return []
+    names = ", ".join(on_them)
+    if not is_allowed:
+        return [ok(PROVING, f"{names}: no token is deployed, because its proofs would rest on the development keys")]
+    mend = "Remove proving.allow_development_keys where tokens are of value; docs/zeto.md says what a ceremony takes."
+    return [warning(PROVING, f"{names}: tokens are deployed whose proofs the makers of the keys can forge", mend)]
+
+
 async def check_plug_ins(case: Case) -> list[Finding]:
     """Domains and triggers that the configuration names can be loaded."""
     automation = case.configuration.automation
@@ -102,6 +117,7 @@ async def check_plug_ins(case: Case) -> list[Finding]:
     try:
         domains = load_domains(case.configuration.domains)
         findings.append(ok("domains", ", ".join(sorted(domains))))
+        findings += _proving_keys(domains, case.configuration.proving.allow_development_keys)
     except Rejected as flaw:
         findings.append(failed("domains", f"domains.{flaw}", f"Correct [domains] in {case.file}."))
     try:

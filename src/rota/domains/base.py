@@ -394,6 +394,10 @@ class Prover(Protocol):
         """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
         ...
 
+    def prepare(self, circuits: Sequence[object]) -> Awaitable[None]:
+        """Make ready for proofs of these circuits. An exception when that cannot be done now."""
+        ...
+
 
 # Where states are encrypted on their way.
 
@@ -471,6 +475,10 @@ class Domain(ABC, Generic[C]):
         `Behind` when the tree does not have what it needs, or not yet.
         """
         return None
+
+    def circuits(self, configuration: C) -> tuple[object, ...]:
+        """What a `Prover` makes itself ready for when a node gets such a contract, the most used first."""
+        return ()
 
     def nullifier(
         self, configuration: C, state: Known[Record], secret_of: Callable[[Party], bytes | None]

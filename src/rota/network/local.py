@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 
 from rota.client import Client, ClientLimits, Unreachable
+from rota.core.consent import ConsentMode
 from rota.hosting import ContractDefaults
 from rota.keys.files import make_folder, write_new
 from rota.keys.keystore import ScryptCost
@@ -372,6 +373,9 @@ class LocalNetwork:
             "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
             "transport.endpoint": self._endpoint_of(node),
             "transport.local_endpoints": True,
+            # All nodes of it are one operator's.
+            "consent.proposals": ConsentMode.OPEN.value,
+            "proving.allow_development_keys": True,
             "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
             "rpc.port": rpc_port,
             "rpc.websocket_port": websocket_port,

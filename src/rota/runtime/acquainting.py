@@ -88,10 +88,16 @@ class Acquainting:
 
     async def _acquire(self, order: AcquireContract, take_in: TakeIn) -> None:
         verdict, is_false, reason = Verdict.ACCEPTED, False, ""
+        unconsented: tuple[IntentId, bytes] | None = None
         try:
             async with self._turn:
                 if self._contracts.known(order.contract) is None:
-                    await take_in(await self._verified(order))
+                    verified = await self._verified(order)
+                    if order.has_consent:
+                        await take_in(verified)
+                    else:
+                        verdict, reason = Verdict.REFUSED, "it names this node, whose operator has not agreed to it"
+                        unconsented = (order.deployment, order.genesis)
         except _False as lie:
             verdict, is_false, reason = Verdict.REFUSED, True, str(lie)
         except ContractRefused as flaw:
@@ -102,7 +108,7 @@ class Acquainting:
             logger.warning("a peer's contract is not taken in", contract=order.contract, peer=order.peer, reason=reason)
         else:
             logger.info("has learned of a contract", contract=order.contract, peer=order.peer)
-        self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false))
+        self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false, *(unconsented or ())))
 
     async def _verified(self, order: AcquireContract) -> KnownContract:
         """As the chain has it: the factory's own word, of this address, with the hash of this genesis."""

@@ -12,7 +12,7 @@ peer that they came from and in total, and beyond it a node takes no more of the
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,6 +26,7 @@ from rota.keys.names import endorser_key
 from rota.ledger.proved_ledgers import LedgerCode, code_of
 from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
+from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
 
 # A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
@@ -33,6 +34,10 @@ SMALL_GENESIS_BYTES: Final = 16_384
 LARGE_OF_PEER_BYTES_MAX: Final = 8_388_608
 LARGE_BYTES_MAX: Final = 134_217_728
 CONTRACTS_MAX: Final = 131_072
+DEVELOPMENT_KEYS_REFUSED: Final = (
+    "the development keys, which whoever made them can forge, and the operator of this node does not allow these: "
+    "proving.allow_development_keys is not set"
+)
 
 
 class ContractRefused(ValueError):
@@ -50,7 +55,12 @@ class KnownContracts:
         salt_key: bytes,
         factory: ContractAddress | None = None,
         secret_of: SecretOf = lambda _: None,
+        allows_development_keys: bool = False,
     ) -> None:
+        self.allows_development_keys: Final = allows_development_keys
+        # Told of every contract that this node has, when its domain is there.
+        self.when_hosted: Callable[[ContractAddress], None] = lambda _: None
+        self._on_development_keys: Final[set[ContractAddress]] = set()
         self._secret_of: Final = secret_of
         self._node: Final = node
         self._chain_id: Final = chain_id
@@ -83,7 +93,11 @@ class KnownContracts:
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
-            self._hosted[address] = open_genesis(self._domains, genesis, address, self._salt_key, self._secret_of)
+            hosted = open_genesis(self._domains, genesis, address, self._salt_key, self._secret_of)
+            self._hosted[address] = hosted
+            if _can_be_forged(hosted.domain.ledger_of(hosted.configuration)):
+                self._on_development_keys.add(address)
+            self.when_hosted(address)
         except (MalformedGenesis, Rejected) as flaw:
             self._unhosted[address] = str(flaw)
 
@@ -150,6 +164,17 @@ class KnownContracts:
         """For an operator: the contracts in which nothing can be done, and why."""
         return self._unhosted
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator is told beside readiness."""
+        count = len(self._on_development_keys)
+        if not count:
+            return ()
+        contracts = "contract takes" if count == 1 else "contracts take"
+        return (
+            f"{count} {contracts} proofs by the development keys, which whoever made them can forge: not for value",
+        )
+
     # For other nodes.
 
     def open_to(self, node: NodeName, after: ContractAddress, limit: int) -> tuple[ContractAddress, ...]:
@@ -189,7 +214,10 @@ class KnownContracts:
         if found is None:
             raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
         wanted = deploy(found, arguments, sender)
-        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(found.ledger_of(wanted.configuration)))
+        ledger = found.ledger_of(wanted.configuration)
+        if not self.allows_development_keys and _can_be_forged(ledger):
+            raise Rejected("domain", f"{domain} takes proofs by {DEVELOPMENT_KEYS_REFUSED}")
+        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(ledger))
         open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
         if not genesis.threshold and not genesis.ledger:
             raise Rejected("domain", f"{domain} asks for neither endorsement nor proofs, so nobody could trust it")
@@ -265,3 +293,7 @@ class KnownContracts:
             if ours != expected:
                 raise ContractRefused(f"genesis.endorsers: the chain has {expected} for us, and our key is {ours}")
         return KnownContract(genesis.contract(told.contract), told.intent, told.endorsers, encoded)
+
+
+def _can_be_forged(ledger: ProvedLedger | None) -> bool:
+    return ledger is not None and rests_on_development_keys(ledger)

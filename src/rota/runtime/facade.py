@@ -39,6 +39,7 @@ from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.aside import Aside
 from rota.runtime.facades.chain import Chain
+from rota.runtime.facades.consents import Consents
 from rota.runtime.facades.explaining import Explaining
 from rota.runtime.facades.following import Following, transaction_view
 from rota.runtime.facades.groups import Groups
@@ -142,6 +143,7 @@ class NodeFacade:
         )
         self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
         self.aside: Final = Aside(running.adapters.public)
+        self.consents: Final = Consents(running, self._ask)
         self._receipts: Final = ReceiptViews(running, self.public)
         self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
         self._listeners: Final = NodeListeners(running, client, self._receipts.at, self.following.full_receipt_at)
@@ -487,7 +489,9 @@ class NodeFacade:
 
     def warnings(self) -> tuple[str, ...]:
         """What does not keep this node from serving now, and will."""
-        return self.expiry.warnings + self.aside.warnings(self._running.adapters.store.wound_back)
+        wound_back = self._running.adapters.store.wound_back
+        own = self.aside.warnings(wound_back) + self.consents.warnings() + self._running.contracts.warnings
+        return self.expiry.warnings + own
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -516,6 +520,7 @@ class NodeFacade:
             finality_broken_total=running.users.finality_broken,
             receipts_undone=running.receipts.undone_open,
             public_set_aside=len(self.aside.list()),
+            consents_pending=self.consents.open_count,
             rounds_dispatched_total=running.rounds_dispatched,
             rounds_unconfirmed=len(core.submitter.submissions),
             submissions_total=running.submissions,

@@ -21,10 +21,12 @@ from typing import Any, Final, Protocol
 import structlog
 
 from rota.config import Config
+from rota.core.consent import Consent, Decision
 from rota.core.distribution import holders_of
 from rota.core.effects import (
     AcquireContract,
     CallFactory,
+    DeploymentProposed,
     Effect,
     FetchBlocks,
     FindGenesis,
@@ -36,6 +38,7 @@ from rota.core.effects import (
     Persist,
     RecallDeliveries,
     RecallDispatches,
+    Record,
     ReplyToUser,
     ReportFinalityBroken,
     ReportPrepared,
@@ -71,7 +74,7 @@ from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import NO_CONTRACT, BlockHash, ContractAddress, KnownContract, NodeName
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, KnownContract, NodeName, intent_text
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
@@ -127,7 +130,7 @@ class Adapters:
 class RunningNode:
     """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays.
 
-    Contracts are deployed through `factory`.
+    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
     """
 
     def __init__(
@@ -141,10 +144,12 @@ class RunningNode:
         watcher: Watcher | None = None,
         factory: ContractAddress | None = None,
         decide_chain: DecideChain | None = None,
+        consent: Consent = Consent(),  # noqa: B008  # a frozen value
     ) -> None:
         self.name: Final = name
         self.config = config
         self._decide_chain: Final = decide_chain
+        self.consent: Final = consent
         self.waits_for = "the store: the node has not begun; see its log for what it waits for"
         self.contracts: Final = contracts
         contracts.is_complete = False
@@ -311,9 +316,8 @@ class RunningNode:
         # peers have seen, or they would take no notice of it; a clock that was set back changes nothing.
         stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
-        core = Core(
-            self.name, contracts, self.config, monotonic_ms(), stored, self.account, self.factory or NO_CONTRACT
-        )
+        factory = self.factory or NO_CONTRACT
+        core = Core(self.name, contracts, self.config, monotonic_ms(), stored, self.account, factory, self.consent)
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
         for known in every:
@@ -417,6 +421,7 @@ class RunningNode:
                 self.adapters.peers.send(effect)
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
+                _log_questions(effect.records)
                 self.adapters.store.perform(effect)
             case RecallDispatches(nonces):
                 logger.warning("the chain no longer has transactions of this node", nonces=nonces)
@@ -451,3 +456,15 @@ class RunningNode:
                 logger.info("has a new contract", contract=known.contract.address)
             case _:
                 self.adapters.services.perform(effect)
+
+
+def _log_questions(records: tuple[Record, ...]) -> None:
+    """An operator has to act: nothing else of a node waits for one without a word."""
+    for proposal in (record.proposal for record in records if isinstance(record, DeploymentProposed)):
+        if proposal.decision is Decision.ASKED:
+            logger.warning(
+                "a contract that names this node waits for consent: see `rota consent list`",
+                proposer=proposal.peer,
+                deployment=intent_text(proposal.deployment),
+                contract=proposal.contract,
+            )

@@ -62,6 +62,7 @@ from rota.runtime.commitment_trees import CommitmentTrees
 from rota.runtime.configuration import NodeConfiguration, SqliteFile, password_of
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
+from rota.runtime.development_keys import rests_on_development_keys
 from rota.runtime.encrypted_peers import EncryptedPeers
 from rota.runtime.encryption import StateEncryption
 from rota.runtime.expiry import CertificateExpiry
@@ -154,6 +155,16 @@ def _tell_of_proving_key(circuit: str, parts: int) -> None:
     logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
 
 
+def _log_development_keys(domains: Mapping[str, AnyDomain], is_allowed: bool) -> None:
+    on_them = [name for name, each in domains.items() if any(map(rests_on_development_keys, each.ledgers))]
+    if on_them and is_allowed:
+        logger.warning(
+            "tokens that can be forged may be deployed: proving.allow_development_keys is set", domains=on_them
+        )
+    elif on_them:
+        logger.info("tokens whose proofs rest on the development keys are not deployed", domains=on_them)
+
+
 def _end_loudly(running: RunningNode, error: BaseException) -> None:
     logger.critical("the store has stopped, and the node with it", reason=str(error))
     running.fail(error)
@@ -172,7 +183,9 @@ async def opened(
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
     owners = OwnerSecrets(name, keys.signer)
     chain_id, domains = configuration.ledger.chain_id, _domains(configuration)
-    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, owners.find)
+    allows_development_keys = configuration.proving.allow_development_keys
+    contracts = KnownContracts(name, chain_id, domains, salt_key, factory, owners.find, allows_development_keys)
+    _log_development_keys(domains, allows_development_keys)
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
@@ -202,6 +215,7 @@ async def opened(
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
         roots = partial(is_recent, client)
         proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
+        contracts.when_hosted = proving.prepare_for
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
         services = Services(
             name,
@@ -254,6 +268,7 @@ async def opened(
         watcher or spans,
         factory,
         partial(_chain, configuration, client),
+        configuration.consent.policy,
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"

@@ -27,6 +27,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+import structlog
+
 from rota.core.effects import LookUpVerifier, SignTransition, VerifySignature
 from rota.core.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned, VerifierLookedUp
 from rota.core.machine import Event
@@ -48,6 +50,8 @@ from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party
 KEPT_MAX: Final = 4_096
 # A proof that is kept is used again while it is valid for nearly as long as a new one would be.
 OLDER_S_MAX: Final = 300
+
+logger = structlog.get_logger("rota.proving")
 
 V = TypeVar("V")
 # Whether a contract takes a root. `Unavailable` when the chain cannot tell.
@@ -109,6 +113,7 @@ class Proving:
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
         # Intents of which the store has a proof.
         self._in_book: Final[set[IntentId]] = set()
+        self._prepared: Final[set[object]] = set()
         self._tasks: Final = Background("proofs")
 
     async def begin(self) -> None:
@@ -118,6 +123,22 @@ class Proving:
             made.set_result(stored.proof)
             _keep(self._proofs, stored.leaf, _Proof(stored.valid_until_s, made))
             self._in_book.add(stored.intent)
+
+    def prepare_for(self, contract: ContractAddress) -> None:
+        """The node has this contract: the prover reads what it needs for it, before the first proof is wanted."""
+        hosted = self._contracts.hosted(contract)
+        wanted = hosted.domain.circuits(hosted.configuration) if hosted is not None else ()
+        new = tuple(circuit for circuit in wanted if circuit not in self._prepared)
+        if new:
+            self._prepared.update(new)
+            self._start(self._prepare(new))
+
+    async def _prepare(self, circuits: tuple[object, ...]) -> None:
+        try:
+            await self._prover.prepare(circuits)
+        except Unavailable as trouble:
+            # The first proof tries again, and says the same to whoever wants it.
+            logger.warning("the prover is not ready", reason=str(trouble))
 
     def is_for(self, contract: ContractAddress) -> bool:
         """Whether the transitions of this contract are proved."""

@@ -826,18 +826,20 @@ class DeploymentProposal(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., genesis: _Optional[bytes] = ..., factory: _Optional[bytes] = ..., signers: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class DeploymentAnswer(_message.Message):
-    __slots__ = ("request_id", "deployment", "verdict", "endorser", "reason")
+    __slots__ = ("request_id", "deployment", "verdict", "endorser", "reason", "asked_since_s")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEPLOYMENT_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     ENDORSER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    ASKED_SINCE_S_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     deployment: bytes
     verdict: Verdict
     endorser: bytes
     reason: str
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., endorser: _Optional[bytes] = ..., reason: _Optional[str] = ...) -> None: ...
+    asked_since_s: int
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., deployment: _Optional[bytes] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., endorser: _Optional[bytes] = ..., reason: _Optional[str] = ..., asked_since_s: _Optional[int] = ...) -> None: ...
 
 class ContractTakenIn(_message.Message):
     __slots__ = ("deployment",)

@@ -295,6 +295,7 @@ class Reader:
             member(enumerations.VERDICTS, wire.verdict),
             contract_address(wire.endorser) if wire.HasField("endorser") else None,
             self.text(wire.reason),
+            number(wire.asked_since_s),
         )
 
     def contract_taken_in(self, wire: pb.ContractTakenIn) -> messages.ContractTakenIn:

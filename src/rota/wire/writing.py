@@ -289,6 +289,7 @@ def _write_deployment_answer(wire: pb.DeploymentAnswer, answer: messages.Deploym
     if answer.endorser is not None:
         wire.endorser = _address(answer.endorser)
     wire.reason = _text(answer.reason)
+    wire.asked_since_s = answer.asked_since_s
 
 
 def _write_contract_taken_in(wire: pb.ContractTakenIn, taken_in: messages.ContractTakenIn) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from rota.domains.zeto.circuits import Circuit, Statement, trace
@@ -24,10 +25,14 @@ def proved(statement: object) -> bytes:
 
 
 class ThreadProver:
-    """Counts what it was asked to prove."""
+    """Counts what it was asked to prove, and notes what it was made ready for; keys are read when they are needed."""
 
     def __init__(self) -> None:
         self.statements: list[Statement] = []
+        self.prepared: list[object] = []
+
+    async def prepare(self, circuits: Sequence[object]) -> None:
+        self.prepared += circuits
 
     async def prove(self, statement: object) -> bytes:
         """One after the other or several at once, as the interpreter likes."""

@@ -27,8 +27,10 @@ async def test_node_proves_in_a_process_of_its_own_that_ends_with_it(tmp_path: P
         contract = await token(one)
         await mint(one, contract, pay("b@node2", 100))
         await until_balance(two, contract, "b@node2", 100)
-        assert set(multiprocessing.active_children()) == before, "the issuer signs; nothing was proved yet"
+        # The issuer signs, and nothing was proved yet: each node reads its keys because it has the contract.
+        provers = set(multiprocessing.active_children()) - before
+        assert len(provers) == 2
         await asyncio.wait_for(transfer(two, contract, "b@node2", pay("a@node1", 30)), 150)
         await until_balance(one, contract, "a@node1", 30)
-        (prover,) = set(multiprocessing.active_children()) - before
-    assert not prover.is_alive()
+        assert set(multiprocessing.active_children()) - before == provers
+    assert not any(prover.is_alive() for prover in provers)

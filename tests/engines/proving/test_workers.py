@@ -12,11 +12,14 @@ from typing import ParamSpec
 
 import pytest
 
-from rota.domains.zeto.circuits import Kind
+from rota.domains.zeto.circuits import CIRCUITS, Kind
+from rota.engines.proving import workers
 from rota.engines.proving.groth16 import PROOF_BYTES, Unprovable
-from rota.engines.proving.workers import ProverProcesses
+from rota.engines.proving.key_files import DEVELOPMENT_KEYS
+from rota.engines.proving.workers import ProofWrong, ProverProcesses
 from rota.ports import Unavailable
 from tests.domains.zeto.coins import transfer
+from tests.domains.zeto.prover import key_of
 
 STATEMENT = transfer(Kind.ANON)
 BOUND_S = 100
@@ -115,11 +118,62 @@ async def test_keys_that_are_not_there_are_told_by_their_file(tmp_path: Path) ->
         await prover.close()
 
 
+@pytest.mark.slow
+@in_loop
+async def test_keys_are_read_before_the_first_proof_is_wanted() -> None:
+    prover = ProverProcesses()
+    try:
+        await prover.prepare(CIRCUITS[:2])
+        assert [prover.progress[circuit.name] for circuit in CIRCUITS] == [100, 100, 0, 0]
+        assert prover._pool is not None
+        (process,) = prover._pool._processes
+        assert len(await prover.prove(STATEMENT)) == PROOF_BYTES
+        assert list(prover._pool._processes) == [process], "the process that read the keys makes the proof"
+    finally:
+        await prover.close()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_prover_that_cannot_read_its_keys_says_so_when_it_is_prepared(tmp_path: Path) -> None:
+    prover = ProverProcesses(tmp_path)
+    try:
+        with pytest.raises(Unavailable, match=r"transcript\.json is not the transcript"):
+            await prover.prepare(CIRCUITS[:1])
+    finally:
+        await prover.close()
+
+
+@pytest.mark.slow
+def test_proof_that_does_not_verify_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check is no `assert`, which `python -O` leaves out."""
+    key = key_of(STATEMENT.circuit)
+    damaged = replace(key, rest=(key.rest[1], key.rest[0], *key.rest[2:]))
+    monkeypatch.setattr(workers, "_key", lambda _keys, _circuit: damaged)
+    with pytest.raises(ProofWrong, match="does not verify"):
+        workers._prove(DEVELOPMENT_KEYS, STATEMENT)
+
+
+@in_loop
+async def test_wrong_proof_is_made_anew_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    prover = ProverProcesses()
+
+    async def wrong(_pool: object, _statement: object) -> bytes:
+        raise ProofWrong("a proof does not verify")
+
+    monkeypatch.setattr(prover, "_proved", wrong)
+    with pytest.raises(Unavailable, match="does not verify"):
+        await prover.prove(STATEMENT)
+    assert prover._pool is None
+
+
 @in_loop
 async def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.engines.proving.curve.importlib.util.find_spec", lambda _: None)
     with pytest.raises(Unavailable, match=r"install rota\[zeto\]"):
         await ProverProcesses().prove(STATEMENT)
+    with pytest.raises(Unavailable, match=r"install rota\[zeto\]"):
+        await ProverProcesses().prepare(CIRCUITS)
 
 
 def test_nothing_is_started_before_a_proof_is_wanted() -> None:

@@ -23,6 +23,7 @@ from rota.api.chain import HasChain
 from rota.api.facade.aside import Aside, AsideView, HasAside
 from rota.api.facade.automation import HasTriggers, SetAside, Spread, TriggerRun, Triggers, TriggerView
 from rota.api.facade.commands import Acknowledgement, CommandConfiguration, Commands, CommandSubmission, HasCommands
+from rota.api.facade.consent import ConsentQuestion, Consents, HasConsents
 from rota.api.facade.contracts import Contracts
 from rota.api.facade.feed import FeedUpdate, Heartbeats, MilestoneCount, RoundChange, Step, TransactionChange, Watching
 from rota.api.facade.following import (
@@ -104,6 +105,8 @@ __all__ = [
     "CommandConfiguration",
     "CommandSubmission",
     "Commands",
+    "ConsentQuestion",
+    "Consents",
     "ContractStatus",
     "ContractSummary",
     "Contracts",
@@ -125,6 +128,7 @@ __all__ = [
     "GasOptions",
     "HasAside",
     "HasCommands",
+    "HasConsents",
     "HasFollowing",
     "HasTriggers",
     "HasTypes",
@@ -182,6 +186,7 @@ class Node(
     Sequencing,
     Watching,
     Contracts,
+    HasConsents,
     HasTypes,
     HasFollowing,
     HasAside,

@@ -43,6 +43,7 @@ class Measurements:
     finality_broken_total: int | None = None
     receipts_undone: int | None = None
     public_set_aside: int | None = None
+    consents_pending: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
     submissions_total: int | None = None

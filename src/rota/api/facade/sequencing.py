@@ -24,6 +24,7 @@ class Explanation:
     """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
+    `operators` are the nodes whose operators have not answered to it, each with when it was asked.
     """
 
     id: IntentId
@@ -36,6 +37,7 @@ class Explanation:
     detail: str = ""
     history: tuple[Moment, ...] = ()
     meaning: str = ""
+    operators: tuple[tuple[NodeName, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

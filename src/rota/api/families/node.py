@@ -79,6 +79,7 @@ FIGURES: Final = {
     "finalityBroken": "finality_broken_total",
     "receiptsUndone": "receipts_undone",
     "publicSetAside": "public_set_aside",
+    "consentsPending": "consents_pending",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
     "writesFailed": "writes_failed_total",

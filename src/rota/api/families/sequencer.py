@@ -48,8 +48,18 @@ class HistoryLine(msgspec.Struct, frozen=True):
     text: str
 
 
+class OperatorAsked(msgspec.Struct, frozen=True):
+    """A node whose operator was asked to agree to a contract, and has not answered."""
+
+    node: str
+    since: Timestamp
+
+
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any."""
+    """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any.
+
+    `operators` are those of them whose operators have to agree to a contract that is to be deployed.
+    """
 
     id: Uuid
     role: str
@@ -61,6 +71,7 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     since: Timestamp | None = None
     detail: str = ""
     meaning: str = ""
+    operators: list[OperatorAsked] = []  # msgspec copies it
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -230,6 +241,7 @@ def _shown_explanation(found: Explanation) -> Explained:
         since=_time(found.since_ms),
         detail=found.detail,
         meaning=found.meaning,
+        operators=[OperatorAsked(node, timestamp_of(at_ms)) for node, at_ms in found.operators],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import Verdict
-from rota.types import ContractAddress, KnownContract, NodeName, RequestId
+from rota.types import ContractAddress, IntentId, KnownContract, NodeName, RequestId
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,16 @@ class GenesisFound(Event):
 class AcquisitionEnded(Event):
     """The runtime's answer to `AcquireContract`: the node has it, or will not have it, or cannot find out now.
 
-    False is what the chain does not say, and so nobody who is honest; the rest is only not for this node.
+    False is what the chain does not say, and so nobody who is honest; the rest is only not for this node. One that
+    the chain has and that our operator has to agree to comes with the deployment's id and the genesis.
     """
 
     contract: ContractAddress
     peer: NodeName
     verdict: Verdict
     is_false: bool = False
+    deployment: IntentId | None = None
+    genesis: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class AnswerReceived(Event):
     verdict: Verdict
     endorser: ContractAddress | None = None
     reason: str = ""
+    asked_since_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,31 @@ class ProposalJudged(Event):
     verdict: Verdict
     endorser: ContractAddress | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDecided(Event):
+    """Our operator agrees to what a peer proposed, or refuses it and may say why; answered by `ReplyToUser`."""
+
+    reply_to: str
+    peer: NodeName
+    deployment: IntentId
+    is_given: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionDurable(Event):
+    """Our operator's decision is durable."""
+
+    decided: ProposalDecided
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionNotWritten(Event):
+    """Our operator's decision was not written."""
+
+    decided: ProposalDecided
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # A proposal is kept for `proposal_ttl_s`; who has it is reminded of it this many times in that while.
 REMINDERS = 24
+# A node says by itself what its operator decided; it is asked again only in case that was lost.
+OPERATOR_REPEAT_MS = 60_000
 
 
 # Guards.
@@ -141,6 +143,7 @@ def revert_with_refusal(deployment: Deployment, event: AnswerReceived) -> None:
 
 def note_answer(deployment: Deployment, event: AnswerReceived) -> None:
     """Who accepts is not asked again; of who is busy, why is kept; a guest that refuses is none."""
+    deployment.operators.pop(event.peer, None)
     if event.verdict is Verdict.ACCEPTED:
         deployment.answered[event.peer] = None
         deployment.excuses.pop(event.peer, None)
@@ -148,8 +151,16 @@ def note_answer(deployment: Deployment, event: AnswerReceived) -> None:
             deployment.endorsers[event.peer] = event.endorser
     elif event.verdict is Verdict.REFUSED:
         deployment.guests.pop(event.peer)
+    elif event.asked_since_s:
+        deployment.excuses.pop(event.peer, None)
+        deployment.operators[event.peer] = (asked_since_s(deployment, event), deployment.context.now_ms)
     else:
         deployment.excuses[event.peer] = event.reason
+
+
+def asked_since_s(deployment: Deployment, event: AnswerReceived) -> int:
+    """Since when an operator has been asked: by the node's word, and not later than our own chain's time."""
+    return min(event.asked_since_s, deployment.context.chain_time_s)
 
 
 def agree(deployment: Deployment, event: Event) -> None:
@@ -179,7 +190,9 @@ def ask_again(deployment: Deployment, event: RepeatDue) -> None:
         remind_all(deployment, event)
     else:
         for node in deployment.missing:
-            _ask(deployment, node)
+            _, heard_ms = deployment.operators.get(node, (0, None))
+            if heard_ms is None or context.now_ms - heard_ms >= OPERATOR_REPEAT_MS:
+                _ask(deployment, node)
     _repeat_later(deployment)
 
 
@@ -375,6 +388,7 @@ def _begin_asking(deployment: Deployment) -> None:
     context = deployment.context
     deployment.request_id = context.next_id()
     deployment.excuses.clear()
+    deployment.operators.clear()
     deployment.attempt = 0
     deployment.reminded_ms = context.now_ms
     for node in deployment.missing:

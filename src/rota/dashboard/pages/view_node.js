@@ -1,6 +1,6 @@
 // The node itself: its queues, its peers, what it runs on, and how it is set.
 
-import { bytes, date, duration, facts, h, keyed, msOf, number, section, setAttribute, setText } from "./dom.js";
+import { announce, bytes, confirmed, date, duration, facts, h, keyed, msOf, number, section, setAttribute, setText } from "./dom.js";
 import { chip } from "./nodes.js";
 
 const QUEUES = [
@@ -23,10 +23,16 @@ export class NodeView {
     this.filter.addEventListener("input", () => this.app.draw());
     this.settingsFlaw = h("p", { class: "soft", id: "settings-flaw" });
     this.rows = h("tbody", { id: "settings" });
+    this.consents = [];
+    this.consentRows = h("ul", { id: "consents" });
+    this.consentFlaw = h("p", { class: "flaw", role: "alert", id: "consent-flaw" });
+    this.consentSection = section("Contracts that wait for consent", this.consentFlaw, this.consentRows);
+    this.consentSection.hidden = true;
     this.element = h(
       "div",
       { class: "view", id: "view-node" },
       h("h1", {}, "Node"),
+      this.consentSection,
       section("Queues", this.queues),
       h(
         "div",
@@ -41,14 +47,66 @@ export class NodeView {
   enter() {
     this.app.refreshStatus();
     this.readSettings();
+    this.readConsents();
   }
 
   back() {
     this.readSettings();
+    this.readConsents();
   }
 
   tick() {
     this.app.refreshStatus();
+    if (this.app.model.status?.figures.consentsPending || this.consents.length) this.readConsents();
+  }
+
+  async readConsents() {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    try {
+      this.consents = await this.app.ask("consent_list");
+      setText(this.consentFlaw, "");
+    } catch (error) {
+      if (this.app.connection.state === "live") setText(this.consentFlaw, error.message);
+    } finally {
+      this.isAsking = false;
+      this.app.draw();
+    }
+  }
+
+  async decide(consent, action) {
+    const title = `${action === "accept" ? "Accept" : "Refuse"} the contract of ${consent.proposer}?`;
+    const text = action === "accept" ? `This node will ${consent.parts.join(" and ")} in it, and pays where it coordinates.` : "Its deployment ends.";
+    if (!(await confirmed(title, text, title.slice(0, -1)))) return;
+    try {
+      await this.app.ask(`consent_${action}`, consent.proposer, consent.deployment);
+      announce(`Done: ${title.slice(0, -1)}`);
+    } catch (error) {
+      setText(this.consentFlaw, error.message);
+    }
+    this.readConsents();
+  }
+
+  consentItem(consent) {
+    const act = (id, text) => h("button", { type: "button", "data-action": id, onclick: () => this.decide(consent, id) }, text);
+    const names = (shown, count) => `${shown.join(", ")}${count > shown.length ? ` and ${number(count - shown.length)} more` : ""}`;
+    return h(
+      "li",
+      { "data-deployment": consent.deployment },
+      h("p", {}, `${consent.domain}, proposed by `, chip(consent.proposer), `: this node would ${consent.parts.join(" and ")}. Asked ${date(msOf(consent.asked))}, expires ${date(msOf(consent.expires))}.`),
+      h("p", { class: "soft" }, `Members: ${names(consent.members, consent.memberCount) || "none"}. ${number(consent.threshold)} of ${number(consent.endorserCount)} endorsers sign: ${names(consent.endorsers, consent.endorserCount)}.`),
+      h("div", { class: "buttons" }, act("accept", "Accept"), act("refuse", "Refuse")),
+    );
+  }
+
+  drawConsents() {
+    this.consentSection.hidden = this.consents.length === 0 && !this.consentFlaw.textContent;
+    keyed(this.consentRows, this.consents, (each) => `${each.proposer} ${each.deployment}`, (each) => this.consentItem(each));
+    const mayOperate = this.app.roles.has("operate");
+    for (const button of this.consentRows.querySelectorAll("button")) {
+      button.disabled = !mayOperate;
+      setAttribute(button, "title", mayOperate ? null : "your credentials lack the role operate");
+    }
   }
 
   async readSettings() {
@@ -63,6 +121,7 @@ export class NodeView {
   }
 
   draw() {
+    this.drawConsents();
     const { status } = this.app.model;
     if (!status) return;
     keyed(

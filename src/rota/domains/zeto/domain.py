@@ -50,7 +50,7 @@ from rota.domains.base import (
 from rota.domains.contents import Role
 from rota.domains.records import Record
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
-from rota.domains.zeto.circuits import INPUTS_MAX, Kind, Spent, Statement
+from rota.domains.zeto.circuits import CIRCUITS, INPUTS_MAX, Kind, Spent, Statement
 from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of, nullifier_of
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
@@ -153,6 +153,10 @@ class Zeto(Domain[Configuration]):
     def ledger_of(self, configuration: Configuration) -> ProvedLedger:
         """Each kind has its own, with the terms of its coins."""
         return replace(LEDGERS[configuration.token_name], terms=(configuration.unbacked_mints,))
+
+    def circuits(self, configuration: Configuration) -> tuple[object, ...]:
+        """Those of its kind; the small one is for nearly every payment."""
+        return tuple(circuit for circuit in CIRCUITS if circuit.kind is KINDS[configuration.token_name])
 
     # Transactions.
 

@@ -16,6 +16,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,6 +71,18 @@ def read_transcript(folder: Path) -> Transcript:
         return Transcript(content["made_by"], content["made_at"], content["library"], circuits)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise KeyFileWrong(f"{folder / TRANSCRIPT} is not the transcript of a set-up: {error!r}") from error
+
+
+@cache
+def _development_points() -> tuple[bytes, ...]:
+    """Of each development key the number that a verifier's code has as a constant, without leading zeros."""
+    circuits = read_transcript(DEVELOPMENT_KEYS).circuits
+    return tuple(bytes.fromhex(entry.verifying_key["alpha"][0]).lstrip(b"\0") for entry in circuits)
+
+
+def is_development_verifier(code: bytes) -> bool:
+    """Whether a verifier's code has one of the development keys in it: then whoever made them can forge its proofs."""
+    return any(point in code for point in _development_points())
 
 
 def key_path(folder: Path, circuit: Circuit) -> Path:

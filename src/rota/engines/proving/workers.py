@@ -1,9 +1,11 @@
 """The prover that comes with Rota: processes that make proofs, so that the event loop is never held up.
 
 A proof is seconds of one core's whole work. It is made in a process of its own, one core each, and with less right to
-the processor than the node, whose heartbeats must not wait. Processes are started when a proof is first wanted: most
-nodes have no contract that needs any. Each reads the key of a circuit when it first proves something of it; how far
-that is can be seen in `progress`, and is told while somebody waits.
+the processor than the node, whose heartbeats must not wait. Processes are started when the node has a contract that
+needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, which takes
+up to half a minute, so that the first proof does not wait for it. A process that is started anew reads the key of a
+circuit when it first proves something of it. How far that is can be seen in `progress`, and is told while somebody
+waits.
 
 Statements have secrets in them. They go to the processes by a pipe and nowhere else; processes are spawned, not forked,
 so that they share nothing with the node, and end when the node does, however it ends.
@@ -19,7 +21,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from ctypes import Array, c_ubyte
@@ -42,6 +44,10 @@ NICENESS: Final = 5
 ALL_READ: Final = 100
 
 Progress: TypeAlias = "Array[c_ubyte]"
+
+
+class ProofWrong(Exception):
+    """A proof that was made does not verify: the key or the memory is damaged."""
 
 
 class ProverProcesses:
@@ -93,8 +99,26 @@ class ProverProcesses:
             raise Unavailable("the process that made the proof has ended; it is started anew") from error
         except KeyFileWrong as error:
             raise Unavailable(str(error)) from error
+        except ProofWrong as error:
+            # Another process reads the key anew, in other memory.
+            if pool is self._pool:
+                self._let_go()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise Unavailable(str(error)) from error
         finally:
             self._waiting -= 1
+
+    async def prepare(self, circuits: Sequence[object]) -> None:
+        """Have the keys of these circuits read, the first one first. `Unavailable` when one cannot be."""
+        try:
+            require_curve()
+            for circuit in circuits:
+                assert isinstance(circuit, Circuit), f"a {type(circuit).__name__} is proved elsewhere"
+                await self._read_by_all(self._running(), circuit)
+        except (CurveMissing, KeyFileWrong) as error:
+            raise Unavailable(str(error)) from error
+        except BrokenProcessPool as error:
+            raise Unavailable("the process that read a proving key has ended") from error
 
     async def close(self) -> None:
         """End the processes, at once. Proofs that are being made are given up."""
@@ -114,6 +138,19 @@ class ProverProcesses:
         finally:
             # Nobody waits any more: a proof that was not begun is not made.
             made.cancel()
+
+    async def _read_by_all(self, pool: ProcessPoolExecutor, circuit: Circuit) -> None:
+        """One order for each process: reading takes so long that no process takes two."""
+        reading = [asyncio.wrap_future(pool.submit(_read, self._keys, circuit)) for _ in range(self._workers)]
+        try:
+            while not all(one.done() for one in reading):
+                self._tell_of_key(circuit.name)
+                await asyncio.wait(reading, timeout=TELL_EVERY_S)
+            self._tell_of_key(circuit.name)
+            await asyncio.gather(*reading)
+        finally:
+            for one in reading:
+                one.cancel()
 
     def _tell_of_key(self, circuit: str) -> None:
         """How far its key is read: when that begins, on the way, and when it is done. Once for all who wait."""
@@ -163,8 +200,16 @@ def _prove(keys: Path, statement: Statement) -> bytes:
     key = _key(keys, statement.circuit)
     proof = prove(key, trace(statement))
     # A key that is damaged, or memory that is, must not cost a transaction on the chain.
-    assert verify(key.verifying, statement.public_inputs, proof), "a proof that was made is right"
+    if not verify(key.verifying, statement.public_inputs, proof):
+        raise ProofWrong(
+            f"a proof of {statement.circuit.name} that was made does not verify: the proving key or this machine's "
+            "memory is damaged; it is made anew"
+        )
     return proof.to_bytes()
+
+
+def _read(keys: Path, circuit: Circuit) -> None:
+    _key(keys, circuit)
 
 
 @cache

@@ -19,6 +19,8 @@ from rota.api.settings import Limits as RpcLimits
 from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.triggers import NAME as TRIGGER_NAME
 from rota.config import Config
+from rota.core.consent import Consent, ConsentMode
+from rota.keys.certificates import NODE_NAME
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits
 from rota.ledger.follower import FollowerLimits
@@ -248,6 +250,29 @@ class ContractsSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsentSection:
+    """Whose contracts this node endorses or coordinates in ([consent](security.md#consent)).
+
+    No consent is needed for a contract in which this node's parties only hold or receive something.
+    """
+
+    proposals: ConsentMode = key(
+        OneOf(ConsentMode),
+        "ask",
+        'What becomes of a contract that another node proposes: "open" takes all of them, "listed" those of the nodes '
+        'in `allow`, and "ask" asks the operator about those of all others (`rota consent`).',
+    )
+    allow: tuple[NodeName, ...] = key(
+        Names("names of nodes", NODE_NAME), (), "Nodes whose proposals are taken without a question."
+    )
+
+    @property
+    def policy(self) -> Consent:
+        """As the core takes it."""
+        return Consent(self.proposals, self.allow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSection:
     """What is logged, and how."""
 
@@ -314,6 +339,12 @@ class ProvingSection:
     keys: Path | None = key(
         Place(), NOTHING, "The folder with the proving keys of a ceremony; left out, the keys for development."
     )
+    allow_development_keys: bool = key(
+        Flag(),
+        False,
+        "Whether tokens are deployed whose verifiers take proofs by the development keys. Whoever made these keys can "
+        "make coins of nothing: only for development.",
+    )
     processes: int = key(Whole(1, 64), 1, "How many proofs are made at a time, each on a core of its own.", "processes")
     waiting_max: int = key(
         Whole(), 256, "How many proofs may be made or wait; whoever comes then tries again.", "proofs"
@@ -333,6 +364,7 @@ class NodeConfiguration:
     commands: CommandsSection = CommandsSection()
     sequencer: Config = Config()
     contracts: ContractsSection = ContractsSection()
+    consent: ConsentSection = ConsentSection()
     log: LogSection = LogSection()
     telemetry: TelemetrySection = TelemetrySection()
     automation: AutomationSection = AutomationSection()
@@ -399,6 +431,7 @@ SECTIONS: Final = (
         borrowed_keys("sequencer", Config, borrowed.SEQUENCER),
     ),
     _section("contracts", ContractsSection),
+    _section("consent", ConsentSection),
     DOMAINS,
     _section("automation", AutomationSection),
     TRIGGERS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Final
 
 from rota.api.facade import Explanation, Moment, SequencerRole
@@ -14,6 +15,9 @@ from rota.runtime.facades.public import Public
 from rota.runtime.facades.receipt_views import ReceiptViews
 from rota.runtime.node import RunningNode
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
+
+# A chain's time beyond the year 9999 is a mistake that must not become an error.
+LATEST_S: Final = 253_402_300_799
 
 
 class Explaining:
@@ -70,10 +74,17 @@ class Explaining:
             self._at(found.since_ms),
             found.waits_for,
             found.who,
-            found.detail,
+            ", ".join(filter(None, (found.detail, *map(_unanswered, found.operators)))),
             tuple(Moment(self._at(at_ms), text) for at_ms, text in history),
             found.meaning,
+            tuple((node, since_s * 1_000) for node, since_s in found.operators),
         )
+
+
+def _unanswered(operator: tuple[NodeName, int]) -> str:
+    node, since_s = operator
+    since = datetime.fromtimestamp(min(since_s, LATEST_S), UTC)
+    return f"the operator of {node} has not answered since {since:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def explain_stored(

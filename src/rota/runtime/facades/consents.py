@@ -1,0 +1,82 @@
+"""`api.facade.Consents`: what the operator of this node is asked, and what the operator decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from rota.api.facade import ConsentQuestion
+from rota.core.effects import Proposal
+from rota.core.events.deployment import ProposalDecided
+from rota.core.machine import Event
+from rota.genesis import decode_genesis, genesis_hash
+from rota.runtime.node import RunningNode
+from rota.types import IntentId, NodeName
+
+NAMES_SHOWN_MAX: Final = 16
+
+Ask = Callable[[Callable[[str], Event]], Awaitable[object]]
+
+
+class Consents:
+    """Of one node. `ask` tells its core something and waits for the reply."""
+
+    def __init__(self, running: RunningNode, ask: Ask) -> None:
+        self._running: Final = running
+        self._ask: Final = ask
+
+    async def list(self) -> tuple[ConsentQuestion, ...]:
+        """All open questions, the oldest first."""
+        shown = []
+        for question in self._questions():
+            shown.append(self._shown(question))
+            # A genesis may be large: others get their turn between two.
+            await asyncio.sleep(0)
+        return tuple(shown)
+
+    async def accept(self, proposer: NodeName, deployment: IntentId) -> None:
+        """This node takes part in the contract."""
+        await self._ask(lambda reply_to: ProposalDecided(reply_to, proposer, deployment, is_given=True))
+
+    async def refuse(self, proposer: NodeName, deployment: IntentId, reason: str) -> None:
+        """It does not, and the proposer is told why."""
+        await self._ask(lambda reply_to: ProposalDecided(reply_to, proposer, deployment, is_given=False, reason=reason))
+
+    @property
+    def open_count(self) -> int:
+        """How many questions are open."""
+        return len(self._questions())
+
+    def warnings(self) -> tuple[str, ...]:
+        """What an operator is told beside readiness."""
+        count = self.open_count if self._running.started.is_set() else 0
+        if not count:
+            return ()
+        waiting = "contract waits" if count == 1 else "contracts wait"
+        return (f"{count} {waiting} for consent to endorse or coordinate: see `rota consent list`",)
+
+    def _questions(self) -> tuple[Proposal, ...]:
+        """A contract that an operator added by hand since is agreed to."""
+        known = self._running.contracts.known
+        every = self._running.engine.core.questions
+        return tuple(each for each in every if each.contract is None or known(each.contract) is None)
+
+    def _shown(self, question: Proposal) -> ConsentQuestion:
+        genesis, node = decode_genesis(question.genesis), self._running.name
+        return ConsentQuestion(
+            question.peer,
+            question.deployment,
+            question.contract,
+            genesis.domain,
+            node in genesis.endorsers,
+            node in genesis.committee,
+            genesis.members[:NAMES_SHOWN_MAX],
+            len(genesis.members),
+            genesis.endorsers[:NAMES_SHOWN_MAX],
+            len(genesis.endorsers),
+            genesis.threshold,
+            genesis_hash(question.genesis),
+            question.asked_at_s,
+            question.asked_at_s + self._running.config.proposal_ttl_s,
+        )
