@@ -59,6 +59,7 @@ from rota.core.events import (
     LedgerOutcome,
     MessageReceived,
     OutcomesFinal,
+    PeerSpoke,
     Persisted,
     PersistFailed,
     ResumeRequested,
@@ -293,8 +294,13 @@ class Node:
     # Peers.
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states and contracts to come concern the node; the rest a contract."""
+        """Private states and contracts to come concern the node; the rest a contract.
+
+        Whatever a peer says about a contract that is in memory is a sign of life there.
+        """
         contract, body = event.envelope.contract, event.envelope.body
+        if type(body) in NODE_MESSAGES and contract in self.sequencers.loaded:
+            self._tell(contract, PeerSpoke(event.peer, event.envelope))
         if contract != NO_CONTRACT and type(body) not in NODE_MESSAGES:
             self._tell(contract, event)
         elif isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
