@@ -69,6 +69,7 @@ from rota.core.progress import Progress
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.turns import longest_rest_s
 from rota.digests import refusal_digest
 from rota.messages import (
     DispatchConfirmationError,
@@ -212,6 +213,8 @@ class Sender(Machine):
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, Tried] = {}
         self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
+        # Until then endorsers may refuse what is external because it is not our turn.
+        self.rests_until_ms = 0
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
         self.attempt = 0
@@ -265,6 +268,9 @@ class Sender(Machine):
             transaction.handle(ConfirmedSuccess(leaf))
             transaction.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
+        if intent.id in self.pending and not transaction.is_with_delegate:
+            # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
+            self.progress.note_held_back(self.progress.held_back_count + 1)
 
     # From the coordinator.
 
@@ -466,11 +472,20 @@ class Sender(Machine):
         permission = transaction.permission
         node = permission.delegate if permission is not None else transaction.delegate
         self.progress.ended(node)
+        if transaction.has_left_states_unused:
+            self.note_unused()
         if node is not None:
             self.observer.demotions.redeem(node)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())
+
+    def note_unused(self) -> None:
+        """States may have been kept for an external intent of ours in vain: others may have their turn (`turns.py`).
+
+        Endorsers do not agree on how long. Until the longest rest is over no delegate is to blame for such intents.
+        """
+        self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
 
     def ledger_reverted(self) -> None:
         """One goes on after a failure on the ledger."""
