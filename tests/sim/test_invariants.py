@@ -60,12 +60,19 @@ from rota.sim.facts import (
     Undone,
 )
 from rota.sim.invariants import AFTER_LOST_BLOCKS, AMONG_LIARS, EVERY, Count, Judge, Terms
-from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, LEADING_HEARTBEATS_MIN, SETTLED_AFTER_MS, leader_of
+from rota.sim.invariants.endings import (
+    GIVES_WAY_WITHIN_MS,
+    LEADERS_KNOWN_AFTER_MS,
+    LEADING_HEARTBEATS_MIN,
+    SETTLED_AFTER_MS,
+    leader_of,
+)
 from rota.sim.services import sign, verify
 from rota.types import (
     Contract,
     ContractAddress,
     DelegationNumber,
+    HeartbeatNumber,
     Intent,
     IntentId,
     KeptStates,
@@ -79,6 +86,7 @@ from rota.types import (
     State,
     StateId,
     Transition,
+    Tried,
 )
 
 A, B, C = NodeName("A"), NodeName("B"), NodeName("C")
@@ -316,6 +324,28 @@ def test_two_active_coordinators_are_one_too_many_when_the_faults_are_long_over(
     assert found(FaultsEnded(0), *rivals) == []
     assert found(FaultsEnded(0), *rivals, *heartbeats(B, at_ms=SETTLED_AFTER_MS + 1)) == ["L2"]
     assert found(FaultsEnded(0), *rivals, Stopped(A), concludes=True) == []
+
+
+def test_two_are_active_for_a_moment_when_a_sender_has_demoted_one_of_them() -> None:
+    """`rota simulate --seed 10 --minutes 0.5 --liars 0`, with a sender that left its delegate for its pace."""
+    begun = SETTLED_AFTER_MS + 1
+    first = [FaultsEnded(0), *heartbeats(A, at_ms=begun)]
+    late = begun + GIVES_WAY_WITHIN_MS
+
+    def delegates(accused: NodeName, is_demoted: bool) -> Said:
+        tried = (Tried(accused, HeartbeatNumber(1, 1), is_demoted),)
+        return Said(C, B, DelegationCommand(RequestId(1, 1), (), tried))
+
+    def both(accused: NodeName, at_ms: int, is_demoted: bool = True) -> list[Fact | Said]:
+        return [delegates(accused, is_demoted), *heartbeats(B, at_ms=at_ms)]
+
+    assert found(*first, *both(A, begun)) == []
+    assert found(*first, *both(C, begun)) == ["L2"], "another one was demoted"
+    assert found(*first, *both(A, begun), *both(A, late - 1)) == []
+    assert found(*first, *both(A, begun), *both(A, late)) == ["L2"], "it does not give way"
+    gave_way = HeartbeatSeen(A, ADDRESS, CoordinatorState.CLOSING, 0, begun + 1)
+    assert found(*first, *both(A, begun), gave_way, *both(A, late), concludes=True) == []
+    assert found(*first, *both(A, begun, is_demoted=False)) == ["L2"], "a sender could not reach it"
 
 
 def test_who_leads_a_range_coordinates_it() -> None:

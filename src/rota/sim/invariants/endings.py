@@ -20,7 +20,7 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.messages import CoordinatorState, EndorsementRequest
+from rota.messages import CoordinatorState, DelegationCommand, EndorsementRequest
 from rota.sim.facts import (
     Assembled,
     Committed,
@@ -55,6 +55,8 @@ from rota.types import (
 
 # A rival has given way this long after the faults ended.
 SETTLED_AFTER_MS = 20_000
+# One that a sender has demoted knows of it, and has given way, so long after its successor began.
+GIVES_WAY_WITHIN_MS = 5_000
 # A member that was not reached during the faults is asked again after `unavailable_ttl`, at the latest.
 LEADERS_KNOWN_AFTER_MS = 80_000
 # So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
@@ -143,7 +145,8 @@ class OneCoordinatorIsActive(Invariant):
     """L2: one active coordinator per contract while it has intents to delegate, else at most one.
 
     That there is one is shown by L1: nothing ends without. In `sender` mode everybody coordinates its own intents, and
-    nobody another's: that holds at any time.
+    nobody another's: that holds at any time. Who takes the place of a demoted one does not wait for it: such two may be
+    active for a moment.
     """
 
     name = "L2"
@@ -152,9 +155,14 @@ class OneCoordinatorIsActive(Invariant):
         """Who says that it is active."""
         self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
         self.settled_ms: int | None = None
+        self.now_ms = 0
+        # When a sender last said that it has demoted a node, and since when a contract has two that are active.
+        self.demoted_ms: dict[tuple[ContractAddress, NodeName], int] = {}
+        self.rivals_since_ms: dict[ContractAddress, int] = {}
         self.by = {"ring or static": 0, "sender": 0}
         return {
             HeartbeatSeen: self._seen,
+            DelegationCommand: self._delegates,
             FaultsEnded: self._ended,
             Stopped: self._stopped,
             EndorsementRequest: self._coordinates,
@@ -176,16 +184,31 @@ class OneCoordinatorIsActive(Invariant):
         if others:
             self.accuse(f"{fact.node} coordinates for {', '.join(others)} in a contract of mode sender")
 
+    def _delegates(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DelegationCommand)
+        for entry in body.tried:
+            if entry.is_demoted:
+                self.demoted_ms[fact.envelope.contract, entry.node] = self.now_ms
+
     def _stopped(self, fact: Stopped) -> None:
-        for active in self.active.values():
-            active.pop(fact.node, None)
+        for address in self.active:
+            self._note(address, fact.node, is_active=False)
+
+    def _note(self, address: ContractAddress, node: NodeName, is_active: bool) -> None:
+        active = self.active.setdefault(address, {})
+        if is_active:
+            active[node] = None
+        else:
+            active.pop(node, None)
+        if len(active) > 1:
+            self.rivals_since_ms.setdefault(address, self.now_ms)
+        else:
+            self.rivals_since_ms.pop(address, None)
 
     def _seen(self, fact: HeartbeatSeen) -> None:
-        active = self.active.setdefault(fact.contract, {})
-        if fact.state is CoordinatorState.ACTIVE:
-            active[fact.node] = None
-        else:
-            active.pop(fact.node, None)
+        self.now_ms = fact.at_ms
+        self._note(fact.contract, fact.node, fact.state is CoordinatorState.ACTIVE)
         if self.settled_ms is not None and fact.at_ms > self.settled_ms:
             self._judge(fact.contract)
 
@@ -203,8 +226,18 @@ class OneCoordinatorIsActive(Invariant):
         is_chance = len(self.terms.nodes) > 1
         self.chances += is_chance
         self.by["ring or static"] += is_chance
-        if len(active) > 1:
+        if len(active) > 1 and not self._is_changing(address):
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
+
+    def _is_changing(self, address: ContractAddress) -> bool:
+        """All of them but one were demoted just now, and may not know it."""
+        is_new = self.now_ms - self.rivals_since_ms[address] < GIVES_WAY_WITHIN_MS
+        staying = [node for node in self.active[address] if not self._was_demoted_lately(address, node)]
+        return is_new and len(staying) <= 1
+
+    def _was_demoted_lately(self, address: ContractAddress, node: NodeName) -> bool:
+        said_ms = self.demoted_ms.get((address, node))
+        return said_ms is not None and self.now_ms - said_ms < GIVES_WAY_WITHIN_MS
 
 
 class RotationIsFair(Invariant):
