@@ -329,7 +329,7 @@ def test_two_active_coordinators_are_one_too_many_when_the_faults_are_long_over(
 def test_two_are_active_for_a_moment_when_a_sender_has_demoted_one_of_them() -> None:
     """`rota simulate --seed 10 --minutes 0.5 --liars 0`, with a sender that left its delegate for its pace."""
     begun = SETTLED_AFTER_MS + 1
-    first = [FaultsEnded(0), *heartbeats(A, at_ms=begun)]
+    first: list[Fact] = [FaultsEnded(0), *heartbeats(A, at_ms=begun)]
     late = begun + GIVES_WAY_WITHIN_MS
 
     def delegates(accused: NodeName, is_demoted: bool) -> Said:
