@@ -140,7 +140,7 @@ def test_delegate_that_another_was_much_faster_than_is_demoted_and_its_leave_is_
 
 
 def test_delegate_is_not_slow_because_intents_wait_for_a_dependency() -> None:
-    """`rota simulate --seed 10 --minutes 0.5 --liars 0`: they were charged to the coordinator, which was left for it."""
+    """`rota simulate --seed 10 --minutes 0.5 --liars 0`: they were charged to the coordinator, and it was left."""
     delegate = Delegate("A-1")
     for number in range(2, 12):
         delegate.bench.submit(f"A-{number}", depends_on=(intent_id("A-1"),))

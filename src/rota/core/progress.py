@@ -40,7 +40,7 @@ class Progress:
 
     def __init__(self, context: Context, open_intents: Collection[Sized] = ()) -> None:
         self.context = context
-        # The intents that wait, each collection of them; and how many of them wait for something else than the delegate.
+        # The intents that wait, each collection of them, and how many of them do not wait for the delegate.
         self.open_intents = open_intents
         self.held_back_count = 0
         self.timeout_ms = context.config.progress_timeout_ms
