@@ -47,9 +47,12 @@ FAULTS = (
     "slow-disk",
     "stuck-disk",
     "signer",
+    "corrupt",
 )
 # Those that came later are drawn from a stream of their own: what seeds drew before stays as it was.
 DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
+DRAWN_LAST = "corrupt"
+DRAWN_LAST_IN = 0.2
 # A good part of the seeds has few kinds of faults, so that one is not always covered up by others.
 FEW_KINDS = 0.4
 FEW_KINDS_MAX = 3
@@ -177,7 +180,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
-    drawn = tuple(kind for kind in FAULTS if kind not in DRAWN_LATER and random.random() < 0.5)
+    first = (kind for kind in FAULTS if kind not in (*DRAWN_LATER, DRAWN_LAST))
+    drawn = tuple(kind for kind in first if random.random() < 0.5)
     kinds = _draw_kinds(seed, drawn) if settings.faults is None else settings.faults
     faults = _draw_faults(seed, kinds, names, trouble_ms)
     if settings.only_faults is not None:
@@ -355,9 +359,13 @@ def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
     """Some kinds, or few; always in the same order."""
     random = Random(f"{seed}/kinds")
     later = tuple(kind for kind in DRAWN_LATER if random.random() < 0.25)
-    few = random.sample(FAULTS, random.randint(1, FEW_KINDS_MAX))
+    before = tuple(kind for kind in FAULTS if kind != DRAWN_LAST)
+    few = random.sample(before, random.randint(1, FEW_KINDS_MAX))
     is_few = random.random() < FEW_KINDS
-    return tuple(kind for kind in FAULTS if kind in (few if is_few else (*drawn, *later)))
+    kinds = few if is_few else [*drawn, *later]
+    if Random(f"{seed}/{DRAWN_LAST}?").random() < DRAWN_LAST_IN:
+        kinds = [*kinds[: FEW_KINDS_MAX - 1], DRAWN_LAST] if is_few else [*kinds, DRAWN_LAST]
+    return tuple(kind for kind in FAULTS if kind in kinds)
 
 
 def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:
