@@ -208,6 +208,8 @@ class Sender(Machine):
         }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
+        # Of its latest heartbeat when it was chosen.
+        self.delegate_number = NEVER_HEARD
         self.command: Command | None = None
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
@@ -548,14 +550,19 @@ class Sender(Machine):
     def _kept_or_successor(self) -> NodeName | None:
         """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
         for node in (self.observer.accepted, self.delegate):
-            if node is not None and self.observer.state_of(node) in LEAVING and not self.observer.is_demoted(node):
+            if node is not None and self._is_leaving(node) and not self.observer.is_demoted(node):
                 successor = self._successor_of(node)
                 if successor is not None:
                     return successor
         delegate = self.delegate
-        if delegate is None or not self.is_available(delegate) or self.observer.state_of(delegate) in LEAVING:
+        if delegate is None or not self.is_available(delegate) or self._is_leaving(delegate):
             return None
         return delegate
+
+    def _is_leaving(self, node: NodeName) -> bool:
+        """Its latest heartbeat says so, and is not of a turn before the one for which we chose it."""
+        is_old = node == self.delegate and self.latest_number_of(node) <= self.delegate_number
+        return self.observer.state_of(node) in LEAVING and not is_old
 
     def first_again(self) -> NodeName:
         """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""

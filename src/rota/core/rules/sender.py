@@ -422,7 +422,7 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
     """Every undispatched intent goes to the new one."""
     _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
-    sender.delegate = chosen
+    sender.delegate, sender.delegate_number = chosen, sender.latest_number_of(chosen)
     sender.progress.turn_to(chosen)
     sender.progress.note_held_back(_held_back_count(sender))
     if not sender.context.timers.is_set(sender, "progress"):

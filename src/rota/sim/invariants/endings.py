@@ -50,13 +50,16 @@ from rota.types import (
     Rotation,
     StateId,
     Transition,
+    Tried,
     node_of,
 )
 
 # A rival has given way this long after the faults ended.
 SETTLED_AFTER_MS = 20_000
-# One that a sender has demoted knows of it, and has given way, so long after its successor began.
+# One that others have demoted has given way so long after its successor began; and for so long two may be active before
+# the judge has heard of a demotion: a node may have demoted the active one itself, and taken its place.
 GIVES_WAY_WITHIN_MS = 5_000
+HEARD_WITHIN_MS = 1_500
 # A member that was not reached during the faults is asked again after `unavailable_ttl`, at the latest.
 LEADERS_KNOWN_AFTER_MS = 80_000
 # So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
@@ -156,7 +159,7 @@ class OneCoordinatorIsActive(Invariant):
         self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
         self.settled_ms: int | None = None
         self.now_ms = 0
-        # When a sender last said that it has demoted a node, and since when a contract has two that are active.
+        # When somebody last said that it has demoted a node, and since when a contract has two that are active.
         self.demoted_ms: dict[tuple[ContractAddress, NodeName], int] = {}
         self.rivals_since_ms: dict[ContractAddress, int] = {}
         self.by = {"ring or static": 0, "sender": 0}
@@ -175,6 +178,7 @@ class OneCoordinatorIsActive(Invariant):
         """Who has rounds endorsed coordinates what is in them."""
         body = fact.envelope.body
         assert isinstance(body, EndorsementRequest)
+        self._note_demoted(fact.envelope.contract, body.tried)
         if self.terms.contracts[fact.envelope.contract].mode is not Mode.SENDER:
             return
         self.judged += 1
@@ -187,9 +191,12 @@ class OneCoordinatorIsActive(Invariant):
     def _delegates(self, fact: Sent) -> None:
         body = fact.envelope.body
         assert isinstance(body, DelegationCommand)
-        for entry in body.tried:
+        self._note_demoted(fact.envelope.contract, body.tried)
+
+    def _note_demoted(self, address: ContractAddress, tried: tuple[Tried, ...]) -> None:
+        for entry in tried:
             if entry.is_demoted:
-                self.demoted_ms[fact.envelope.contract, entry.node] = self.now_ms
+                self.demoted_ms[address, entry.node] = self.now_ms
 
     def _stopped(self, fact: Stopped) -> None:
         for address in self.active:
@@ -230,10 +237,10 @@ class OneCoordinatorIsActive(Invariant):
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
 
     def _is_changing(self, address: ContractAddress) -> bool:
-        """All of them but one were demoted just now, and may not know it."""
-        is_new = self.now_ms - self.rivals_since_ms[address] < GIVES_WAY_WITHIN_MS
+        """It is new that there are two, newer yet if not all of them but one are known to be demoted."""
         staying = [node for node in self.active[address] if not self._was_demoted_lately(address, node)]
-        return is_new and len(staying) <= 1
+        most_ms = GIVES_WAY_WITHIN_MS if len(staying) <= 1 else HEARD_WITHIN_MS
+        return self.now_ms - self.rivals_since_ms[address] < most_ms
 
     def _was_demoted_lately(self, address: ContractAddress, node: NodeName) -> bool:
         said_ms = self.demoted_ms.get((address, node))
