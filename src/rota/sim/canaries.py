@@ -5,10 +5,10 @@ How a core is broken, and put together again, is in `breaking.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
-from rota.config import Config
 from rota.core.consistency import Consistent
 from rota.core.context import Context, Write
 from rota.core.coordinator import TABLE as COORDINATOR
@@ -24,6 +24,7 @@ from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
 from rota.core.events.sender import HeartbeatReceived as SenderHeartbeatReceived
 from rota.core.events.sender_transaction import AssembleRequestReceived
+from rota.core.graph import Graph
 from rota.core.kept import Kept
 from rota.core.machine import Event, Handler, Row
 from rota.core.node import Node, StoredNode
@@ -53,20 +54,21 @@ from rota.messages import (
     ErrorCode,
     IntentAnswer,
     Refusal,
+    Snapshot,
     StateDistribution,
     StateDistributionAcknowledgement,
 )
 from rota.sim import domain
-from rota.sim.breaking import MINUTES, Canary, Patch, both, replacing, rewriting, under, with_action, without_guard
+from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
 from rota.sim.invariants import EVERY, judged_in
 from rota.sim.ledger import Ledger
 from rota.sim.plan import Settings
 from rota.types import (
-    Contract,
     ContractAddress,
     Digest,
     IntentId,
     KeptStates,
+    Leaf,
     Mode,
     NodeName,
     RequestId,
@@ -153,25 +155,6 @@ def _never_again(distribution: Distribution, now_ms: int) -> list[Delivery | Rec
 
 def _one_window(distribution: Distribution, now_ms: int) -> list[Delivery | RecallDeliveries]:
     return [each for each in _take_due(distribution, now_ms) if isinstance(each, Delivery)]
-
-
-def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
-    """A node that does not read its store as it is."""
-    original = Node.__init__
-
-    def begin(
-        node: Node,
-        name: NodeName,
-        contracts: tuple[Contract, ...],
-        config: Config,
-        now_ms: int,
-        stored: StoredNode,
-        *,
-        factory: ContractAddress,
-    ) -> None:
-        original(node, name, contracts, config, now_ms, change(stored), factory=factory)
-
-    return replacing(Node, "__init__", begin)
 
 
 def _with_the_incarnation_before(stored: StoredNode) -> StoredNode:
@@ -363,6 +346,17 @@ def _acknowledge_what_is_new(
         _take_states(states, peer, contract, body)
 
 
+def _remove_and_keep_locks(graph: Graph, leaf: Leaf) -> None:
+    """What a transition that is dropped was to spend stays locked."""
+    _leaked.setdefault(graph, {}).update(dict.fromkeys(graph.placed[leaf].inputs))
+    _remove(graph, leaf)
+
+
+def _snapshot_with_leaked_locks(graph: Graph, *arguments: object, **options: object) -> Snapshot:
+    told = _snapshot(graph, *arguments, **options)  # type: ignore[arg-type]
+    return replace(told, locks=tuple(dict.fromkeys((*told.locks, *_leaked.get(graph, {})))))
+
+
 def _seldom_permit(sender: Sender, peer: NodeName, request: DispatchConfirmationRequest) -> None:
     """One request in many is answered, and the others make the coordinator begin again."""
     if request.request_id.counter % PERMITS_ONE_IN == 0:
@@ -380,6 +374,9 @@ _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
 _send_command = sender_rules._send_command
 _check = domain.check
+_remove = Graph.remove
+_snapshot = Graph.snapshot
+_leaked: WeakKeyDictionary[Graph, dict[StateId, None]] = WeakKeyDictionary()
 _take_states = PrivateStates.take_states
 _take_permission_request = Sender.take_permission_request
 _take_effects = Node._take_effects
@@ -403,11 +400,11 @@ CANARIES: tuple[Canary, ...] = (
         under("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
     ),
     Canary("sends a state to a stranger", "S8", replacing(State, "as_seen_by", _everybody_sees_it), under()),
-    Canary("forgets a permission on restart", "S9", _reading(_without_permissions), under("crash")),
-    Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), under("crash")),
-    Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), under("crash")),
-    Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), under("crash", "loss", "cut")),
-    Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), under("crash")),
+    Canary("forgets a permission on restart", "S9", reading(_without_permissions), under("crash")),
+    Canary("forgets prepared transitions on restart", "S9", reading(_without_prepared), under("crash")),
+    Canary("starts as the incarnation of before", "S9", reading(_with_the_incarnation_before), under("crash")),
+    Canary("loses a distribution on restart", "S9", reading(_without_deliveries), under("crash", "loss", "cut")),
+    Canary("forgets its nonces on restart", "S9", reading(_without_nonces), under("crash")),
     Canary(
         "acknowledges states that it has not written",
         "S9",
@@ -566,6 +563,15 @@ CANARIES: tuple[Canary, ...] = (
         "L6",
         replacing(PrivateStates, "take_states", _acknowledge_what_is_new),
         under("loss"),
+    ),
+    Canary(
+        "leaks locks",
+        "L6",
+        both(
+            replacing(Graph, "remove", _remove_and_keep_locks),
+            replacing(Graph, "snapshot", _snapshot_with_leaked_locks),
+        ),
+        under("loss", "crash", mode=Mode.STATIC),
     ),
     Canary(
         "has intents assembled again and again",

@@ -76,6 +76,8 @@ PREPARED_VALIDITY_S = 700
 COMMITTED = 0.7
 REPEATED = 0.04
 RESUMED = 0.05
+DRAWING_SEEDS = 0.25
+DRAWS = 0.5
 FUNDED = 0.2
 TAKEN = 0.5
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
@@ -190,8 +192,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
-    if cast.liars:
-        submissions = tuple(_among_liars(seed, submissions))
+    submissions = tuple(_among_liars(seed, submissions) if cast.liars else _with_draws(seed, submissions))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
@@ -334,6 +335,19 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
         return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
     pay, look = f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"
     return random.choice(("mint", "prepare", pay, look))
+
+
+def _with_draws(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """In some seeds users also want states that they have to wait for while these are locked, and make no others."""
+    random = Random(f"{seed}/draws")
+    share = DRAWS if random.random() < DRAWING_SEEDS else 0.0
+    for submission in submissions:
+        verb, _, names = submission.payload.partition(":")
+        is_drawn = random.random() < share and verb == "spend" and "+" not in names
+        if is_drawn and submission.mode is SubmitMode.AUTO:
+            yield replace(submission, payload=f"draw:{names}")
+        else:
+            yield submission
 
 
 def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
