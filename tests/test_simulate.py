@@ -12,7 +12,8 @@ from click.testing import CliRunner, Result
 from rota.cli.simulate import command
 from rota.core.effects import RoundDispatch
 from rota.core.submitter import Submitter
-from rota.sim.canaries import CANARIES, broken
+from rota.sim.breaking import broken
+from rota.sim.canaries import CANARIES
 from rota.sim.coverage import Place
 from rota.sim.invariants import Count
 from rota.sim.liars.throughput import Throughput

@@ -482,6 +482,49 @@ def test_active_stays_when_the_endorser_follows_nobody_or_us_or_one_that_is_hear
     assert bench.coordinator.paused_until_ms == 0
 
 
+def refused_by_followed_one(*followers: NodeName, brought: TransactionState) -> CoordinatorBench:
+    """A outranks C, and C refuses to hand over; these endorsers of B and C, of whom one must sign, follow C."""
+    bench = active(of=endorsed_by_others(threshold=1))
+    if brought is not TransactionState.ENDORSEMENT_GATHERING:
+        bench.bring(brought, transition("B-1"))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("B-2"))
+    bench.beat(C)
+    for endorser in followers:
+        refusing_endorser(bench, endorser, C)
+    assert bench.state() is State.ACTIVE, "C may still yield"
+    bench.beat(C, refused=A)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("brought", "then"),
+    [(TransactionState.ENDORSEMENT_GATHERING, State.CLOSING), (TransactionState.DISPATCHED, State.FLUSH)],
+)
+def test_active_yields_to_the_one_that_refuses_it_when_too_many_endorsers_follow_that(
+    brought: TransactionState, then: State
+) -> None:
+    """Seed 10 with a pace that counted too much: others had demoted A, and two were active for a minute."""
+    bench = refused_by_followed_one(B, C, brought=brought)
+    assert bench.state() is then
+    assert bench.coordinator.successor == bench.coordinator.yielded_to == C
+    assert bench.sequencer.observer.accepted == C
+
+
+def test_active_stays_when_enough_endorsers_could_sign_beside_those_that_follow_the_one_that_refuses() -> None:
+    bench = refused_by_followed_one(C, brought=TransactionState.ENDORSEMENT_GATHERING)
+    assert bench.state() is State.ACTIVE
+
+
+def test_active_does_not_yield_to_a_demoted_one_whoever_follows_it() -> None:
+    bench = active(of=endorsed_by_others(threshold=1))
+    bench.bring(TransactionState.ENDORSEMENT_GATHERING, transition("B-2"))
+    bench.sequencer.observer.demote(C)
+    for endorser in (B, C):
+        refusing_endorser(bench, endorser, C)
+    bench.beat(C, refused=A)
+    assert bench.state() is State.ACTIVE
+
+
 def stepped_down() -> CoordinatorBench:
     """A has stepped down and said its goodbyes; nobody else is live."""
     bench = active()

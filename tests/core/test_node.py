@@ -42,14 +42,18 @@ from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.sender_transaction import Restored
 from rota.core.states.sender_transaction import State as SenderSide
 from rota.messages import (
+    CoordinatorHeartbeat,
     CoordinatorState,
     DelegationCommand,
     HandoverReason,
     HandoverRequest,
+    Message,
     Startup,
+    StateDistributionAcknowledgement,
+    StateRequest,
     SubmitterHeartbeat,
 )
-from rota.types import BlockHash, Contract, Leaf, Mode, Outcome, Party, Receipt, RequestId
+from rota.types import BlockHash, Contract, Digest, HeartbeatNumber, Leaf, Mode, Outcome, Party, Receipt, RequestId
 from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, contract
 from tests.core.node_bench import (
     A1,
@@ -637,3 +641,30 @@ def test_transaction_that_was_never_sent_has_no_age() -> None:
     dispatch_of_b(bench)
     bench.wait(CONFIG.heartbeat_ms)
     assert bench.said(SubmitterHeartbeat, B)[0].intents[0].submitted_age_ms == 0
+
+
+# Signs of life.
+
+
+@pytest.mark.parametrize(
+    "body", [StateRequest((Leaf(bytes(32)),)), StateDistributionAcknowledgement(Digest(bytes(32)))]
+)
+def test_message_that_the_node_takes_is_a_sign_of_life_for_its_contract(body: Message) -> None:
+    """Privacy groups in the simulator, seed 0: a coordinator that delivered states counted as silent."""
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    bench.hear(B, CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE, ()))
+    bench.wait(CONFIG.silence_ms - 1)
+    bench.hear(B, body)
+    bench.wait(1)
+    observer = bench.sequencer().observer
+    assert not observer.is_silent(B)
+    bench.wait(CONFIG.silence_ms)
+    assert observer.is_silent(B)
+    bench.hear(B, body)
+    assert not observer.is_silent(B), "any message ends silence"
+
+
+def test_message_that_the_node_takes_loads_no_contract() -> None:
+    bench = NodeBench(contracts=(), known=(OURS,))
+    bench.hear(B, StateRequest((Leaf(bytes(32)),)))
+    assert ADDRESS not in bench.node.sequencers.loaded

@@ -8,7 +8,7 @@ from rota.core.demotion import ACCUSATION_RANGES
 from rota.core.pace import ENDS_KEPT_MAX, FRESH_MS, Measured
 from rota.core.progress import ENDING_FACTOR, Progress
 from rota.types import NodeName, Rotation
-from tests.core.kit import A, B, C, contract
+from tests.core.kit import A, B, C, contract, intent_id
 from tests.core.test_progress import Delegate
 
 TIMEOUT_MS = Config().progress_timeout_ms
@@ -137,6 +137,20 @@ def test_delegate_that_another_was_much_faster_than_is_demoted_and_its_leave_is_
     delegate.live(5_000)
     assert delegate.is_left()
     assert pace.left_range == delegate.bench.sequencer.context.block_range
+
+
+def test_delegate_is_not_slow_because_intents_wait_for_a_dependency() -> None:
+    """`rota simulate --seed 10 --minutes 0.5 --liars 0`: they were charged to the coordinator, and it was left."""
+    delegate = Delegate("A-1")
+    for number in range(2, 12):
+        delegate.bench.submit(f"A-{number}", depends_on=(intent_id("A-1"),))
+    pace = delegate.bench.sequencer.sender.progress.pace
+    pace.measured[C] = Measured(8_000, 8, 1_000, delegate.bench.now_ms)
+    delegate.live(5_000)
+    delegate.ask_to_assemble("A-1")
+    delegate.live(5_000)
+    assert not delegate.is_left()
+    assert 10_000 <= pace.measured[B].waited_ms < 2 * 10_000
 
 
 def test_delegate_that_does_nothing_is_left_without_regard_to_its_pace() -> None:

@@ -13,6 +13,7 @@ from rota.core.demotion import Experience
 from rota.core.events import (
     AssemblyFailed,
     AssemblyFinished,
+    CancelRequested,
     ConnectionLost,
     LedgerBack,
     LedgerLost,
@@ -24,6 +25,7 @@ from rota.core.pace import Measured
 from rota.core.progress import GROWTH_MAX, Progress
 from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.turns import longest_rest_s
 from rota.messages import (
     Answer,
     AssembleRequest,
@@ -54,6 +56,8 @@ from rota.types import (
     RequestId,
     Rotation,
     StateId,
+    SubmitMode,
+    Transition,
     Tried,
 )
 from tests.core.kit import (
@@ -70,6 +74,7 @@ from tests.core.kit import (
     prepared_transition,
     sender_of,
     transition,
+    void_transition,
 )
 from tests.core.test_assembly import assemble, sign
 
@@ -576,6 +581,71 @@ def kept_away(delegate: Delegate) -> KeptStates:
     sequencer.kept.sign(kept)
     sequencer.sender.transactions[intent_id("A-1")].kept_from = transition("A-1", state)
     return kept
+
+
+class ExternalDelegate(Delegate):
+    """B, which has an external intent of ours assembled and then cannot get it endorsed."""
+
+    def __init__(self) -> None:
+        super().__init__(config=Config(progress_timeout_ms=TIMEOUT_MS, validity_s=20, prepared_validity_s=20))
+        self.submit("A-1", SubmitMode.EXTERNAL)
+        self.ask_to_assemble("A-1")
+
+    def submit(self, name: str, submit_mode: SubmitMode) -> None:
+        """One more intent, which B accepts."""
+        self.names = (*self.names, name)
+        self.bench.submit(name, submit_mode=submit_mode)
+        self.answer_commands()
+
+
+def test_delegate_is_left_for_an_external_intent_of_a_sender_that_left_nothing_unused() -> None:
+    delegate = ExternalDelegate()
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B)
+
+
+def test_delegate_is_not_left_for_an_external_intent_that_may_wait_for_its_turn() -> None:
+    """`rota simulate --seed 109 --minutes 1 --liars 0`: the honest coordinator of the range was demoted."""
+    delegate = ExternalDelegate()
+    delegate.bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
+    delegate.ask_to_assemble("A-1")
+    rest_ms = 1_000 * longest_rest_s(delegate.bench.sequencer.context.config)
+    delegate.live(rest_ms)
+    assert not delegate.bench.sequencer.observer.is_demoted(B)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B), "the longest rest is over"
+
+
+@pytest.mark.parametrize("made", [transition("A-1"), void_transition("A-1")])
+def test_delegate_is_left_unless_the_external_intent_that_ended_before_was_voided(made: Transition) -> None:
+    delegate = ExternalDelegate()
+    outcome = LedgerOutcome(intent_id("A-1"), made.leaf, digest_of(made.leaf), LedgerStatus.COMMITTED)
+    delegate.bench.block(HEIGHT + 1, outcome)
+    delegate.submit("A-2", SubmitMode.EXTERNAL)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B) is not made.is_empty
+
+
+def test_delegate_is_not_left_for_an_external_intent_after_an_earlier_one_expired_unused() -> None:
+    delegate = ExternalDelegate()
+    sender = delegate.bench.sequencer.sender
+    delegate.bench.tell(CancelRequested("cancel", intent_id("A-1")))
+    delegate.bench.write()
+    delegate.bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
+    delegate.bench.write()
+    assert intent_id("A-1") not in sender.transactions
+    delegate.submit("A-2", SubmitMode.EXTERNAL)
+    delegate.live(2 * TIMEOUT_MS)
+    assert not delegate.bench.sequencer.observer.is_demoted(B)
+
+
+def test_delegate_is_left_for_an_ordinary_intent_while_an_external_one_waits_for_its_turn() -> None:
+    delegate = ExternalDelegate()
+    delegate.bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
+    delegate.ask_to_assemble("A-1")
+    delegate.submit("A-2", SubmitMode.AUTO)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B)
 
 
 def lie(delegate: Delegate, number: int) -> None:

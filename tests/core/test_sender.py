@@ -788,6 +788,17 @@ def test_delegate_that_closes_is_left_for_the_successor_that_it_names(state: Coo
     assert delegated_to(bench, C) == [intent_id("A-1")]
 
 
+def test_delegate_is_not_left_for_the_successor_that_it_named_before_it_was_chosen() -> None:
+    """`rota simulate --seed 40055 --minutes 0.5`: the sender delegated to two nodes at once, and both were active."""
+    bench = bench_of_sender()
+    beat(bench, B, 1, state=CoordinatorState.CLOSING, successor=C)
+    bench.submit("A-1")
+    bench.submit("A-2")
+    assert told(bench) == [B]
+    beat(bench, B, 2, state=CoordinatorState.CLOSING, successor=C)
+    assert told(bench) == [B, C], "now it leaves"
+
+
 def test_successor_keeps_what_the_closing_delegate_had_accepted() -> None:
     bench = accepted_bench("A-1", "A-2", of=contract(A, B, C, D))
     beat(bench, B, 2, "A-1", "A-2", state=CoordinatorState.CLOSING, successor=C)

@@ -10,7 +10,7 @@ from rota.config import Config
 from rota.core.effects import BlocksIndexed
 from rota.core.events.chain import ChainBlock
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest, Envelope, Message
-from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Fact, Received, Recorded, Stopped
+from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Fact, Received, Recorded, SteppedAside, Stopped
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.invariants.endings import ranking_of
 from rota.sim.services import verify
@@ -123,6 +123,15 @@ def test_new_life_and_a_contract_that_is_read_again_know_nobody() -> None:
     assert not is_wrong(STICKY, *followed, Stopped(D), asks(THIRD), signs_for(THIRD))
     assert not is_wrong(STICKY, *followed, ContractReset(D, ADDRESS), asks(THIRD), signs_for(THIRD))
     assert is_wrong(STICKY, *followed, asks(THIRD), signs_for(THIRD))
+
+
+def test_endorser_that_leaves_the_role_of_coordinator_follows_the_successor_that_it_names() -> None:
+    """Seed 40 under hang, loss and crash: D heard a live one, and then stepped aside for another."""
+    heard = (beats(SECOND), asks(SECOND))
+    assert is_wrong(STICKY, *heard, signs_for(THIRD))
+    assert not is_wrong(STICKY, *heard, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
+    assert not is_wrong(STICKY, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
+    assert is_wrong(STICKY, *heard, SteppedAside(FIRST, ADDRESS, THIRD), signs_for(THIRD)), "another one leaves"
 
 
 def test_static_contract_has_one_coordinator() -> None:

@@ -8,7 +8,8 @@ from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.node import Node
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.submitter import Submitter
-from rota.sim.canaries import CANARIES, Canary, broken, try_canary, unguarded
+from rota.sim.breaking import Canary, broken, try_canary
+from rota.sim.canaries import CANARIES, unguarded
 from rota.sim.plan import FAULTS, Settings
 from rota.sim.shrinking import shrink
 from rota.sim.swarm import Swarm

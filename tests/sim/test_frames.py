@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from rota.config import Config
 from rota.messages import Envelope, Message, Startup, VerifierResponse
-from rota.sim.frames import over_the_wire
+from rota.sim.frames import arrives_whole, frame_of, over_the_wire
 from rota.sim.plan import Settings
 from rota.sim.swarm import Swarm
-from rota.types import ContractAddress, Party, RequestId
+from rota.sim.weather import Weather
+from rota.sim.wires import MISUSE_PAUSE_MS
+from rota.sim.world import World
+from rota.types import Contract, ContractAddress, NodeName, Party, RequestId
+
+A, B = NodeName("A"), NodeName("B")
 
 SAID = Envelope(ContractAddress("0x" + "11" * 20), RequestId(1, 7), 1, 40, Startup(RequestId(1, 7)))
 
@@ -43,3 +49,43 @@ def test_seed_plays_the_same_run_with_the_codec_and_without() -> None:
     with_codec = Swarm(3, replace(settings, codec=True)).play()
     assert with_codec == Swarm(3, replace(settings, codec=False)).play()
     assert with_codec.violations == []
+
+
+def test_damaged_frame_does_not_arrive_and_ends_the_connection_for_a_while() -> None:
+    class Damaging(Weather):
+        """Cuts the last byte off what is said from now on."""
+
+        is_bad = False
+
+        def is_damaged(self) -> bool:
+            return self.is_bad
+
+        def damage(self, data: bytes) -> bytes:
+            return data[:-1]
+
+    weather = Damaging()
+    world = World((A, B), (Contract(SAID.contract, (A, B), (A, B), 2),), Config(), weather=weather)
+    for name in (A, B):
+        world.start(name)
+    world.run_until(1_000)
+    weather.is_bad = True
+    world.wires.transmit(A, B, SAID)
+    weather.is_bad = False
+    world.run_until(2_000)
+    assert {(A, B), (B, A)} <= world.wires.down
+    world.run_until(2_000 + MISUSE_PAUSE_MS)
+    assert world.wires.down == set()
+
+
+def test_frame_that_is_not_changed_arrives_whole_and_one_that_reads_as_another_message_does_not() -> None:
+    other = replace(SAID, body=Startup(RequestId(1, 8)))
+    assert arrives_whole(SAID, frame_of(SAID))
+    assert not arrives_whole(SAID, frame_of(other))
+    assert not arrives_whole(SAID, frame_of(SAID)[:-1])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_corrupted_frames_harm_nothing(seed: int) -> None:
+    report = Swarm(seed, Settings(minutes=1 / 6, faults=("corrupt", "upgrade"))).play()
+    assert report.violations == []
+    assert report.faults > 0

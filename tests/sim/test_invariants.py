@@ -60,12 +60,20 @@ from rota.sim.facts import (
     Undone,
 )
 from rota.sim.invariants import AFTER_LOST_BLOCKS, AMONG_LIARS, EVERY, Count, Judge, Terms
-from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, LEADING_HEARTBEATS_MIN, SETTLED_AFTER_MS, leader_of
+from rota.sim.invariants.endings import (
+    GIVES_WAY_WITHIN_MS,
+    HEARD_WITHIN_MS,
+    LEADERS_KNOWN_AFTER_MS,
+    LEADING_HEARTBEATS_MIN,
+    SETTLED_AFTER_MS,
+    leader_of,
+)
 from rota.sim.services import sign, verify
 from rota.types import (
     Contract,
     ContractAddress,
     DelegationNumber,
+    HeartbeatNumber,
     Intent,
     IntentId,
     KeptStates,
@@ -79,6 +87,7 @@ from rota.types import (
     State,
     StateId,
     Transition,
+    Tried,
 )
 
 A, B, C = NodeName("A"), NodeName("B"), NodeName("C")
@@ -313,9 +322,34 @@ def test_promised_intent_ends_or_waits_for_its_user() -> None:
 
 def test_two_active_coordinators_are_one_too_many_when_the_faults_are_long_over() -> None:
     rivals = [*heartbeats(A, at_ms=SETTLED_AFTER_MS), *heartbeats(B, at_ms=SETTLED_AFTER_MS)]
-    assert found(FaultsEnded(0), *rivals) == []
-    assert found(FaultsEnded(0), *rivals, *heartbeats(B, at_ms=SETTLED_AFTER_MS + 1)) == ["L2"]
-    assert found(FaultsEnded(0), *rivals, Stopped(A), concludes=True) == []
+    late = SETTLED_AFTER_MS + HEARD_WITHIN_MS
+    assert found(FaultsEnded(0), *rivals, *heartbeats(B, at_ms=late - 1)) == []
+    assert found(FaultsEnded(0), *rivals, *heartbeats(B, at_ms=late)) == ["L2"]
+    assert found(FaultsEnded(0), *rivals, Stopped(A), *heartbeats(B, at_ms=late), concludes=True) == []
+
+
+@pytest.mark.parametrize("speaks", ["delegates", "asks for endorsement"])
+def test_two_are_active_for_longer_when_one_of_them_is_demoted(speaks: str) -> None:
+    """`rota simulate --seed 10 --minutes 0.5 --liars 0`, with a sender that left its delegate for its pace."""
+    begun, late = SETTLED_AFTER_MS + 1, SETTLED_AFTER_MS + 1 + GIVES_WAY_WITHIN_MS
+
+    def said(accused: NodeName, is_demoted: bool) -> Said:
+        tried = (Tried(accused, HeartbeatNumber(1, 1), is_demoted),)
+        if speaks == "delegates":
+            return Said(C, B, DelegationCommand(RequestId(1, 1), (), tried))
+        digest = dispatch(0, MADE).round.digest
+        return Said(B, A, EndorsementRequest(RequestId(1, 1), digest, (MADE,), (Party("user@A"),), 9, tried))
+
+    def rivals(accused: NodeName, until_ms: int, is_demoted: bool = True) -> list[Fact | Said]:
+        both = [*heartbeats(A, at_ms=begun), *heartbeats(B, at_ms=begun)]
+        return [FaultsEnded(0), *both, said(accused, is_demoted), *heartbeats(B, at_ms=until_ms)]
+
+    assert found(*rivals(A, late - GIVES_WAY_WITHIN_MS // 2)) == []
+    assert found(*rivals(A, late), said(A, True), *heartbeats(B, at_ms=late)) == ["L2"], "it does not give way"
+    assert found(*rivals(C, begun + HEARD_WITHIN_MS)) == ["L2"], "another one was demoted"
+    assert found(*rivals(A, begun + HEARD_WITHIN_MS, is_demoted=False)) == ["L2"], "it was not reached, not demoted"
+    gave_way = HeartbeatSeen(A, ADDRESS, CoordinatorState.CLOSING, 0, begun + 1)
+    assert found(*rivals(A, begun), gave_way, *heartbeats(B, at_ms=late), concludes=True) == []
 
 
 def test_who_leads_a_range_coordinates_it() -> None:

@@ -15,7 +15,7 @@ from rota.core.effects import Effect, Persist, ReportReceipt, SignDispatch, Sign
 from rota.core.events import MessageReceived
 from rota.core.machine import Event
 from rota.messages import Message
-from rota.sim.canaries import Canary, broken, try_canary
+from rota.sim.breaking import Canary, broken, try_canary
 from rota.sim.frames import acceptable
 from rota.sim.invariants import TRUST
 from rota.sim.liars.canaries import CANARIES_AMONG_LIARS, EVERY_CANARY

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import CheckRound, DispatchRound, RoundDispatch
-from rota.core.events import ForContract, RoundChecked
+from rota.core.effects import AssembleIntents, CheckRound, DispatchRound, RoundDispatch
+from rota.core.events import AssemblyFinished, ForContract, RoundChecked
 from rota.digests import domain_separator
+from rota.messages import Snapshot
 from rota.sim.contents import Contents
-from rota.sim.domain import readable
+from rota.sim.domain import assemble, readable
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import bound_part
+from rota.sim.plan import Settings, draw_plan
 from rota.sim.services import Services, sign_leaf
-from rota.types import Party, RequestId, State, StateId, Transition
-from tests.core.kit import A, B, contract, digest_of, transition
+from rota.types import Party, RequestId, State, StateId, SubmitMode, Transition
+from tests.core.kit import SEPARATOR, A, B, contract, digest_of, intent, transition
 
 CONTRACT = contract()
 SENDER = Party("bob@B")
@@ -120,3 +122,35 @@ def test_block_is_taken_back_although_a_round_of_it_was_copied() -> None:
     ledger.take_back(1)
     assert not ledger.states[CONTRACT.address].unspent
     assert not ledger.states[CONTRACT.address].used
+
+
+def drawn(unspent: tuple[State, ...], locks: tuple[StateId, ...], offered: tuple[State, ...] = ()) -> Transition | str:
+    """What `draw:1` makes of these states, or why it makes nothing."""
+    order = AssembleIntents(
+        CONTRACT.address, RequestId(1, 1), (intent("A-1", b"draw:1"),), Snapshot(locks, offered), 0, 100, 100
+    )
+    [told] = assemble(CONTRACT, SEPARATOR, order, {state.id: state for state in unspent}, 1, node=A)
+    assert isinstance(told, AssemblyFinished)
+    return told.transition or told.reason
+
+
+def test_intent_that_draws_waits_for_a_locked_state_and_makes_no_other() -> None:
+    first = drawn((), ())
+    assert isinstance(first, Transition)
+    assert first.inputs == ()
+    [state] = first.outputs
+    following = drawn((state,), ())
+    assert isinstance(following, Transition)
+    assert following.inputs == (state.id,)
+    assert drawn((state,), (state.id,)) == "all states are in use"
+    on_top = drawn((state,), (state.id,), following.outputs)
+    assert isinstance(on_top, Transition)
+    assert on_top.inputs == (following.outputs[0].id,)
+
+
+def test_some_seeds_have_intents_that_draw_and_no_external_one_does() -> None:
+    plans = [draw_plan(seed, Settings(minutes=0.5)) for seed in range(40)]
+    drawing = [each for plan in plans for each in plan.submissions if each.payload.startswith("draw:")]
+    assert drawing
+    assert all(each.mode is SubmitMode.AUTO for each in drawing)
+    assert sum(any(each.payload.startswith("draw:") for each in plan.submissions) for plan in plans) < 20

@@ -16,7 +16,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from rota.sim.canaries import SEEDS_MAX, Outcome, try_canary, unguarded
+from rota.sim.breaking import SEEDS_MAX, Outcome, try_canary
+from rota.sim.canaries import unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
 from rota.sim.invariants import Count

@@ -205,6 +205,9 @@ TABLE = Table(
         Row(State.ACTIVE, HandoverRequestReceived, do=rules.refuse_handover),
         Row(State.ACTIVE, HandoverReceived, when=rules.is_answer, do=rules.import_handover),
         *_as_for_a_request((State.ACTIVE,), HeartbeatReceived, rules.a_live_one_outranks_us, rules.yield_to_better),
+        *_as_for_a_request(
+            (State.ACTIVE,), HeartbeatReceived, rules.endorsers_follow_the_one_that_refuses_us, rules.yield_to_followed
+        ),
         Row(State.ACTIVE, HeartbeatReceived, when=rules.we_outrank_a_live_one, do=rules.ask_to_yield),
         *_as_for_a_request((State.ACTIVE,), NewBlock, rules.another_leads_the_new_range, rules.yield_to_leader),
         Row(State.ACTIVE, NewBlock, do=rules.drop_expired),
@@ -332,7 +335,8 @@ class Coordinator(Machine):
         self.awaited_changed_ms = 0
         self.standby_range = 0
         self.standby_for: NodeName | None = None
-        self.following_others: dict[NodeName, None] = {}
+        # The endorsers that do not accept us, and whom they follow.
+        self.following_others: dict[NodeName, NodeName] = {}
         self.yielded_to: NodeName | None = None
         self.yielded_range = 0
         self.redirects: dict[NodeName, Tried] = {}

@@ -62,6 +62,7 @@ from rota.core.events import (
     LedgerOutcome,
     MessageReceived,
     OutcomesFinal,
+    PeerSpoke,
     Persisted,
     PersistFailed,
     ResumeRequested,
@@ -313,8 +314,13 @@ class Node:
     # Peers.
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states and contracts to come concern the node; the rest a contract."""
+        """Private states and contracts to come concern the node; the rest a contract.
+
+        Whatever a peer says about a contract that is in memory is a sign of life there.
+        """
         contract, body = event.envelope.contract, event.envelope.body
+        if type(body) in NODE_MESSAGES and contract in self.sequencers.loaded:
+            self._tell(contract, PeerSpoke(event.peer, event.envelope))
         if isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
             return
         if contract != NO_CONTRACT and type(body) not in NODE_MESSAGES:

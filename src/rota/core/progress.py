@@ -40,8 +40,9 @@ class Progress:
 
     def __init__(self, context: Context, open_intents: Collection[Sized] = ()) -> None:
         self.context = context
-        # The intents that wait, each collection of them.
+        # The intents that wait, each collection of them, and how many of them do not wait for the delegate.
         self.open_intents = open_intents
+        self.held_back_count = 0
         self.timeout_ms = context.config.progress_timeout_ms
         self.delegate: NodeName | None = None
         # Others than the delegate that have a permission of ours.
@@ -62,6 +63,11 @@ class Progress:
         self._count()
         self.waited = {node: waited for node, waited in self.waited.items() if node in self.holders}
         self.is_running = False
+
+    def note_held_back(self, count: int) -> None:
+        """So many open intents no coordinator could bring further: the delegate's pace is measured without them."""
+        self._count()
+        self.held_back_count = count
 
     def wait_for(self, holders: frozenset[NodeName]) -> None:
         """These have our permission, and another is the delegate now: their time goes on."""
@@ -134,7 +140,8 @@ class Progress:
         self.since_ms = now_ms
         if self.is_running and self.delegate is not None:
             self._charge(self.delegate, passed_ms)
-            self.pace.charge(self.delegate, passed_ms, sum(map(len, self.open_intents)))
+            count = sum(map(len, self.open_intents)) - self.held_back_count
+            self.pace.charge(self.delegate, passed_ms, max(0, count))
         for node in sorted(self.holders - {self.delegate}):
             self._charge(node, passed_ms)
 

@@ -69,6 +69,7 @@ from rota.core.progress import Progress
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.turns import longest_rest_s
 from rota.digests import refusal_digest
 from rota.messages import (
     DispatchConfirmationError,
@@ -207,11 +208,15 @@ class Sender(Machine):
         }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
         self.delegate: NodeName | None = None
+        # Of its latest heartbeat when it was chosen.
+        self.delegate_number = NEVER_HEARD
         self.command: Command | None = None
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, Tried] = {}
         self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
+        # Until then endorsers may refuse what is external because it is not our turn.
+        self.rests_until_ms = 0
         self.awaited_range: int | None = None
         self.behind_since_ms: int | None = None
         self.attempt = 0
@@ -265,6 +270,9 @@ class Sender(Machine):
             transaction.handle(ConfirmedSuccess(leaf))
             transaction.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
+        if intent.id in self.pending and not transaction.is_with_delegate:
+            # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
+            self.progress.note_held_back(self.progress.held_back_count + 1)
 
     # From the coordinator.
 
@@ -466,11 +474,20 @@ class Sender(Machine):
         permission = transaction.permission
         node = permission.delegate if permission is not None else transaction.delegate
         self.progress.ended(node)
+        if transaction.has_left_states_unused:
+            self.note_unused()
         if node is not None:
             self.observer.demotions.redeem(node)
         if not self.end_posted:
             self.end_posted = True
             self.context.post(self, TransactionConfirmed())
+
+    def note_unused(self) -> None:
+        """States may have been kept for an external intent of ours in vain: others may have their turn (`turns.py`).
+
+        Endorsers do not agree on how long. Until the longest rest is over no delegate is to blame for such intents.
+        """
+        self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
 
     def ledger_reverted(self) -> None:
         """One goes on after a failure on the ledger."""
@@ -533,14 +550,19 @@ class Sender(Machine):
     def _kept_or_successor(self) -> NodeName | None:
         """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
         for node in (self.observer.accepted, self.delegate):
-            if node is not None and self.observer.state_of(node) in LEAVING and not self.observer.is_demoted(node):
+            if node is not None and self._is_leaving(node) and not self.observer.is_demoted(node):
                 successor = self._successor_of(node)
                 if successor is not None:
                     return successor
         delegate = self.delegate
-        if delegate is None or not self.is_available(delegate) or self.observer.state_of(delegate) in LEAVING:
+        if delegate is None or not self.is_available(delegate) or self._is_leaving(delegate):
             return None
         return delegate
+
+    def _is_leaving(self, node: NodeName) -> bool:
+        """Its latest heartbeat says so, and is not of a turn before the one for which we chose it."""
+        is_old = node == self.delegate and self.latest_number_of(node) <= self.delegate_number
+        return self.observer.state_of(node) in LEAVING and not is_old
 
     def first_again(self) -> NodeName:
         """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""

@@ -639,6 +639,20 @@ class SenderTransaction(Machine):
         return self.kept_from is not None and self.sender.coordinator.kept.is_taken(self.kept_from)
 
     @property
+    def may_wait_for_its_turn(self) -> bool:
+        """As far as our own node knows, endorsers may refuse it until others have had their turn (`turns.py`)."""
+        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        return is_external and not self.is_voiding and self.context.now_ms < self.sender.rests_until_ms
+
+    @property
+    def has_left_states_unused(self) -> bool:
+        """It is external, a version of it may have been endorsed, and none took effect."""
+        if self.intent.submit_mode is not SubmitMode.EXTERNAL or not self.void_after_s:
+            return False
+        leaf = self.confirmed_leaf
+        return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
+
+    @property
     def open_dependencies(self) -> tuple[IntentId, ...]:
         """What it depends on and what has not ended."""
         return tuple(other for other in self.unmet if other != self.reverted_dependency)
@@ -673,6 +687,8 @@ class SenderTransaction(Machine):
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
                 del self.versions[leaf]
+                if self.intent.submit_mode is SubmitMode.EXTERNAL:
+                    self.sender.note_unused()
 
     def _latest_bound_s(self) -> int:
         """Until when a version may be committed that our party signed before the restart.

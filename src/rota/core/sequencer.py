@@ -28,6 +28,7 @@ from rota.core.events import (
     MessageReceived,
     OutcomesFinal,
     PartiesVerified,
+    PeerSpoke,
     Persisted,
     PersistFailed,
     Result,
@@ -184,6 +185,8 @@ class Sequencer:
                 self._run_timers()
             case MessageReceived():
                 self._take_message(event.peer, event.envelope)
+            case PeerSpoke():
+                self._hear(event.peer, event.envelope)
             case Result():
                 self._take_result(event)
             case BlockIndexed():
@@ -275,12 +278,16 @@ class Sequencer:
         else:
             self.coordinator.rounds.take_refusals_verified(event)
 
-    def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
-        """The peer is the author, whatever the payload says; one that was silent is there again."""
+    def _hear(self, peer: NodeName, envelope: Envelope) -> None:
+        """A sign of life: one that was silent is there again."""
         was_silent = self.observer.is_silent(peer)
         self.observer.hear(peer, envelope)
         if was_silent:
             self.coordinator.something_changed()
+
+    def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
+        """The peer is the author, whatever the payload says."""
+        self._hear(peer, envelope)
         body = envelope.body
         self.startup.notice(body)
         match body:

@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from rota.config import Config
 from rota.core.context import VALIDITY_MARGIN_S, Context
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
@@ -41,6 +42,16 @@ CREDIT_MAX: Final = 64
 # A settlement that fails is tried again at once: every sender may leave one intent unused.
 FIRST_EXCUSES: Final = 1
 NOBODY: Final = NodeName("")
+
+
+def longest_keeping_s(config: Config) -> int:
+    """How long states are kept for one intent at most."""
+    return max(config.validity_s, config.prepared_validity_s) + VALIDITY_MARGIN_S
+
+
+def longest_rest_s(config: Config) -> int:
+    """How long a sender rests at most after states that were kept for it were not used."""
+    return longest_keeping_s(config) << (REST_STEPS_MAX - 1)
 
 
 @dataclass(slots=True)
@@ -171,8 +182,7 @@ class Turns:
             standing.credit -= cost
             return
         now_s = self._now_s
-        most_s = max(self.context.config.validity_s, self.context.config.prepared_validity_s) + VALIDITY_MARGIN_S
-        length_s = max(1, min(now_s - turn.since_s, most_s))
+        length_s = max(1, min(now_s - turn.since_s, longest_keeping_s(self.context.config)))
         for state in turn.states:
             self.rests.pop((turn.sender, state), None)
             self.rests[turn.sender, state] = now_s + length_s

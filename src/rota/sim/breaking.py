@@ -12,11 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import ModuleType
 
+from rota.config import Config
 from rota.core.machine import Event, Machine, Row, Table
+from rota.core.node import Node, StoredNode
 from rota.frozen import dataclass
 from rota.sim.plan import Settings
 from rota.sim.swarm import Swarm
-from rota.types import Mode, Rotation
+from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 
 SEEDS_MAX = 500
 MINUTES = 0.5
@@ -77,6 +79,25 @@ def replacing(owner: type | ModuleType, name: str, function: Callable[..., objec
         setattr(owner, name, function)
 
     return patch
+
+
+def reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
+    """A node that does not read its store as it is."""
+    original = Node.__init__
+
+    def begin(
+        node: Node,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        *,
+        factory: ContractAddress,
+    ) -> None:
+        original(node, name, contracts, config, now_ms, change(stored), factory=factory)
+
+    return replacing(Node, "__init__", begin)
 
 
 def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:

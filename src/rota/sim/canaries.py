@@ -5,16 +5,17 @@ How a core is broken, and put together again, is in `breaking.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
-from rota.config import Config
+from rota.core.consistency import Consistent
 from rota.core.context import Context, Write
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.distribution import Delivery, Distribution
-from rota.core.effects import Effect, Persist, RecallDeliveries, Record, RoundDispatch
+from rota.core.effects import CheckRound, Effect, Persist, RecallDeliveries, Record, ReplyToUser, RoundDispatch
 from rota.core.endorser import Endorser
 from rota.core.events import EndorsementVerified, LedgerOutcome, RoundChecked
 from rota.core.events.chain import ChainBlock
@@ -23,6 +24,8 @@ from rota.core.events.coordinator_transaction import DispatchConfirmed
 from rota.core.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
 from rota.core.events.sender import HeartbeatReceived as SenderHeartbeatReceived
 from rota.core.events.sender_transaction import AssembleRequestReceived
+from rota.core.graph import Graph
+from rota.core.kept import Kept
 from rota.core.machine import Event, Handler, Row
 from rota.core.node import Node, StoredNode
 from rota.core.observer import Observer
@@ -46,52 +49,40 @@ from rota.core.submitter import Submitter
 from rota.messages import (
     Answer,
     Delegation,
+    DispatchConfirmationRequest,
     DispatchConfirmationResponse,
+    ErrorCode,
     IntentAnswer,
+    Refusal,
+    Snapshot,
     StateDistribution,
     StateDistributionAcknowledgement,
 )
-from rota.sim.breaking import (
-    MINUTES,
-    SEEDS_MAX,
-    Canary,
-    Outcome,
-    Patch,
-    both,
-    broken,
-    replacing,
-    rewriting,
-    try_canary,
-    under,
-    with_action,
-    without_guard,
-)
+from rota.sim import domain
+from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
 from rota.sim.invariants import EVERY, judged_in
 from rota.sim.ledger import Ledger
-from rota.sim.outcome_canaries import OUTCOME_CANARIES
 from rota.sim.plan import Settings
-from rota.types import Contract, ContractAddress, Digest, Mode, NodeName, RequestId, Rotation, State, Transition
+from rota.types import (
+    ContractAddress,
+    Digest,
+    IntentId,
+    KeptStates,
+    Leaf,
+    Mode,
+    NodeName,
+    RequestId,
+    Rotation,
+    State,
+    StateId,
+    Transition,
+)
 
-__all__ = [
-    "CANARIES",
-    "MINUTES",
-    "SEEDS_MAX",
-    "Canary",
-    "Outcome",
-    "Patch",
-    "both",
-    "broken",
-    "replacing",
-    "rewriting",
-    "try_canary",
-    "under",
-    "unguarded",
-    "with_action",
-    "without_guard",
-]
+# A sender that permits so seldom costs its coordinators as many assemblies.
+PERMITS_ONE_IN = 7
 
 
-# The defects.
+# What is safe, and what ends.
 
 
 def _go_on_before_it_is_written(
@@ -164,25 +155,6 @@ def _never_again(distribution: Distribution, now_ms: int) -> list[Delivery | Rec
 
 def _one_window(distribution: Distribution, now_ms: int) -> list[Delivery | RecallDeliveries]:
     return [each for each in _take_due(distribution, now_ms) if isinstance(each, Delivery)]
-
-
-def _reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
-    """A node that does not read its store as it is."""
-    original = Node.__init__
-
-    def begin(
-        node: Node,
-        name: NodeName,
-        contracts: tuple[Contract, ...],
-        config: Config,
-        now_ms: int,
-        stored: StoredNode,
-        *,
-        factory: ContractAddress,
-    ) -> None:
-        original(node, name, contracts, config, now_ms, change(stored), factory=factory)
-
-    return replacing(Node, "__init__", begin)
 
 
 def _with_the_incarnation_before(stored: StoredNode) -> StoredNode:
@@ -332,6 +304,68 @@ def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeN
     return ranking(context.contract, 0, context.node)
 
 
+# What users get.
+
+
+def _check_and_refuse_reads(
+    order: CheckRound, payloads: Mapping[IntentId, bytes], node: NodeName | None = None
+) -> tuple[Refusal, ...]:
+    reading = tuple(
+        Refusal(transition.intent, "against the rules", leaf=transition.leaf)
+        for transition in order.transitions
+        if transition.reads
+    )
+    return _check(order, payloads, node) or reading
+
+
+def _take_effects_without_answers(node: Node) -> list[Effect]:
+    return [effect for effect in _take_effects(node) if not isinstance(effect, ReplyToUser)]
+
+
+def _waits_for_parties_alone(transaction: SenderTransaction) -> bool:
+    return not transaction.unresolved
+
+
+def _nothing_signed_away(_kept: Kept, _transition: Transition) -> tuple[KeptStates, ...]:
+    return ()
+
+
+def _nothing_taken(_kept: Kept, _transition: Transition) -> bool:
+    return False
+
+
+def _no_locks(_kept: Kept, _intents: Iterable[IntentId]) -> tuple[StateId, ...]:
+    return ()
+
+
+def _acknowledge_what_is_new(
+    states: PrivateStates, peer: NodeName, contract: ContractAddress, body: StateDistribution
+) -> None:
+    """An acknowledgement that is lost is not repeated."""
+    if not states.distribution.is_received(contract, tuple(map(Consistent, body.transitions))):
+        _take_states(states, peer, contract, body)
+
+
+def _remove_and_keep_locks(graph: Graph, leaf: Leaf) -> None:
+    """What a transition that is dropped was to spend stays locked."""
+    _leaked.setdefault(graph, {}).update(dict.fromkeys(graph.placed[leaf].inputs))
+    _remove(graph, leaf)
+
+
+def _snapshot_with_leaked_locks(graph: Graph, *arguments: object, **options: object) -> Snapshot:
+    told = _snapshot(graph, *arguments, **options)  # type: ignore[arg-type]
+    return replace(told, locks=tuple(dict.fromkeys((*told.locks, *_leaked.get(graph, {})))))
+
+
+def _seldom_permit(sender: Sender, peer: NodeName, request: DispatchConfirmationRequest) -> None:
+    """One request in many is answered, and the others make the coordinator begin again."""
+    if request.request_id.counter % PERMITS_ONE_IN == 0:
+        _take_permission_request(sender, peer, request)
+        return
+    for item in request.items:
+        sender.refuse_dispatch(peer, request.request_id, item.intent, ErrorCode.WRONG_LEAF)
+
+
 _take_written = Submitter.take_written
 _take_block = Node._take_block
 _take_verified = Rounds.take_verified
@@ -339,9 +373,15 @@ _take_due = Distribution.take_due
 _commit_one = Ledger._commit_one
 _answer = coordinator_rules._answer
 _send_command = sender_rules._send_command
+_check = domain.check
+_remove = Graph.remove
+_snapshot = Graph.snapshot
+_leaked: WeakKeyDictionary[Graph, dict[StateId, None]] = WeakKeyDictionary()
+_take_states = PrivateStates.take_states
+_take_permission_request = Sender.take_permission_request
+_take_effects = Node._take_effects
 
 CANARIES: tuple[Canary, ...] = (
-    *OUTCOME_CANARIES,
     Canary(
         "sends before persisting",
         "S3",
@@ -360,11 +400,11 @@ CANARIES: tuple[Canary, ...] = (
         under("cut", "loss", "hang", "disk", "stale", mode=Mode.RING),
     ),
     Canary("sends a state to a stranger", "S8", replacing(State, "as_seen_by", _everybody_sees_it), under()),
-    Canary("forgets a permission on restart", "S9", _reading(_without_permissions), under("crash")),
-    Canary("forgets prepared transitions on restart", "S9", _reading(_without_prepared), under("crash")),
-    Canary("starts as the incarnation of before", "S9", _reading(_with_the_incarnation_before), under("crash")),
-    Canary("loses a distribution on restart", "S9", _reading(_without_deliveries), under("crash", "loss", "cut")),
-    Canary("forgets its nonces on restart", "S9", _reading(_without_nonces), under("crash")),
+    Canary("forgets a permission on restart", "S9", reading(_without_permissions), under("crash")),
+    Canary("forgets prepared transitions on restart", "S9", reading(_without_prepared), under("crash")),
+    Canary("starts as the incarnation of before", "S9", reading(_with_the_incarnation_before), under("crash")),
+    Canary("loses a distribution on restart", "S9", reading(_without_deliveries), under("crash", "loss", "cut")),
+    Canary("forgets its nonces on restart", "S9", reading(_without_nonces), under("crash")),
     Canary(
         "acknowledges states that it has not written",
         "S9",
@@ -497,6 +537,47 @@ CANARIES: tuple[Canary, ...] = (
         "L1",
         with_action(SENDER, sender_rules.take_answers, _partly_accepted_is_a_failure),
         under("crash", mode=Mode.STATIC),
+    ),
+    Canary(
+        "endorsers refuse every transition that reads",
+        "O1",
+        replacing(domain, "check", _check_and_refuse_reads),
+        under(),
+    ),
+    Canary("answers no user", "O2", replacing(Node, "_take_effects", _take_effects_without_answers), under()),
+    Canary(
+        "ignores dependsOn", "O3", replacing(SenderTransaction, "_may_go", property(_waits_for_parties_alone)), under()
+    ),
+    Canary(
+        "endorses conflicting prepared transitions",
+        "O4",
+        both(
+            replacing(Kept, "signed_away", _nothing_signed_away),
+            replacing(Kept, "is_taken", _nothing_taken),
+            replacing(Kept, "locks", _no_locks),
+        ),
+        under(),
+    ),
+    Canary(
+        "acknowledges states only once",
+        "L6",
+        replacing(PrivateStates, "take_states", _acknowledge_what_is_new),
+        under("loss"),
+    ),
+    Canary(
+        "leaks locks",
+        "L6",
+        both(
+            replacing(Graph, "remove", _remove_and_keep_locks),
+            replacing(Graph, "snapshot", _snapshot_with_leaked_locks),
+        ),
+        under("loss", "crash", mode=Mode.STATIC),
+    ),
+    Canary(
+        "has intents assembled again and again",
+        "L7",
+        replacing(Sender, "take_permission_request", _seldom_permit),
+        under(),
     ),
 )
 

@@ -5,11 +5,13 @@ every intent stands on the last one; `spend:2` another one of several, and `spen
 shared state and makes one of its own. `mint` makes a state for everybody and stands on nothing. `pay:B` spends a
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
 may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
-there is none. Endorsers refuse who spends another's coin or fund. `revert` and `park` end or park the intent at its
-assembly, `fail` makes the domain itself fail, and `refuse` is assembled but no endorser signs it. On `break` the
-endorsers' own domains fail. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and
-fails on the ledger. An external intent that says `prepare` spends too, and only one committer may bring it to the
-ledger. A scenario may change its mind about an intent: then the world's word counts, not the payload.
+there is none. `draw:1` spends a shared state that no other word spends and makes the next; it makes the first one if
+there is none, and cannot be assembled while all that there are are locked. Endorsers refuse who spends another's coin
+or fund. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and `refuse`
+is assembled but no endorser signs it. On `break` the endorsers' own domains fail. What is called `revert-on-chain` or
+`revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external intent that says `prepare` spends
+too, and only one committer may bring it to the ledger. A scenario may change its mind about an intent: then the
+world's word counts, not the payload.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from rota.types import (
 
 SHARED = b"shared"
 MINTED = b"minted"
+SINGLE = b"single "
 PREPARATION = Preparation(ContractAddress("0x" + "c0" * 20), b"if all legs".ljust(32, b"\0"))
 UNCHANGED: Mapping[IntentId, bytes] = {}
 
@@ -68,9 +71,14 @@ def assemble(
     """
     spent = set(order.snapshot.locks)
     available: dict[bytes, dict[StateId, State]] = {}
+    locked: set[bytes] = set()
     for state in chain(unspent.values(), order.snapshot.states):
         # What was minted nobody spends: most states are of this kind.
-        if state.content is None or state.content.startswith(MINTED) or state.id in spent:
+        if state.content is None or state.content.startswith(MINTED):
+            continue
+        if state.id in spent:
+            if state.content.startswith(SINGLE):
+                locked.add(_purse_of(state))
             continue
         if node is None or node in state.distribution:
             available.setdefault(_purse_of(state), {})[state.id] = state
@@ -85,6 +93,9 @@ def assemble(
             results.append(AssemblyFinished(order.request_id, intent.id, outcome, reason=reason))
         elif word == "take" and not available.get(fund_of(node_of(intent.sender))):
             reason = "insufficient funds"
+            results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.REVERTED, reason=reason))
+        elif (single := _drawn_from(word)) in locked and not available.get(single):
+            reason = "all states are in use"
             results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.REVERTED, reason=reason))
         else:
             draft = _draft(contract, intent, word, available)
@@ -178,6 +189,9 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
     if verb == "look":
         seen = _latest(available, b"shared " + arguments.encode())
         return Draft((), seen, ((MINTED, members),))
+    if verb == "draw":
+        single = _drawn_from(word)
+        return Draft(_latest(available, single), (), ((single, members),))
     if verb == "pay":
         payer, payee = node_of(intent.sender), NodeName(arguments)
         seen_by = tuple(dict.fromkeys((*contract.endorsers, payer, payee)))
@@ -193,6 +207,12 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
 def fund_of(node: NodeName) -> bytes:
     """How the states begin that only a node's users take."""
     return b"fund of " + node.encode()
+
+
+def _drawn_from(word: str) -> bytes:
+    """How the states begin that this word draws from; nothing if it is another word."""
+    verb, _, name = word.partition(":")
+    return SINGLE + name.encode() if verb == "draw" else b""
 
 
 def _latest(available: dict[bytes, dict[StateId, State]], purse: bytes) -> tuple[StateId, ...]:

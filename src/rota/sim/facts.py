@@ -254,6 +254,14 @@ class Endorsed(NamedTuple):
     local_ms: int = 0
 
 
+class SteppedAside(NamedTuple):
+    """A coordinator leaves its role, and says who is to follow it."""
+
+    node: NodeName
+    contract: ContractAddress
+    successor: NodeName
+
+
 class Submitted(NamedTuple):
     """A base-ledger transaction left its node for the chain."""
 
@@ -385,6 +393,7 @@ Fact = (
     | ConnectionChanged
     | ContractReset
     | Endorsed
+    | SteppedAside
     | Submitted
     | FactoryOrdered
     | Deployed

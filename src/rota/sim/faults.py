@@ -44,6 +44,7 @@ class Harm(NamedTuple):
 
 
 LOSS_MAX = 0.3
+CORRUPTION_MAX = 0.02
 DUPLICATION_MAX = 0.3
 DELAYS_MAX_MS = (1, 20, 500, 2_000)
 EFFECTS_BEFORE_DEATH_MAX = 40
@@ -64,6 +65,7 @@ class BadWeather(Weather):
     def calm(self) -> None:
         """Good weather."""
         self.loss = self.duplication = self.dropped = self.unanswered = self.forging = self.echoing = 0.0
+        self.corrupting = 0.0
         self.jitter_ms = self.delayed_ms = 0
         self.slow_ms: dict[tuple[NodeName, NodeName], int] = {}
 
@@ -91,6 +93,23 @@ class BadWeather(Weather):
         is_dropped = self.random.random() < self.dropped
         delay_ms = None if is_dropped else self.random.randint(0, self.delayed_ms)
         return Passage(delay_ms, self.random.random() >= self.unanswered)
+
+    def is_damaged(self) -> bool:
+        """By chance this message does not arrive as it was sent."""
+        return bool(self.corrupting) and self.random.random() < self.corrupting
+
+    def damage(self, data: bytes) -> bytes:
+        """A frame is cut, or some of its bytes are others, are missing, or are there twice."""
+        first, last = sorted(self.random.choices(range(len(data) + 1), k=2))
+        match self.random.randrange(4):
+            case 0:
+                return data[:first]
+            case 1:
+                return data[:first] + self.random.randbytes(last - first) + data[last:]
+            case 2:
+                return data[:first] + data[last:]
+            case _:
+                return data[:last] + data[first:]
 
     def forged(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[NodeName, Message] | None:
         """Somebody who is not asked answers in its own name, with what it overheard."""
@@ -305,6 +324,12 @@ def _echo(harm: Harm) -> Mend:
     return lambda: setattr(harm.weather, "echoing", 0.0)
 
 
+def _corrupt(harm: Harm) -> Mend:
+    """Frames are cut, or some of their bytes are others: nothing of them is told, and the connection ends."""
+    harm.weather.corrupting = harm.random.uniform(0.001, CORRUPTION_MAX)
+    return lambda: setattr(harm.weather, "corrupting", 0.0)
+
+
 # Disks.
 
 
@@ -445,6 +470,7 @@ _KINDS: dict[str, Callable[[Harm], Mend]] = {
     "slow-disk": _slow_disk,
     "stuck-disk": _stuck_disk,
     "signer": _signer,
+    "corrupt": _corrupt,
     LOST_BLOCKS: _lose_blocks,
     FAILOVER: _fail_over,
 }

@@ -16,15 +16,27 @@ UNKNOWN_FIELD = b"\xa0\x38\x01"
 
 def over_the_wire(envelope: Envelope) -> Envelope:
     """The message once it was a frame; what cannot be written or read is an error of ours."""
-    if envelope.protocol_version == PROTOCOL_VERSION:
-        data = encode_frame((envelope,))
-    else:
-        data = _as_of(envelope.protocol_version, encode_frame((envelope.of_version(PROTOCOL_VERSION),)))
-    frame = decode_frame(data)
+    frame = decode_frame(frame_of(envelope))
     assert isinstance(frame, Frame), f"{type(envelope.body).__name__} cannot be read: {frame}"
     (read,) = frame.envelopes
     assert read == envelope, f"{type(envelope.body).__name__} is read as another one"
     return read
+
+
+def frame_of(envelope: Envelope) -> bytes:
+    """The message as its node writes it."""
+    if envelope.protocol_version == PROTOCOL_VERSION:
+        return encode_frame((envelope,))
+    return _as_of(envelope.protocol_version, encode_frame((envelope.of_version(PROTOCOL_VERSION),)))
+
+
+def arrives_whole(envelope: Envelope, data: bytes) -> bool:
+    """These bytes are read as this message. The codec reads any bytes without harm, and a channel is authenticated:
+
+    what is read as another message arrives no more than what cannot be read.
+    """
+    frame = decode_frame(data)
+    return isinstance(frame, Frame) and frame.envelopes == (envelope,)
 
 
 def acceptable(envelope: Envelope) -> Envelope | None:

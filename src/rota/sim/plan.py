@@ -47,9 +47,12 @@ FAULTS = (
     "slow-disk",
     "stuck-disk",
     "signer",
+    "corrupt",
 )
 # Those that came later are drawn from a stream of their own: what seeds drew before stays as it was.
 DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
+DRAWN_LAST = "corrupt"
+DRAWN_LAST_IN = 0.2
 # A good part of the seeds has few kinds of faults, so that one is not always covered up by others.
 FEW_KINDS = 0.4
 FEW_KINDS_MAX = 3
@@ -73,6 +76,8 @@ PREPARED_VALIDITY_S = 700
 COMMITTED = 0.7
 REPEATED = 0.04
 RESUMED = 0.05
+DRAWING_SEEDS = 0.25
+DRAWS = 0.5
 FUNDED = 0.2
 TAKEN = 0.5
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
@@ -177,7 +182,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
-    drawn = tuple(kind for kind in FAULTS if kind not in DRAWN_LATER and random.random() < 0.5)
+    first = (kind for kind in FAULTS if kind not in (*DRAWN_LATER, DRAWN_LAST))
+    drawn = tuple(kind for kind in first if random.random() < 0.5)
     kinds = _draw_kinds(seed, drawn) if settings.faults is None else settings.faults
     faults = _draw_faults(seed, kinds, names, trouble_ms)
     if settings.only_faults is not None:
@@ -186,8 +192,7 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
-    if cast.liars:
-        submissions = tuple(_among_liars(seed, submissions))
+    submissions = tuple(_among_liars(seed, submissions) if cast.liars else _with_draws(seed, submissions))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
@@ -332,6 +337,19 @@ def _draw_payload(random: Random, contention: float, shared_count: int, holders:
     return random.choice(("mint", "prepare", pay, look))
 
 
+def _with_draws(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """In some seeds users also want states that they have to wait for while these are locked, and make no others."""
+    random = Random(f"{seed}/draws")
+    share = DRAWS if random.random() < DRAWING_SEEDS else 0.0
+    for submission in submissions:
+        verb, _, names = submission.payload.partition(":")
+        is_drawn = random.random() < share and verb == "spend" and "+" not in names
+        if is_drawn and submission.mode is SubmitMode.AUTO:
+            yield replace(submission, payload=f"draw:{names}")
+        else:
+            yield submission
+
+
 def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
     """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked.
 
@@ -355,9 +373,13 @@ def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
     """Some kinds, or few; always in the same order."""
     random = Random(f"{seed}/kinds")
     later = tuple(kind for kind in DRAWN_LATER if random.random() < 0.25)
-    few = random.sample(FAULTS, random.randint(1, FEW_KINDS_MAX))
+    before = tuple(kind for kind in FAULTS if kind != DRAWN_LAST)
+    few = random.sample(before, random.randint(1, FEW_KINDS_MAX))
     is_few = random.random() < FEW_KINDS
-    return tuple(kind for kind in FAULTS if kind in (few if is_few else (*drawn, *later)))
+    kinds = few if is_few else [*drawn, *later]
+    if Random(f"{seed}/{DRAWN_LAST}?").random() < DRAWN_LAST_IN:
+        kinds = [*kinds[: FEW_KINDS_MAX - 1], DRAWN_LAST] if is_few else [*kinds, DRAWN_LAST]
+    return tuple(kind for kind in FAULTS if kind in kinds)
 
 
 def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:

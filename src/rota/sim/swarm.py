@@ -40,7 +40,7 @@ from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.mutator import Pair
 from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
 from rota.sim.world import Recorder, World
-from rota.types import Contract, Intent, IntentId, Mode, NodeName, Party, Rotation, SubmitMode, node_of
+from rota.types import Contract, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation, SubmitMode, node_of
 
 # The calm ends here at the latest; what is not final then never will be.
 CALM_MAX_MS = 400_000
@@ -70,6 +70,8 @@ VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
 # Intents of these kinds are refused by no domain and fail on no ledger.
 VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take")
+# Only a user brings these further: one resumes what is parked, and commits what is issued or lets it expire.
+WAITING_FOR_USER = (TransactionState.PARKED, TransactionState.ISSUED)
 DEFAULT_SETTINGS = Settings()
 # How a seed is reported in which nothing was judged.
 NOTHING_JUDGED = "judge"
@@ -220,7 +222,7 @@ class Swarm:
             self.commits[intent.id] = submission.commit_after_ms
         self.world.payloads[intent.id] = intent.payload
         causes = self._causes_of(submission)
-        if causes:
+        if causes - {Cause.MAY_EXPIRE}:
             self.held.add(intent.id)
         self.world.judge.tell(Wanted(submission.node, intent, causes))
         if self.world.liars and self._is_valid(submission):
@@ -341,18 +343,30 @@ class Swarm:
         self.calm = CalmPassed(ENDS_WITHIN_MS, self._waiting_for_nothing())
 
     def _waiting_for_nothing(self) -> tuple[IntentId, ...]:
-        """The open intents that are neither parked nor held by a cause, nor depend on such."""
+        """The open intents that wait neither for a user nor for a cause or a turn, nor depend on such."""
         held: set[IntentId] = set()
         found: list[IntentId] = []
+        resting = self._resting_senders()
         for transaction in self._open_transactions():
             intent = transaction.intent
-            is_parked = transaction.state is TransactionState.PARKED
+            waits_for_user = transaction.state in WAITING_FOR_USER
+            waits_for_turn = intent.submit_mode is SubmitMode.EXTERNAL and node_of(intent.sender) in resting
             is_held = intent.id in self.held or not held.isdisjoint(intent.depends_on)
-            if is_parked or is_held:
+            if waits_for_user or waits_for_turn or is_held:
                 held.add(intent.id)
             else:
                 found.append(intent.id)
         return tuple(found)
+
+    def _resting_senders(self) -> set[NodeName]:
+        """Whose users left prepared transitions unused: others may have their turn first (protocol §4.2)."""
+        external = (intent for intent in self.intents.values() if intent.submit_mode is SubmitMode.EXTERNAL)
+        told = ((intent, self.world.receipts.get(intent.id, ())) for intent in external)
+        return {
+            node_of(intent.sender)
+            for intent, receipts in told
+            if any(receipt.outcome is Outcome.REVERTED for receipt in receipts)
+        }
 
     def _open_transactions(self) -> list[SenderTransaction]:
         """In the order in which their users asked for them."""

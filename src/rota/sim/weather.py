@@ -58,6 +58,14 @@ class Weather:
         """What becomes of a transaction on its way to the chain."""
         return GOOD_PASSAGE
 
+    def is_damaged(self) -> bool:
+        """This message does not arrive as it was sent."""
+        return False
+
+    def damage(self, data: bytes) -> bytes:
+        """What arrives of a frame that is damaged on the way."""
+        return data
+
     def forged(self, source: NodeName, target: NodeName, envelope: Envelope) -> tuple[NodeName, Message] | None:
         """What somebody who overheard this message says to its author, and who."""
         return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim.forgery import Forgery
-from rota.sim.frames import over_the_wire
+from rota.sim.frames import arrives_whole, frame_of, over_the_wire
 from rota.sim.weather import HoldRule, MessageRule, Weather
 from rota.types import Contract, HeartbeatNumber, NodeName, RequestId
 
@@ -29,6 +29,8 @@ Rule = TypeVar("Rule", bound=MessageRule)
 # What a forger says lies above all that was said before.
 FORGED_NUMBER = 1_000_000
 COPY_DELAY_MS = 30
+# What a node's transport does by default (`transport/settings.py`).
+MISUSE_PAUSE_MS = 10_000
 # So many messages back an echo reaches.
 ECHOED_MAX = 400
 
@@ -134,6 +136,9 @@ class Wires:
         elif rule is not None:
             rule.kept.append((source, target, envelope))
             world.recorder.sent(world, source, target, envelope, "held")
+        elif self.weather.is_damaged() and not arrives_whole(envelope, self.weather.damage(frame_of(envelope))):
+            world.recorder.sent(world, source, target, envelope, "damaged")
+            world.at(world.now_ms + world.latency_ms, partial(self._end_connection, source, target))
         elif self.duplicates and _matching(self.duplicates, source, target, envelope) is not None:
             world.recorder.sent(world, source, target, envelope, "twice")
             self._deliver_later(source, target, envelope)
@@ -141,6 +146,12 @@ class Wires:
         else:
             world.recorder.sent(world, source, target, envelope, fate)
             self._deliver_later(source, target, envelope)
+
+    def _end_connection(self, source: NodeName, target: NodeName) -> None:
+        """Who reads what makes no sense ends the connection, and does not hear that peer for a while."""
+        self._lose(source, target)
+        self._lose(target, source)
+        self.world.at(self.world.now_ms + MISUSE_PAUSE_MS, partial(self.connect, source, target))
 
     def _echo(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
         """Something that was said in these lives may be heard once more; heartbeats, which are most, are no news."""

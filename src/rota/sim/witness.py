@@ -28,6 +28,7 @@ from rota.sim.facts import (
     Promised,
     Received,
     Request,
+    SteppedAside,
 )
 from rota.sim.observation import Surroundings, queues_of
 from rota.sim.sim_node import SimNode
@@ -36,6 +37,7 @@ from rota.types import ContractAddress, NodeName, Transition
 if TYPE_CHECKING:
     from rota.sim.world import World
 
+LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 # Queues are measured once in so many steps of a node.
 STEPS_BETWEEN_MEASUREMENTS = 64
 
@@ -54,6 +56,7 @@ class Witness:
         self.requests: dict[str, Request] = {}
         self.coordinator_changes = 0
         self._active: dict[ContractAddress, NodeName] = {}
+        self._successors: dict[tuple[NodeName, ContractAddress], NodeName | None] = {}
 
     def asks(self, node: SimNode, event: IntentSubmitted | CancelRequested | ResumeRequested) -> None:
         """A user asks a node, if it runs."""
@@ -96,14 +99,24 @@ class Witness:
         seen = HeartbeatSeen(node.name, envelope.contract, body.state, envelope.height, self.world.now_ms)
         self.world.judge.tell(seen)
 
-    def endorses(self, node: SimNode, effect: SendMessage) -> None:
-        """Told when it is decided: what the endorser has received may have changed when the message leaves."""
+    def decides(self, node: SimNode, effect: SendMessage) -> None:
+        """Told when it is decided: what the node has received may have changed when the message leaves."""
         envelope = effect.envelope
         body = envelope.body
-        if isinstance(body, EndorsementResponse) and body.signature:
+        if isinstance(body, CoordinatorHeartbeat):
+            self._leaves(node, envelope.contract, body)
+        elif isinstance(body, EndorsementResponse) and body.signature:
             local_ms = node.clock.read(self.world.now_ms)
             fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, local_ms)
             self.world.judge.tell(fact)
+
+    def _leaves(self, node: SimNode, contract: ContractAddress, heartbeat: CoordinatorHeartbeat) -> None:
+        """The first heartbeat of those in which a coordinator names its successor."""
+        successor = heartbeat.successor if heartbeat.state in LEAVING else None
+        if successor != self._successors.get((node.name, contract)):
+            self._successors[node.name, contract] = successor
+            if successor is not None:
+                self.world.judge.tell(SteppedAside(node.name, contract, successor))
 
     def hears(self, node: SimNode, event: Event) -> None:
         """Something from outside reaches a node."""

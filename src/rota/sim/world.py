@@ -64,7 +64,7 @@ from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRe
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.digests import leaf_of_transition
-from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, EndorsementResponse, Envelope
+from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, Envelope
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
@@ -357,8 +357,8 @@ class World:
                 if token is not None:
                     node.outbox.append(Written(token))
                 token = effect.token
-            elif isinstance(effect, SendMessage) and isinstance(effect.envelope.body, EndorsementResponse):
-                self.witness.endorses(node, effect)
+            elif isinstance(effect, SendMessage):
+                self.witness.decides(node, effect)
             node.outbox.append(effect)
         if token is not None:
             node.outbox.append(Written(token))

@@ -247,7 +247,7 @@ class HostedSwarm(Swarm):
         if call is None:
             return
         self.report.intents += 1
-        self._last = self._ask_for(call, f"{node_of(call.sender)}-{number}")
+        self._last = self._ask_for(call, number)
 
     def _next_call(self) -> UserCall | None:
         """Tells the users what became of the last call, and hears the next one."""
@@ -256,8 +256,9 @@ class HostedSwarm(Swarm):
         except StopIteration:
             return None
 
-    def _ask_for(self, call: UserCall, name: str) -> IntentId | None:
+    def _ask_for(self, call: UserCall, number: int) -> IntentId | None:
         """Have a node take it, unless the domain refuses it first."""
+        name = f"{node_of(call.sender)}-{number}"
         try:
             started = init(self.hosted, call)
         except Rejected:
@@ -273,7 +274,7 @@ class HostedSwarm(Swarm):
             submit_mode=call.submit_mode,
             nonce=nonce_of(name),
         )
-        self.calls[intent.id] = call
+        self.calls[intent.id], self.intents[number] = call, intent
         if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
             self.commits[intent.id] = self._random.choice(COMMITTED_AFTER_MS)
         self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))

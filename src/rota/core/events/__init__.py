@@ -41,6 +41,14 @@ class MessageReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PeerSpoke(Event):
+    """A peer sent a message about a contract that the node itself takes: for the contract it is a sign of life."""
+
+    peer: NodeName
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectionLost(Event):
     """The connection no longer carries both ways (protocol §4.1)."""
 

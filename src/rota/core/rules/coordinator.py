@@ -236,6 +236,14 @@ def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) ->
     return event.heartbeat.state in LIVE and not refused and not coordinator.is_outranked_by(event.peer)
 
 
+def endorsers_follow_the_one_that_refuses_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live, it refuses what we asked for, and so many endorsers follow it that no round of ours can be endorsed"""
+    if event.heartbeat.refused != coordinator.context.node or not coordinator.observer.is_live(event.peer):
+        return False
+    followers = sum(followed == event.peer for followed in coordinator.following_others.values())
+    return followers > coordinator.context.contract.spare
+
+
 def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bool:
     """strict, the range changed, and another member that is neither silent nor demoted leads"""
     if not (coordinator.is_strict and event.range_changed):
@@ -246,9 +254,8 @@ def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bo
 
 def endorsers_follow_a_silent_one(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
     """the one that the endorser accepts is silent here, and so many follow others that no round can be endorsed"""
-    contract = coordinator.context.contract
-    count = len(coordinator.following_others | {event.peer: None})
-    return coordinator.observer.is_silent(event.accepted) and count > len(contract.endorsers) - contract.threshold
+    count = len(coordinator.following_others.keys() | {event.peer})
+    return coordinator.observer.is_silent(event.accepted) and count > coordinator.context.contract.spare
 
 
 def idle_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
@@ -432,8 +439,7 @@ def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived)
     if not coordinator.is_outranked_by(event.peer):
         coordinator.observer.demotions.note_deposed(event.peer)
     if event.request.reason is HandoverReason.TRIED:
-        coordinator.yielded_to = event.peer
-        coordinator.yielded_range = coordinator.context.block_range
+        _note_yielded(coordinator, event.peer)
     _step_aside(coordinator, event.peer)
     _answer_handover(coordinator, event.peer, event.request.request_id)
 
@@ -445,6 +451,12 @@ def refuse_handover(coordinator: Coordinator, event: HandoverRequestReceived) ->
 
 def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
     """A partition has healed, and the other one is preferred."""
+    _step_aside(coordinator, event.peer)
+
+
+def yield_to_followed(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """It has a reason that we do not know, for example that others have demoted us, and endorsers go with it."""
+    _note_yielded(coordinator, event.peer)
     _step_aside(coordinator, event.peer)
 
 
@@ -483,7 +495,7 @@ def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
 
 def note_follower_of_another(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
     """It is asked again; as long as enough others sign, it does not matter."""
-    coordinator.following_others[event.peer] = None
+    coordinator.following_others[event.peer] = event.accepted
 
 
 def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
@@ -662,6 +674,11 @@ def _request_handover(coordinator: Coordinator) -> None:
     coordinator.context.send(coordinator.asked, request)
     due_ms = coordinator.context.after(coordinator.context.config.request_timeout_ms)
     coordinator.context.timers.set(coordinator, "request", due_ms, RequestTimeoutInterval())
+
+
+def _note_yielded(coordinator: Coordinator, successor: NodeName) -> None:
+    """Whatever the ranks are, delegations of this range are sent on to it."""
+    coordinator.yielded_to, coordinator.yielded_range = successor, coordinator.context.block_range
 
 
 def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:

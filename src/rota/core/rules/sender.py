@@ -341,6 +341,7 @@ def _demote(sender: Sender, node: NodeName) -> None:
 def watch_progress(sender: Sender, event: ProgressDue) -> None:
     """Look again in a while; while nothing waits for it, or nobody could do better, it is not to blame."""
     sender.progress.wait_for(_holders(sender) if _could_see(sender) else frozenset())
+    sender.progress.note_held_back(_held_back_count(sender))
     if _is_waiting(sender):
         sender.progress.begin()
     else:
@@ -421,8 +422,9 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
     """Every undispatched intent goes to the new one."""
     _close_command(sender)
     sender.context.timers.cancel(sender, "retry")
-    sender.delegate = chosen
+    sender.delegate, sender.delegate_number = chosen, sender.latest_number_of(chosen)
     sender.progress.turn_to(chosen)
+    sender.progress.note_held_back(_held_back_count(sender))
     if not sender.context.timers.is_set(sender, "progress"):
         _watch_progress(sender)
     _expect_room(sender)
@@ -542,8 +544,20 @@ def _is_waiting(sender: Sender) -> bool:
     if not _could_see(sender):
         return False
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
-    is_asked = any(not transaction.is_kept_away for transaction in chain(sender.delegated.values(), ready))
+    is_asked = any(not _waits_for_others(transaction) for transaction in chain(sender.delegated.values(), ready))
     return is_asked or _is_on_its_way(sender)
+
+
+def _held_back_count(sender: Sender) -> int:
+    """How many of our open intents no coordinator could bring further, for example because of a dependency."""
+    ready = [transaction for transaction in sender.pending.values() if transaction.is_with_delegate]
+    at_delegate = chain(ready, sender.delegated.values())
+    return len(sender.pending) - len(ready) + sum(_waits_for_others(transaction) for transaction in at_delegate)
+
+
+def _waits_for_others(transaction: SenderTransaction) -> bool:
+    """As far as our own node knows, no coordinator could get it endorsed at present."""
+    return transaction.is_kept_away or transaction.may_wait_for_its_turn
 
 
 def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:

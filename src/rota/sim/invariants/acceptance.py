@@ -13,7 +13,7 @@ from typing import Any
 
 from rota.core.effects import BlocksIndexed
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, DelegationCommand, EndorsementRequest
-from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Received, Recorded, Sent, Stopped
+from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Received, Recorded, Sent, SteppedAside, Stopped
 from rota.sim.invariants.endings import ranking_of
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.types import NEVER_HEARD, Contract, ContractAddress, Mode, NodeName, Rotation, Tried
@@ -80,6 +80,7 @@ class OneCoordinatorAtATime(Invariant):
             Stopped: self._stopped,
             Recorded: self._recorded,
             DelegationCommand: self._delegates,
+            SteppedAside: self._stepped_aside,
             Endorsed: self._endorsed,
         }
 
@@ -109,6 +110,10 @@ class OneCoordinatorAtATime(Invariant):
             if node == fact.node and fact.peer in view.heard:
                 view.heard[fact.peer].tried = False
                 view.heard[fact.peer].at_ms = fact.local_ms
+
+    def _stepped_aside(self, fact: SteppedAside) -> None:
+        """One that leaves the role of coordinator follows the successor that it names."""
+        self.views.setdefault((fact.node, fact.contract), View()).followed.add(fact.successor)
 
     def _delegates(self, fact: Sent) -> None:
         """A node tells others whom it has demoted itself."""

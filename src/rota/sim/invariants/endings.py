@@ -20,7 +20,7 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.messages import CoordinatorState, EndorsementRequest
+from rota.messages import CoordinatorState, DelegationCommand, EndorsementRequest
 from rota.sim.facts import (
     Assembled,
     Committed,
@@ -50,11 +50,16 @@ from rota.types import (
     Rotation,
     StateId,
     Transition,
+    Tried,
     node_of,
 )
 
 # A rival has given way this long after the faults ended.
 SETTLED_AFTER_MS = 20_000
+# One that others have demoted has given way so long after its successor began; and for so long two may be active before
+# the judge has heard of a demotion: a node may have demoted the active one itself, and taken its place.
+GIVES_WAY_WITHIN_MS = 5_000
+HEARD_WITHIN_MS = 1_500
 # A member that was not reached during the faults is asked again after `unavailable_ttl`, at the latest.
 LEADERS_KNOWN_AFTER_MS = 80_000
 # So many heartbeats of one node in one range show who coordinates it; before, a hand-over may be under way.
@@ -143,7 +148,8 @@ class OneCoordinatorIsActive(Invariant):
     """L2: one active coordinator per contract while it has intents to delegate, else at most one.
 
     That there is one is shown by L1: nothing ends without. In `sender` mode everybody coordinates its own intents, and
-    nobody another's: that holds at any time.
+    nobody another's: that holds at any time. Who takes the place of a demoted one does not wait for it: such two may be
+    active for a moment.
     """
 
     name = "L2"
@@ -152,9 +158,14 @@ class OneCoordinatorIsActive(Invariant):
         """Who says that it is active."""
         self.active: dict[ContractAddress, dict[NodeName, None]] = {address: {} for address in self.terms.contracts}
         self.settled_ms: int | None = None
+        self.now_ms = 0
+        # When somebody last said that it has demoted a node, and since when a contract has two that are active.
+        self.demoted_ms: dict[tuple[ContractAddress, NodeName], int] = {}
+        self.rivals_since_ms: dict[ContractAddress, int] = {}
         self.by = {"ring or static": 0, "sender": 0}
         return {
             HeartbeatSeen: self._seen,
+            DelegationCommand: self._delegates,
             FaultsEnded: self._ended,
             Stopped: self._stopped,
             EndorsementRequest: self._coordinates,
@@ -167,6 +178,7 @@ class OneCoordinatorIsActive(Invariant):
         """Who has rounds endorsed coordinates what is in them."""
         body = fact.envelope.body
         assert isinstance(body, EndorsementRequest)
+        self._note_demoted(fact.envelope.contract, body.tried)
         if self.terms.contracts[fact.envelope.contract].mode is not Mode.SENDER:
             return
         self.judged += 1
@@ -176,16 +188,34 @@ class OneCoordinatorIsActive(Invariant):
         if others:
             self.accuse(f"{fact.node} coordinates for {', '.join(others)} in a contract of mode sender")
 
+    def _delegates(self, fact: Sent) -> None:
+        body = fact.envelope.body
+        assert isinstance(body, DelegationCommand)
+        self._note_demoted(fact.envelope.contract, body.tried)
+
+    def _note_demoted(self, address: ContractAddress, tried: tuple[Tried, ...]) -> None:
+        for entry in tried:
+            if entry.is_demoted:
+                self.demoted_ms[address, entry.node] = self.now_ms
+
     def _stopped(self, fact: Stopped) -> None:
-        for active in self.active.values():
-            active.pop(fact.node, None)
+        for address in self.active:
+            self._note(address, fact.node, is_active=False)
+
+    def _note(self, address: ContractAddress, node: NodeName, is_active: bool) -> None:
+        active = self.active.setdefault(address, {})
+        if is_active:
+            active[node] = None
+        else:
+            active.pop(node, None)
+        if len(active) > 1:
+            self.rivals_since_ms.setdefault(address, self.now_ms)
+        else:
+            self.rivals_since_ms.pop(address, None)
 
     def _seen(self, fact: HeartbeatSeen) -> None:
-        active = self.active.setdefault(fact.contract, {})
-        if fact.state is CoordinatorState.ACTIVE:
-            active[fact.node] = None
-        else:
-            active.pop(fact.node, None)
+        self.now_ms = fact.at_ms
+        self._note(fact.contract, fact.node, fact.state is CoordinatorState.ACTIVE)
         if self.settled_ms is not None and fact.at_ms > self.settled_ms:
             self._judge(fact.contract)
 
@@ -203,8 +233,18 @@ class OneCoordinatorIsActive(Invariant):
         is_chance = len(self.terms.nodes) > 1
         self.chances += is_chance
         self.by["ring or static"] += is_chance
-        if len(active) > 1:
+        if len(active) > 1 and not self._is_changing(address):
             self.accuse(f"{', '.join(active)} are active for {address[:8]}")
+
+    def _is_changing(self, address: ContractAddress) -> bool:
+        """It is new that there are two, newer yet if not all of them but one are known to be demoted."""
+        staying = [node for node in self.active[address] if not self._was_demoted_lately(address, node)]
+        most_ms = GIVES_WAY_WITHIN_MS if len(staying) <= 1 else HEARD_WITHIN_MS
+        return self.now_ms - self.rivals_since_ms[address] < most_ms
+
+    def _was_demoted_lately(self, address: ContractAddress, node: NodeName) -> bool:
+        said_ms = self.demoted_ms.get((address, node))
+        return said_ms is not None and self.now_ms - said_ms < GIVES_WAY_WITHIN_MS
 
 
 class RotationIsFair(Invariant):

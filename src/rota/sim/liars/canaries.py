@@ -30,7 +30,8 @@ from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import HeldRefusals, HeldRequest
 from rota.messages import EndorsementRequest, TransactionReverted
 from rota.sim import services
-from rota.sim.canaries import CANARIES, MINUTES, Canary, both, replacing, without_guard
+from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
+from rota.sim.canaries import CANARIES
 from rota.sim.plan import Settings
 from rota.sim.services import sign
 from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Party, Transition, node_of
