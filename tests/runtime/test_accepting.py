@@ -107,8 +107,8 @@ async def all_ended(caller: Caller, count: int) -> list[dict[str, Any]]:
     """The transactions of this node, when each has a receipt."""
     while True:
         sent = await patiently(caller, "ptx_queryTransactions", {"limit": 1_000})
-        receipts = [await patiently(caller, "ptx_getTransactionReceipt", each["id"]) for each in sent]
-        if len(sent) >= count and all(receipts):
+        receipts = await patiently(caller, "ptx_queryTransactionReceipts", {"limit": 1_000})
+        if len(sent) >= count and {each["id"] for each in sent} <= {each["id"] for each in receipts}:
             assert all(each["success"] for each in receipts)
             return list(sent)
         await asyncio.sleep(0.02)
@@ -376,7 +376,7 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
                 asking = asyncio.create_task(asked.ask(f"{fault.name}-{at}"))
                 crashed = asyncio.create_task(faults.has_crashed.wait())
                 await asyncio.wait((asking, crashed), return_when=asyncio.FIRST_COMPLETED)
-                if faults.has_crashed.is_set():
+                if await faults.disarm():
                     asking.cancel()
                     await asyncio.gather(asking, return_exceptions=True)
                     await nodes.kill(NODE)
@@ -384,7 +384,6 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
                     await asked.ask(f"{fault.name}-{at}")
                 crashed.cancel()
                 struck += faults.has_struck.is_set()
-                faults.fault = None
                 while faults.are_reads_failing:
                     await asyncio.sleep(0.02)
                 expected += each
@@ -419,7 +418,6 @@ async def test_every_fault_at_every_moment_of_a_group_message_leaves_it_at_most_
                 faults.arm_at(at, fault)
                 sent[topic] = await _sent(application, faults, {**message, "topic": topic})
                 struck += faults.has_struck.is_set()
-                faults.fault = None
                 while faults.are_reads_failing:
                     await asyncio.sleep(0.02)
         assert struck >= moments
@@ -438,7 +436,7 @@ async def _sent(application: Application, faults: Faults, message: dict[str, obj
     crashed = asyncio.create_task(faults.has_crashed.wait())
     await asyncio.wait((sending, crashed), return_when=asyncio.FIRST_COMPLETED)
     crashed.cancel()
-    if faults.has_crashed.is_set():
+    if await faults.disarm():
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         await application.nodes.kill(NODE)
@@ -552,7 +550,7 @@ async def test_acceptances_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch
     await asyncio.sleep(0.01)
     with pytest.raises(Unavailable, match="being accepted"):
         await acceptances.accept(taking(gate.wait, []))
-    monkeypatch.setattr(accepting, "STOP_S", 0.01)
+    acceptances.stop_s = 0.01
     await acceptances.close()
     with pytest.raises(OutcomeUnknown):
         await first
