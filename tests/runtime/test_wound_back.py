@@ -192,7 +192,7 @@ async def test_a_nonce_that_a_forgotten_version_used_does_not_end_it_as_failed(t
         copy(tmp_path)
         async with a_life(chain, tmp_path, mark) as made:
             await made.in_state(intent, State.SENT)
-            assert await made.public.update(replace(sent, value_wei=VALUE_WEI + 1))
+            assert await made.update(replace(sent, value_wei=VALUE_WEI + 1)) == ""
             await made.until(lambda: _versions(made, intent) == 2)
             await made.in_state(intent, State.SENT)
             await chain.mine()
@@ -235,7 +235,7 @@ async def test_update_of_what_is_set_aside_is_refused(tmp_path: Path) -> None:
         intent = await pay_and_wind_back(chain, tmp_path, mark)
         async with a_life(chain, tmp_path, mark) as made:
             aside = await made.in_state(intent, State.SET_ASIDE)
-            assert not await made.public.update(replace(aside, value_wei=VALUE_WEI + 1))
+            assert await made.update(replace(aside, value_wei=VALUE_WEI + 1)) != ""
             assert made.public.set_aside()[0].transaction.value_wei == VALUE_WEI
 
 

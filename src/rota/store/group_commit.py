@@ -163,7 +163,7 @@ class DatabaseStore:
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
         self.traces: Final = Traces(self)
-        self.public: Final = PublicTransactions(self, self._asking, clock, self._kept.keep)
+        self.public: Final = PublicTransactions(self, self._asking, self.submissions, clock, self._kept.keep)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
