@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
+from asyncpg.transaction import Transaction  # type: ignore[import-untyped]
 
 from rota.core.effects import IntentAccepted, LookUpIntents
 from rota.core.events import IntentsLookedUp
@@ -154,6 +156,35 @@ async def test_a_commit_that_fails_is_looked_into_in_sqlite(tmp_path: Path) -> N
     await database.write((Statement("INSERT INTO parents VALUES (1)"),), 3)
     assert await database.read(count_of("children")) == 0
     assert await database.read(count_of("parents")) == 1
+    await database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_happened", [True, False])
+@in_loop
+async def test_a_commit_that_is_answered_with_an_error_is_looked_into_in_postgres(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, has_happened: bool
+) -> None:
+    """An error such as 40003 leaves open whether the commit has happened: the numbers tell."""
+    database = await new_postgres(server)
+    await database.open()
+    await database.write((Statement("CREATE TABLE parents (id BIGINT PRIMARY KEY)"),), 1)
+    commit = Transaction.commit
+
+    async def ambiguous(transaction: Transaction) -> None:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        await (commit(transaction) if has_happened else transaction.rollback())
+        raise asyncpg.StatementCompletionUnknownError("nobody knows")
+
+    monkeypatch.setattr(Transaction, "commit", ambiguous)
+    row = Statement("INSERT INTO parents VALUES (1)")
+    if has_happened:
+        await database.write((row,), 2)
+    else:
+        with pytest.raises(NotWritten, match="nobody knows"):
+            await database.write((row,), 2)
+    await database.write((Statement("INSERT INTO parents VALUES (2)"),), 3)
+    assert await database.read(count_of("parents")) == 1 + has_happened
     await database.close()
 
 

@@ -19,9 +19,10 @@ reorganisation only leads back to sending.
 
 A nonce that was given must be used, or all that follow wait for ever. Who gives up a transaction that has one sends
 an empty transaction of the account to itself in its place (a *withdrawal*), and ends when one of the two is mined.
-When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. One that
-had been reported as ended before the chain took back its block is set aside instead: an operator decides whether it is
-signed again, with another nonce.
+When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. Two are
+set aside instead, and an operator decides whether they are signed again, with another nonce: one that had been reported
+as ended before the chain took back its block, and one from an earlier run, as a database that was wound back may have
+forgotten the version that was mined.
 """
 
 from __future__ import annotations
@@ -51,6 +52,12 @@ UPDATES_MAX: Final = 16
 NONCE_TAKEN: Final = "another transaction of its account was mined with its nonce"
 CANCELLED: Final = "cancelled by its user"
 NONCE_LOST: Final = "the chain took back the final block that had it, and another transaction has used its nonce since"
+NONCE_FORGOTTEN: Final = (
+    "another transaction of its account was mined with its nonce, perhaps a version of it that the database of this "
+    "node has forgotten because it was wound back"
+)
+# None of its known versions can be mined any more.
+NONCE_GONE: Final = (NONCE_LOST, NONCE_FORGOTTEN)
 DROPPED_LOST: Final = "dropped by an operator, after the chain took back the final block that had it"
 UPDATE_LATE: Final = "an update came too late: a block has a version from before it"
 DROPPED: Final = "dropped by an operator, after its database was wound back: it may have happened before that"

@@ -50,7 +50,7 @@ class Activity:
 class Held:
     """A transaction that has not ended: what is durable of it, and what is only known in this run.
 
-    `ask` is what its latest update asks for, until that is durable.
+    `ask` is what its latest update asks for, until that is durable. One that `is_restored` is from an earlier run.
     """
 
     transaction: PublicTransaction
@@ -59,6 +59,7 @@ class Held:
     waits_for: str = ""
     trouble: str = ""
     is_saved: bool = True
+    is_restored: bool = False
     sent_at_ms: int = 0
     refusals: int = 0
     taken_looks: int = 0

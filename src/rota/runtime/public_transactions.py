@@ -33,6 +33,8 @@ from rota.core.public_transaction import (
     CANCELLED,
     DROPPED,
     DROPPED_LOST,
+    NONCE_FORGOTTEN,
+    NONCE_GONE,
     NONCE_LOST,
     NONCE_TAKEN,
     UPDATE_LATE,
@@ -208,7 +210,7 @@ class PublicTransactions:
         held = self._held.get(intent)
         if held is None or not held.is_aside:
             return False
-        if held.transaction.set_aside == NONCE_LOST and not await self._is_in_a_block(held):
+        if held.transaction.set_aside in NONCE_GONE and not await self._is_in_a_block(held):
             return await self._decide_without_nonce(held, text, is_dropped=bool(given_up))
         self._turn(held, State.SIGNED if held.has_nonce else State.WAITING, text)
         held.waits_for = ""
@@ -223,10 +225,11 @@ class PublicTransactions:
 
         False when another operator was faster.
         """
-        if held.transaction.set_aside != NONCE_LOST or held.transaction.ending is not None:
+        if held.transaction.set_aside not in NONCE_GONE or held.transaction.ending is not None:
             return False
         if is_dropped:
-            self._end(held, Ending(False, self._clock(), DROPPED_LOST))
+            was_lost = held.transaction.set_aside == NONCE_LOST
+            self._end(held, Ending(False, self._clock(), DROPPED_LOST if was_lost else DROPPED))
         else:
             self._turn(held, State.WAITING, text)
             held.transaction = replace(held.transaction, set_aside="", nonce=None, versions=())
@@ -258,6 +261,7 @@ class PublicTransactions:
             return False
         for transaction in stored:
             self._hold(transaction)
+            self._held[transaction.id].is_restored = True
             self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
             # The life before may have ended before it had looked for all.
             self._has_lost_blocks |= transaction.was_final
@@ -392,13 +396,14 @@ class PublicTransactions:
             self._end_taken(held)
 
     def _end_taken(self, held: Held) -> None:
-        """It cannot happen any more. One that was reported as ended is not signed again unless an operator says so."""
-        if not held.transaction.was_final:
+        """It cannot happen any more. Where it may have happened, an operator decides."""
+        if not held.transaction.was_final and not held.is_restored:
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
             return
-        held.transaction = replace(held.transaction, set_aside=NONCE_LOST)
+        reason = NONCE_LOST if held.transaction.was_final else NONCE_FORGOTTEN
+        held.transaction = replace(held.transaction, set_aside=reason)
         held.is_saved = False
-        self._turn(held, State.SET_ASIDE, f"set aside: {NONCE_LOST}")
+        self._turn(held, State.SET_ASIDE, f"set aside: {reason}")
         self._tell_of_those_set_aside()
 
     def _unseen(self, held: Held) -> None:
