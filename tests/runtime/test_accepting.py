@@ -77,7 +77,7 @@ class Application:
                         continue
                     return about or failed
             await asyncio.sleep(0.02)
-        raise AssertionError("no definite answer")
+        raise AssertionError(f"no definite answer: {self.errors[-3:]}")
 
 
 @asynccontextmanager
@@ -332,6 +332,23 @@ class CommandKind(Kind):
         return await self.application.until_definite("cmd_submitAndWait", command, 20_000)
 
 
+class UpdateKind(Kind):
+    """An update of a public transaction that waits for funds: what is shown and what is to be sent are one write."""
+
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        wanted = {"type": "public", "from": "poor", "to": SHOP, "value": 5, "data": "0x"}
+        answer = await self.application.until_definite("ptx_sendTransaction", {**wanted, "idempotencyKey": key})
+        sent = answer if isinstance(answer, str) else answer["transactionId"]
+        return await self.application.until_definite("ptx_updateTransaction", sent, {**wanted, "data": "0x01"})
+
+    async def count(self) -> int:
+        query = {"limit": 1_000, "eq": [{"field": "type", "value": "public"}]}
+        found = await patiently(self.application.caller(), "ptx_queryTransactionsFull", query)
+        shown = [(each["data"], each["public"][0]["data"]) for each in found]
+        assert set(shown) <= {("0x01", "0x01")}
+        return len(shown)
+
+
 class ListenerKind(Kind):
     async def ask(self, key: str) -> Any:  # noqa: ANN401
         return await self.application.until_definite("ptx_createReceiptListener", {"name": key})
@@ -346,6 +363,7 @@ KINDS = {
     "deployment": (DeploymentKind, 1),
     "command": (CommandKind, 1),
     "listener": (ListenerKind, 1),
+    "update": (UpdateKind, 1),
 }
 
 

@@ -15,9 +15,21 @@ from asyncpg.transaction import Transaction  # type: ignore[import-untyped]
 from rota.core.effects import IntentAccepted, LookUpIntents
 from rota.core.events import IntentsLookedUp
 from rota.ports import Unavailable
-from rota.store import PostgresDatabase, SqliteDatabase
+from rota.sim.disk import Fate
+from rota.store import PostgresDatabase, SqliteDatabase, group_commit
 from rota.store.database import Database, NotWritten, Reading, Statement
-from tests.store.kit import FIRST, NODE, Opened, a_transition, an_intent, in_loop, intent_id, new_postgres, new_sqlite
+from tests.store.kit import (
+    FIRST,
+    NODE,
+    FaultyDatabase,
+    Opened,
+    a_transition,
+    an_intent,
+    in_loop,
+    intent_id,
+    new_postgres,
+    new_sqlite,
+)
 from tests.store.servers import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +147,26 @@ async def test_the_files_of_sqlite_are_for_their_owner_alone(tmp_path: Path) -> 
     opened = await Opened(new_sqlite(tmp_path)).start()
     assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
     assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
+    await opened.store.close()
+
+
+@pytest.mark.parametrize("fate", [Fate.FAILS, Fate.LIES])
+@in_loop
+async def test_a_store_finds_out_by_itself_that_it_takes_writes_again(
+    tmp_path: Path, fate: Fate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node whose store is in trouble takes nothing, so that nobody else would write."""
+    monkeypatch.setattr(group_commit, "LOOK_S", 0.001)
+    database = FaultyDatabase(new_sqlite(tmp_path))
+    opened = await Opened(database).start()
+    database.fate = fate
+    with pytest.raises(Unavailable):
+        await opened.store.write(())
+    assert opened.store.trouble
+    database.fate = Fate.WORKS
+    async with asyncio.timeout(10):
+        while opened.store.trouble:
+            await asyncio.sleep(0.001)
     await opened.store.close()
 
 

@@ -196,3 +196,19 @@ def in_runs(statements: Iterable[Statement]) -> list[tuple[str, list[tuple[Value
         else:
             latest_of_key[key] = place
     return runs
+
+
+def kept_confirmations() -> Reading[int | None]:
+    """How many an earlier run used; nothing when none did."""
+    rows = yield Statement("SELECT confirmations FROM node")
+    (confirmations,) = rows[0]
+    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
+    return confirmations
+
+
+def last_written() -> Reading[int]:
+    """The number of the latest transaction."""
+    rows = yield WRITTEN
+    (written,) = rows[0]
+    assert isinstance(written, int), "the schema says so"
+    return written

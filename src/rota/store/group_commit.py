@@ -61,7 +61,6 @@ from rota.store.abis import Abis
 from rota.store.archive import Archive
 from rota.store.commitments import Commitments
 from rota.store.database import (
-    WRITTEN,
     Answer,
     Database,
     FenceBroken,
@@ -71,6 +70,8 @@ from rota.store.database import (
     ReadingTooSlow,
     Statement,
     ValueRefused,
+    kept_confirmations,
+    last_written,
 )
 from rota.store.groups import Groups, group_of_contract
 from rota.store.kept_number import KeptNumber, Mark
@@ -178,7 +179,7 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         kept = await self._kept.read()
         await self._database.open()
-        found = await self._database.read(_written())
+        found = await self._database.read(last_written())
         self._written = max(found, kept)
         if found < kept:
             self._wound_back = (
@@ -232,7 +233,7 @@ class DatabaseStore:
 
     async def confirmations(self) -> int | None:
         """How many an earlier life of this node used; nothing when none did."""
-        return await self._read(_confirmations())
+        return await self._read(kept_confirmations())
 
     async def use_confirmations(self, confirmations: int) -> None:
         """From now on this many make a block final, also by the next life's memory."""
@@ -471,6 +472,8 @@ class DatabaseStore:
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         # A value that no column can hold is its writer's error, and says nothing of the database.
         self._trouble = "" if problem is None or isinstance(problem, ValueRefused) else str(problem)
+        if self._trouble:
+            self._keep_looking()
         for write in group:
             if write.waiting is None:
                 self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
@@ -498,8 +501,7 @@ class DatabaseStore:
                         events: Sequence[Event] = await self._read(self._asking.look_up_all(look_ups))
                     else:
                         events = await self._answer(question)
-                except Unavailable as problem:
-                    self._trouble = str(problem)
+                except Unavailable:
                     self._questions.extendleft(reversed(look_ups))
                     await asyncio.sleep(RETRY_S)
                     continue
@@ -546,18 +548,26 @@ class DatabaseStore:
             raise
         except Unavailable as problem:
             self._reading_trouble = str(problem)
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._look_until_it_answers())
+            self._keep_looking()
             raise
         self._reading_trouble = ""
         return answer
 
+    def _keep_looking(self) -> None:
+        if not self._is_closing and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look_until_it_answers())
+
     async def _look_until_it_answers(self) -> None:
-        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back."""
-        while self._reading_trouble and not self._is_closing:
+        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back.
+
+        An empty transaction tells whether the database takes writes.
+        """
+        while (self._trouble or self._reading_trouble) and not self._is_closing:
             await asyncio.sleep(LOOK_S)
-            with suppress(Unavailable):
-                await self._read(_written())
+            if self._broken is not None or any(task.done() for task in self._tasks):
+                return
+            with suppress(Unavailable, FenceBroken):
+                await (self.write(()) if self._trouble else self._read(last_written()))
 
     def _tell_soon(self, event: Event) -> None:
         """Never within an order: whoever gives it is in the middle of something."""
@@ -580,17 +590,3 @@ def _told(problem: Exception | None) -> Unavailable:
 
 def _is_away(problem: Exception | None) -> bool:
     return isinstance(problem, Unavailable | OutcomeUnknown)
-
-
-def _confirmations() -> Reading[int | None]:
-    rows = yield Statement("SELECT confirmations FROM node")
-    (confirmations,) = rows[0]
-    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
-    return confirmations
-
-
-def _written() -> Reading[int]:
-    rows = yield WRITTEN
-    (written,) = rows[0]
-    assert isinstance(written, int), "the schema says so"
-    return written
