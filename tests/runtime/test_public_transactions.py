@@ -364,6 +364,30 @@ async def test_ended_transactions_whose_blocks_are_lost_are_sent_again_with_thei
 
 
 @in_loop
+async def test_blocks_that_are_lost_during_an_acceptance_leave_it_held_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        await made.ended(await made.send(value_wei=5))
+        store, may_read = made.opened.store.public, asyncio.Event()
+        get = store.get
+
+        async def gated(intent: IntentId) -> PublicTransaction | None:
+            await may_read.wait()
+            return await get(intent)
+
+        monkeypatch.setattr(store, "get", gated)
+        sending = asyncio.create_task(made.send(value_wei=7))
+        while len(await store.open()) < 1:
+            await asyncio.sleep(0.001)
+        made.public.blocks_lost()
+        await made.until(lambda: not made.public._has_lost_blocks)
+        may_read.set()
+        assert (await made.ended(await sending)).value_wei == 7
+        assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(12)
+
+
+@in_loop
 async def test_transaction_of_a_lost_block_is_open_again_in_the_next_life(tmp_path: Path) -> None:
     async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
         paid = await made.ended(await made.send(value_wei=5))

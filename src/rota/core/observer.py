@@ -196,7 +196,9 @@ class Observer:
         if node == self.context.node:
             return not self.context.has_ledger
         peer = self.peer(node)
-        return not peer.connected or not peer.has_ledger or peer.tried_as is not None or self._is_missing(node)
+        if not peer.connected or not peer.has_ledger or peer.tried_as is not None:
+            return True
+        return self._is_quiet(peer) and self._is_owed_heartbeats_by(node)
 
     def is_demoted(self, node: NodeName) -> bool:
         """Passed over whatever signs of life it gives."""
@@ -215,7 +217,9 @@ class Observer:
     def is_gone(self, node: NodeName) -> bool:
         """Its connection is down or its heartbeats are missing; being listed as tried is not enough."""
         peer = self.peer(node)
-        return node != self.context.node and (not peer.connected or self._is_missing(node))
+        if node == self.context.node:
+            return False
+        return not peer.connected or (self._is_quiet(peer) and self._is_owed_heartbeats_by(node))
 
     def silent_for_ms(self, node: NodeName) -> int:
         """How long it has been silent, as far as we looked; zero when it is not."""
@@ -288,20 +292,22 @@ class Observer:
         return self.context.contract.mode is not Mode.SENDER
 
     def is_quiet(self, node: NodeName) -> bool:
+        """It acted as coordinator and has said nothing for too long."""
+        return self._is_quiet(self.peer(node))
+
+    def _is_quiet(self, peer: Peer) -> bool:
         """It acted as coordinator, and nothing has been heard of it for longer than `heartbeat_grace` allows.
 
         Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more.
         """
-        peer = self.peer(node)
         heartbeat = peer.heartbeat
         if heartbeat is None or heartbeat.state not in EXPECTED or peer.number.incarnation < peer.incarnation:
             return False
         return self.context.now_ms - peer.heard_at_ms >= self.context.config.silence_ms
 
-    def _is_missing(self, node: NodeName) -> bool:
-        """It is quiet, and it owes us heartbeats."""
-        is_member = self.context.node in self.context.contract.committee
-        return self.is_quiet(node) and (is_member or self.has_intents_of_ours(node))
+    def _is_owed_heartbeats_by(self, node: NodeName) -> bool:
+        """We are a member, or it has intents of ours."""
+        return self.context.node in self.context.contract.committee or self.has_intents_of_ours(node)
 
     def _replaces_accepted(self, node: NodeName) -> bool:
         accepted = self.accepted

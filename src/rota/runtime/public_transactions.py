@@ -99,7 +99,7 @@ class PublicTransactions:
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
         self._changed_at_ms = 0
-        self._accepting = 0
+        self._accepting: Final[set[IntentId]] = set()
         self._has_lost_blocks = False
         self.trouble = ""
 
@@ -110,15 +110,15 @@ class PublicTransactions:
     ) -> PublicTransaction:
         """Durable on return, and held. `Unavailable` when it was not accepted; only its own task may wait for this."""
         await self._until_begun()
-        if len(self._held) + self._accepting >= OPEN_MAX:
+        if len(self._held) + len(self._accepting) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
-        self._accepting += 1
+        self._accepting.add(transaction.id)
         try:
             await settled(lambda: self._store.accept(submission, transaction, abi))
             accepted = await answered(lambda: self._store.get(transaction.id))
             assert accepted is not None, "it was just written"
         finally:
-            self._accepting -= 1
+            self._accepting.discard(transaction.id)
         self._hold(accepted)
         self._hurry()
         return accepted
@@ -315,7 +315,8 @@ class PublicTransactions:
                 if await self._store.next_nonce(account) > look.used:
                     await self._store.reopen(account, look.used)
         for transaction in await self._store.open():
-            if transaction.id not in self._held:
+            # One that is being accepted is held when its acceptance is settled.
+            if transaction.id not in self._held and transaction.id not in self._accepting:
                 self._hold(transaction)
                 logger.warning("a public transaction that had ended is sent again", transaction=transaction.id.hex())
         self._has_lost_blocks = False
