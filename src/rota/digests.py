@@ -27,7 +27,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final, NewType
 
-import sha3
+from sha3 import keccak_256
 
 from rota.types import (
     Call,
@@ -89,7 +89,7 @@ def core_of(
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
     flags = _FLAGS_WITH_CALLS if calls else _FLAGS
     head = bytes((flags, _two_counts(len(inputs), len(outputs)), _two_counts(len(reads), len(info))))
-    references = b"".join([_reference(state) for state in reads + inputs])
+    references = b"".join([_reference(state) for state in reads + inputs]) if reads or inputs else b""
     body = keccak(_words(outputs + info))
     calls_hash = keccak(packed_calls(calls)) if calls else b""
     return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
@@ -166,7 +166,7 @@ def refusal_digest(separator: bytes, party: Party, transition: Transition) -> Di
 
 def keccak(content: bytes) -> bytes:
     """Keccak-256, the hash of everything on an Ethereum ledger: 32 bytes."""
-    digest: bytes = sha3.keccak_256(content).digest()
+    digest: bytes = keccak_256(content).digest()
     return digest
 
 
@@ -184,8 +184,7 @@ def packed_calls(calls: tuple[Call, ...]) -> bytes:
 
 
 def _two_counts(high: int, low: int) -> int:
-    assert high <= STATES_MAX, f"a count is at most {STATES_MAX}, not {high}"
-    assert low <= STATES_MAX, f"a count is at most {STATES_MAX}, not {low}"
+    assert high <= STATES_MAX >= low, f"a count is at most {STATES_MAX}, not {max(high, low)}"
     return high << 4 | low
 
 

@@ -363,3 +363,9 @@ def at_a_terminal(*arguments: str, typed: bytes) -> bytes:
         process.kill()
         process.wait(timeout=WAIT_S)
     return shown
+
+
+def test_ethereum_port_given_as_node_is_recognised(chain: ChainProcess) -> None:
+    result = rota("tx", "list", "--node", chain.url)
+    assert result.exit_code == 1
+    assert "is this the JSON-RPC of a Rota node? An Ethereum node answers like this" in result.stderr

@@ -471,6 +471,22 @@ def test_contract_that_comes_back_hears_what_is_final_here_and_not_yet_again_in_
     assert bench.sequencer(X).sender.transactions == {}
 
 
+def test_contract_loaded_while_blocks_become_final_reports_their_outcomes() -> None:
+    """The store answered with a copy from before those blocks, and nothing repeats them afterwards."""
+    bench = bench_of(OURS, config=replace(SMALL, confirmations=2), silent=(LoadContract,))
+    bench.submit("A-1", X)
+    bench.tell(bench.loaded(X))
+    bench.restart()
+    bench.hear(B, BACK, X)
+    answer = bench.loaded(X)
+    bench.block((X, outcome(A1, X)))
+    bench.block()
+    bench.block()
+    assert bench.receipts() == []
+    bench.tell(answer)
+    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+
+
 def test_contract_that_comes_back_knows_our_dispatches_of_it_that_have_no_outcome() -> None:
     dispatch = RoundDispatch(order(B1, of=X, sender=B), "A", 0)
     bench = NodeBench(

@@ -160,7 +160,8 @@ async def test_what_was_before_the_page_was_opened_is_there_at_once(tmp_path: Pa
         await nodes.connected()
         contract = await nodes.create([f"alice@{name}" for name in NAMES], 2)
         sender = NodeName("node1")
-        await nodes.final(sender, await nodes.submit(sender, contract, "mint"))
+        minted = await nodes.submit(sender, contract, "mint")
+        await nodes.final(sender, minted)
         status = await nodes.processes[sender].facade.status(contract)
         assert status is not None
         assert status.active_coordinator is not None
@@ -175,6 +176,12 @@ async def test_what_was_before_the_page_was_opened_is_there_at_once(tmp_path: Pa
         assert set(await page.evaluate(rows)) == intents
         await page.evaluate(f"location.hash = '#/contract/{contract}'")
         await page.until("document.querySelector('#rounds [data-state=succeeded]')")
+        assert page.errors == []
+        # A node that did not submit the transaction and has its receipt shows it.
+        other = next(nodes.processes[NodeName(name)] for name in NAMES if name != sender)
+        page = await chromium.open(f"{other.entrance.http_url}/dashboard#/transaction/{uuid_of(minted)}")
+        await page.until("document.querySelector('#receipt .state-word')?.textContent === 'confirmed'")
+        assert await page.evaluate("document.getElementById('cancel').title") == "it has ended"
         assert page.errors == []
 
 

@@ -96,6 +96,7 @@ async def test_a_lost_connection_is_shown_and_comes_back_by_itself(tmp_path: Pat
         await page.until("document.getElementById('problems').textContent.includes('does not reach its node')")
         await page.until("document.getElementById('announcer').textContent.includes('does not reach its node')")
         assert await page.text("#contract-count") == "3"
+        assert "who coordinates is unknown" in await page.text("#verdict")
         node.summaries = summaries(5)
         async with served_dashboard(node, port=port):
             await page.until(LIVE)

@@ -111,6 +111,7 @@ def ended() -> Show:
     show.command = CommandTold("the rent of May", Party("carol@node3"), 2, 1, "an id")
     show.audited = Audit(115, 90, 105, ())
     show.epochs = 5
+    show.epochs_by_node = {NODE1: 2, NODE2: 3}
     return show
 
 
@@ -123,7 +124,7 @@ def test_the_summary_has_the_take_over_the_gas_the_command_and_the_epochs() -> N
         "1241 asked for, 105 confirmed exactly once",
         "47,885 for a transfer of the ERC-20",
         "node1 killed, node3 next: 482 ms to the next receipt; back, node1 needed 3900 ms",
-        "5 epochs, each begun once: node2 won 3 and lost 1",
+        "5 epochs, each started once, by the chain: node1 2, node2 3",
         "submitted 2 times, happened once",
         "all nodes stand at block 115",
     ):

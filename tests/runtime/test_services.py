@@ -15,14 +15,14 @@ from rota.core.events import EndorsersVerified, ForContract, PartiesVerified, Ro
 from rota.core.machine import Event
 from rota.digests import refusal_digest
 from rota.domains.base import Refused
-from rota.hosting import Hosted
+from rota.hosting import Hosted, UserCall
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
 from rota.runtime.services import Services
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, RequestId, State, StateId, Transition
-from tests.domains.kit import ALICE, Counting, hosted_by, round_of
+from tests.domains.kit import ALICE, Counting, assembly_order, hosted_by, intent, round_of
 from tests.domains.test_hosting import raised
 
 NODE = NodeName("node1")
@@ -135,6 +135,26 @@ def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatc
     assert (answer.refusals, answer.signature, answer.unjudged) == ((), b"", (made.leaf,))
     [entry] = logs
     assert (entry["event"], entry["leaf"], str(entry["exc_info"])) == ("domain_failed", made.leaf, "out of order")
+
+
+def test_domain_that_fails_to_assemble_is_logged(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def assemble(*_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(Counting, "assemble", assemble)
+    asked = intent(hosted, 1, UserCall(ALICE, "raise", [5]))
+    told: list[Event] = []
+
+    async def run() -> None:
+        services_of(World(hosted), told).perform(assembly_order([asked]))
+        while not told:
+            await asyncio.sleep(0)
+
+    with capture_logs() as logs:
+        asyncio.run(run())
+    [entry] = logs
+    assert (entry["event"], entry["intent"]) == ("domain_failed", asked.id.hex())
+    assert str(entry["exc_info"]) == "out of order"
 
 
 def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:

@@ -22,7 +22,7 @@ from click.core import ParameterSource
 from rota.cli.interruption import interruptible
 from rota.cli.parameters import NodeUrl
 from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, Unsettled, bearer, trusting
-from rota.client.errors import KEY_USED, NOT_AUTHORISED
+from rota.client.errors import KEY_USED, NOT_AUTHORISED, UNKNOWN_METHOD
 from rota.keys.files import KeyFileError, read_private
 
 URL_DEFAULT: Final = "http://127.0.0.1:31548"
@@ -122,6 +122,8 @@ def _hint(refused: Refused) -> str:
     """What helps the user of a terminal beyond the node's own sentence."""
     if refused.code == NOT_AUTHORISED:
         return f" (see --token, --token-file and {TOKEN_VARIABLE})"
+    if refused.code == UNKNOWN_METHOD:
+        return " (is this the JSON-RPC of a Rota node? An Ethereum node answers like this)"
     first = refused.details.get("first")
     if refused.code == KEY_USED and first:
         return f": {json.dumps(first)}. Nothing was sent; use another --key for another transaction"

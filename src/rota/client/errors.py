@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rota.client.answers import Explanation, TransactionReceipt
 
 KEY_USED: Final = -32_001
+UNKNOWN_METHOD: Final = -32_601
 INVALID: Final = -32_602
 INTERNAL: Final = -32_603
 OVERLOADED: Final = -32_004

@@ -40,6 +40,8 @@ JSON: Final = {"Content-Type": "application/json"}
 NOT_LET_IN_STATUSES: Final = (401, 403)
 READY_STATUSES: Final = (200, 503)
 SHOWN_CHARACTERS_MAX: Final = 200
+METHOD_NOT_ALLOWED: Final = 405
+RIGHT_PORT: Final = "JSON-RPC listens on the node's `rpc.port`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +179,12 @@ class JsonRpc:
         try:
             return json.loads(body)
         except ValueError as error:
-            shown = body[:SHOWN_CHARACTERS_MAX].decode(errors="replace")
-            raise Unreachable(f"{self.url}: answers {answer.status} and no JSON-RPC: {shown!r}") from error
+            if answer.status == METHOD_NOT_ALLOWED:
+                what = f"takes no POST: this may be the node's port for WebSockets; {RIGHT_PORT}"
+            else:
+                shown = body[:SHOWN_CHARACTERS_MAX].decode(errors="replace")
+                what = f"answers {answer.status} and no JSON-RPC: {shown!r}"
+            raise Unreachable(f"{self.url}: {what}") from error
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._is_closed:
@@ -252,5 +258,30 @@ def _trouble(url: str, error: Exception) -> ClientError:
     """An address that is none is its writer's fault; all else is the world's."""
     if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
         return Refused(INVALID, f"url: must be such as http://127.0.0.1:31548, not {url!r}", {"field": "url"})
-    why = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-    return Unreachable(f"{url}: {why}")
+    return Unreachable(f"{url}: {_reason_of(error)}")
+
+
+def _reason_of(error: Exception) -> str:
+    """Why there is no connection or no answer, without the HTTP library's own wording."""
+    match error:
+        case TimeoutError():
+            return "no answer in time"
+        case aiohttp.ClientConnectorDNSError():
+            return f"the host name {error.host!r} cannot be resolved"
+        case aiohttp.ClientConnectorCertificateError():
+            return f"the certificate is not trusted: {_tls_reason(error.certificate_error)}"
+        case aiohttp.ClientConnectorSSLError():
+            return f"no TLS there ({_tls_reason(error.os_error)}): an http:// address may be the right one"
+        case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
+            return "connection refused: no process listens on this port"
+        case aiohttp.ClientConnectorError(os_error=OSError(strerror=str() as reason)):
+            return f"no connection: {reason}"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientResponseError() | ConnectionResetError():
+            return f"no HTTP answer: the node stopped, or this is its port for peers or for gRPC; {RIGHT_PORT}"
+        case _:
+            return str(error) or type(error).__name__
+
+
+def _tls_reason(error: Exception) -> str:
+    """What failed, without the place in the source of the TLS library."""
+    return getattr(error, "verify_message", "") or getattr(error, "reason", "") or type(error).__name__

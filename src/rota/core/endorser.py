@@ -383,7 +383,7 @@ class Endorser:
             if not is_id_of(transition.intent, sender, self.context.contract.address, nonce)
         }
         found = (
-            self._refusal_of(transition, sender, request, is_signed_over, false, strangers)
+            self._refusal_of(transition, sender, request, peer, is_signed_over, false, strangers)
             for transition, sender, _ in authors
         )
         refusals = tuple(refusal for refusal in found if refusal is not None)
@@ -433,11 +433,12 @@ class Endorser:
         transition: Transition,
         sender: Party,
         request: EndorsementRequest,
+        peer: NodeName,
         is_signed_over: bool,
         false: dict[Leaf, None],
         strangers: dict[Leaf, None],
     ) -> Refusal | None:
-        reason = self._flaw_of(transition, request, is_signed_over)
+        reason = self._flaw_of(transition, request, peer, is_signed_over)
         if transition.leaf in strangers:
             reason = reason or "the intent's id is not its party's"
         if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
@@ -446,7 +447,9 @@ class Endorser:
             return Refusal(transition.intent, reason, (), transition.leaf)
         return self._refusal_of_kept(transition, sender, request)
 
-    def _flaw_of(self, transition: Transition, request: EndorsementRequest, is_signed_over: bool) -> str:
+    def _flaw_of(
+        self, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
+    ) -> str:
         """Why this transition cannot be signed, or nothing."""
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
@@ -457,7 +460,8 @@ class Endorser:
             return "the round is valid longer than its leaves allow"
         if request.valid_until_s < self.context.chain_time_s:
             return "the round is no longer valid"
-        return flaw_of(self.context.separator, transition)
+        # Our own coordinator admits only what is consistent (`admission.py`).
+        return "" if peer == self.context.node else flaw_of(self.context.separator, transition)
 
     def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
         """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""

@@ -216,9 +216,9 @@ class Observer:
 
     def is_gone(self, node: NodeName) -> bool:
         """Its connection is down or its heartbeats are missing; being listed as tried is not enough."""
-        peer = self.peer(node)
         if node == self.context.node:
             return False
+        peer = self.peer(node)
         return not peer.connected or (self._is_quiet(peer) and self._is_owed_heartbeats_by(node))
 
     def silent_for_ms(self, node: NodeName) -> int:

@@ -127,8 +127,11 @@ class Progress:
 
     def _count(self) -> None:
         """Charge the time since we last looked to the delegate."""
-        passed_ms = min(self.context.now_ms - self.since_ms, 2 * self.step_ms)
-        self.since_ms = self.context.now_ms
+        now_ms = self.context.now_ms
+        if now_ms == self.since_ms:
+            return
+        passed_ms = min(now_ms - self.since_ms, 2 * self.step_ms)
+        self.since_ms = now_ms
         if self.is_running and self.delegate is not None:
             self._charge(self.delegate, passed_ms)
             self.pace.charge(self.delegate, passed_ms, sum(map(len, self.open_intents)))

@@ -141,8 +141,8 @@ def sum_up(console: Console, show: Show) -> None:
             )
         )
     if show.attempts:
-        counted = ", ".join(f"{name} won {each.won} and lost {each.lost}" for name, each in show.attempts.items())
-        rows.append(("automation", f"{show.epochs} epochs, each begun once: {counted}"))
+        counted = ", ".join(f"{name} {count}" for name, count in show.epochs_by_node.items())
+        rows.append(("automation", f"{show.epochs} epochs, each started once, by the chain: {counted}"))
     if show.command is not None:
         rows.append(("command", f"submitted {show.command.submissions} times, happened once"))
     if audited is not None and not audited.problems:

@@ -93,6 +93,8 @@ class Reckoning:
         by_member = {node.keys.registrar: name for name, node in self.network.nodes.items()}
         lived_on = {name for name, node in self.network.nodes.items() if node.starts == 1}
         show.epochs = len(begun)
+        began = Counter(by_member.get(member) for _, member in begun)
+        show.epochs_by_node = {name: began[name] for name in self.network.nodes}
         return epoch_problems([(epoch, by_member.get(member)) for epoch, member in begun], show.attempts, lived_on)
 
 

@@ -111,6 +111,8 @@ class Show:
     figures: dict[Asset, Figures] = field(default_factory=lambda: {asset: Figures() for asset in Asset})
     attempts: dict[NodeName, Attempts] = field(default_factory=dict)
     epochs: int = 0
+    # How many of these each node began, by the chain: a node's own count starts again with its process.
+    epochs_by_node: dict[NodeName, int] = field(default_factory=dict)
     coordinators: list[NodeName] = field(default_factory=list)
     take_overs: list[TakeOver] = field(default_factory=list)
     command: CommandTold | None = None

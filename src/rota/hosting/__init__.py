@@ -406,7 +406,7 @@ def _assemble_one(
     except (Lacking, Behind) as error:
         return AssemblyFailed(order.request_id, intent.id, str(error))
     except Exception as error:
-        return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"))
+        return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"), error)
     kind = AssemblyOutcome.PARKED if isinstance(outcome, Parked) else AssemblyOutcome.REVERTED
     return AssemblyFinished(order.request_id, intent.id, kind, reason=bounded(outcome.reason))
 

@@ -231,7 +231,12 @@ class Services:
                 return events
             return proving.take(events, reveal(hosted, order, events, held, self._node, background))
 
-        return await ask_recalling(self._store, order.contract, assemble)
+        events = await ask_recalling(self._store, order.contract, assemble)
+        for event in events:
+            if isinstance(event, AssemblyFailed) and event.error is not None:
+                intent = event.intent.hex()
+                logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=event.error)
+        return events
 
     async def draft(self, hosted: hosting.Hosted, intent: Intent) -> drafting.Draft:
         """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""

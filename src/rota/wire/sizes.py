@@ -24,6 +24,9 @@ STATE_ID_BYTES: Final = 2 * FIELD_BYTES + WORD_FIELD_BYTES
 NUMBER_PAIR_BYTES: Final = 3 * FIELD_BYTES
 # A leaf is signed after it was measured, so that every transition has room for the longest signature.
 SIGNATURE_FIELD_BYTES: Final = FIELD_BYTES + DEFAULT_LIMITS.signature_bytes_max
+# Without what grows: contents, lists, references, info and calls.
+STATE_BYTES: Final = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES
+TRANSITION_BYTES: Final = 3 * FIELD_BYTES + WORD_FIELD_BYTES + SIGNATURE_FIELD_BYTES
 # What we do not know may be fields of two bytes each.
 UNKNOWN_FACTOR: Final = FIELD_BYTES // FIELD_BYTES_MIN
 
@@ -32,23 +35,23 @@ Item = TypeVar("Item")
 
 def state_bytes(state: State) -> int:
     """A private state as whoever may see it gets it."""
-    size = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES + _texts_bytes(state.distribution)
+    size = STATE_BYTES + _texts_bytes(state.distribution)
     if state.content is not None:
         size += FIELD_BYTES + len(state.content)
-    return size + UNKNOWN_FACTOR * len(state.unknown)
+    return size + UNKNOWN_FACTOR * len(state.unknown) if state.unknown else size
 
 
 def transition_bytes(transition: Transition) -> int:
     """A transition with all its states."""
-    references = len(transition.inputs) + len(transition.reads)
-    size = 3 * FIELD_BYTES + WORD_FIELD_BYTES * (1 + len(transition.info)) + STATE_ID_BYTES * references
+    size = TRANSITION_BYTES + WORD_FIELD_BYTES * len(transition.info)
+    size += STATE_ID_BYTES * (len(transition.inputs) + len(transition.reads))
     for state in transition.outputs:
         size += state_bytes(state)
     for call in transition.calls:
         size += 4 * FIELD_BYTES + len(call.data)
     if transition.preparation is not None:
         size += 2 * FIELD_BYTES + WORD_FIELD_BYTES
-    return size + SIGNATURE_FIELD_BYTES + UNKNOWN_FACTOR * len(transition.unknown)
+    return size + UNKNOWN_FACTOR * len(transition.unknown) if transition.unknown else size
 
 
 def result_bytes(result: AssemblyResult) -> int:

@@ -179,11 +179,15 @@ class AssemblyFinished(Result):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFailed(Result):
-    """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent."""
+    """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent.
+
+    `error` is what the domain raised, for the operator's log; nothing is decided by it.
+    """
 
     request_id: RequestId
     intent: IntentId
     reason: str
+    error: Exception | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

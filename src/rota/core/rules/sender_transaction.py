@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.core.consistency import Authorised, Consistent, consistent, is_whole
@@ -259,7 +258,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     """From now on this version may be endorsed, until its validity ends."""
     unsigned = transaction.transition
     assert unsigned is not None, "what is signed was assembled"
-    signed = replace(unsigned, signature=event.signature)
+    signed = unsigned.signed(event.signature)
     transaction.transition = signed
     transaction.failure_count = 0
     if not signed.is_empty:

@@ -31,13 +31,14 @@ export class Ring {
     this.lens = svg("svg", { class: "lens", viewBox: `0 0 ${LENS_WIDTH} ${LENS_HEIGHT}`, role: "img" });
     this.ranking = h("ol", { class: "ranking", id: "ranking" });
     this.next = h("ol", { class: "next-ranges", id: "next-ranges" });
-    this.none = h("p", { class: "soft" }, "Its coordinator is given, and not drawn from a ring.");
-    this.element = h(
+    this.none = h("p", { id: "no-ring" });
+    this.pair = h(
       "div",
       { class: "ring-pair" },
       h("figure", {}, this.picture, this.lens, h("figcaption", { class: "soft" }, "Above, the whole ring. Below, around the point: the nearer, the higher the rank.")),
-      h("div", {}, h("h3", {}, "Ranking in this range"), this.ranking, h("h3", {}, "Who would lead next"), this.next, this.none),
+      h("div", {}, h("h3", {}, "Ranking in this range"), this.ranking, h("h3", {}, "Who would lead next"), this.next),
     );
+    this.element = h("div", {}, this.none, this.pair);
     this.shown = "";
   }
 
@@ -45,8 +46,8 @@ export class Ring {
   set(status, ring) {
     const [now, ...next] = ring?.ranges ?? [];
     this.none.hidden = Boolean(now);
-    this.picture.toggleAttribute("hidden", !now);
-    this.lens.toggleAttribute("hidden", !now);
+    this.pair.hidden = !now;
+    if (!now) this.none.replaceChildren(...leadersWithoutRing(status));
     keyed(
       this.ranking,
       status.ranking,
@@ -118,6 +119,13 @@ export class Ring {
     );
     setAttribute(this.lens, "aria-label", `By distance from the point: ${now.members.map((each) => each.node).join(", ")}.`);
   }
+}
+
+// The contract names its coordinator, or each sender coordinates its own transactions.
+function leadersWithoutRing(status) {
+  if (status.mode === "sender") return ["No ring: each sender coordinates its own transactions."];
+  const leaders = status.ranking.flatMap((node) => [" ", chip(node), status.silent.includes(node) ? " (silent)" : ""]);
+  return ["No ring: the contract names its coordinator:", ...leaders];
 }
 
 function at(place, radius) {

@@ -60,12 +60,14 @@ export class NetworkView {
     const nodes = model.nodes.length;
     const rate = model.rates("confirmed", 10).reduce((sum, each) => sum + each, 0) / 10;
     const leaders = [...model.leads].filter(([, count]) => count > 0).map(([node]) => node);
-    const who = leaders.length === 0 ? "nobody coordinates at present" : `${leaders.sort().join(", ")} coordinate${leaders.length > 1 ? "" : "s"}`;
+    const isLive = this.app.connection.state === "live";
+    const who = !isLive ? "who coordinates is unknown" : leaders.length === 0 ? "nobody coordinates at present" : `${leaders.sort().join(", ")} coordinate${leaders.length > 1 ? "" : "s"}`;
     const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
+    const pace = isLive ? `; ${rate.toFixed(1)} confirmed a second` : "";
     setText(
       this.verdict,
       `${problems.length ? plural(problems.length, "thing") + " to look at." : "All is well."} ${plural(nodes, "node")}, ` +
-        `${plural(model.contracts.size + model.contractsOmitted, "contract")}; ${who}; ${rate.toFixed(1)} confirmed a second.`,
+        `${plural(model.contracts.size + model.contractsOmitted, "contract")}; ${who}${pace}.`,
     );
     setAttribute(this.verdict, "data-well", problems.length === 0);
     keyed(this.problems, problems, (each) => each.text, (each) => h("li", { "data-weight": each.weight }, each.text));
@@ -73,7 +75,7 @@ export class NetworkView {
 
   drawNodes(model) {
     const peers = model.nodes.map((name) => ({ name, peer: model.peers.get(name) ?? null, isOurs: name === model.nodeName }));
-    keyed(this.nodes, peers, (each) => each.name, nodeCard, (card, each) => refreshNodeCard(card, each, model));
+    keyed(this.nodes, peers, (each) => each.name, nodeCard, (card, each) => refreshNodeCard(card, each, model, this.app.connection.state === "live"));
   }
 
   drawFlow(model) {
@@ -116,7 +118,7 @@ export class NetworkView {
 export function problemsOf(app) {
   const { model, connection } = app;
   const found = [];
-  if (connection.state !== "live") found.push({ weight: "bad", text: "This page does not reach its node; what it shows is of before." });
+  if (connection.state !== "live") found.push({ weight: "bad", text: "This page does not reach its node; it shows the last known data." });
   for (const text of model.status?.missing ?? []) found.push({ weight: "bad", text: `This node is not ready: ${text}` });
   for (const peer of model.peers.values()) {
     if (!peer.connected) found.push({ weight: "bad", text: `${peer.node} is not connected.` });
@@ -143,13 +145,13 @@ function nodeCard({ name, isOurs }) {
   );
 }
 
-function refreshNodeCard(card, { name, peer, isOurs }, model) {
-  const isThere = isOurs || peer?.connected;
+function refreshNodeCard(card, { name, peer, isOurs }, model, isLive) {
+  const isThere = isLive && (isOurs || peer?.connected);
   const leads = model.leads.get(name) ?? 0;
   const heard = model.heard.get(name);
   setAttribute(card, "data-there", Boolean(isThere));
-  setText(card.querySelector(".state"), isOurs ? "serves this page" : isThere ? (peer.queued ? `connected, ${number(peer.queued)} queued` : "connected") : "not connected");
-  setText(card.querySelector(".leads"), leads > 0 ? `coordinates ${number(leads)}` : "coordinates nothing");
+  setText(card.querySelector(".state"), !isLive ? "unknown" : isOurs ? "serves this page" : isThere ? (peer.queued ? `connected, ${number(peer.queued)} queued` : "connected") : "not connected");
+  setText(card.querySelector(".leads"), !isLive ? "" : leads > 0 ? `coordinates ${number(leads)}` : "coordinates nothing");
   const ago = heard ? model.nowMs - heard.atMs : Infinity;
   setText(card.querySelector(".heard"), isOurs ? `block ${number(model.height)}` : heard ? `heartbeat ${ago < 1_500 ? "just now" : `${duration(ago)} ago`}` : leads > 0 ? "no heartbeat yet" : "leads nothing, so sends no heartbeat");
   setAttribute(card.querySelector(".pulse"), "data-beat", ago < PULSE_MS ? heard.count % 2 : null);

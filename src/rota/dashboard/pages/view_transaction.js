@@ -52,6 +52,7 @@ export class TransactionView {
     this.id = id ?? "";
     this.found = null;
     this.full = null;
+    this.receiptFound = null;
     this.statesFound = undefined;
     this.explained = null;
     this.detail.hidden = true;
@@ -75,7 +76,7 @@ export class TransactionView {
   }
 
   get hasAll() {
-    return this.full?.receipt && this.statesFound !== undefined;
+    return this.receiptFound && this.statesFound !== undefined;
   }
 
   async refresh() {
@@ -85,16 +86,19 @@ export class TransactionView {
     try {
       // In this order: with a receipt nothing is asked again, and then what is explained must be as late as that.
       const full = await this.app.ask("ptx_getTransactionFull", id);
+      // A node has receipts of other nodes' transactions too.
+      const receipt = full ? full.receipt : await this.app.ask("ptx_getTransactionReceipt", id);
       const explained = await this.app.ask("seq_explain", id);
       if (id !== this.id) return;
       this.explained = explained;
       this.full = full;
-      if (full?.receipt) {
+      this.receiptFound = receipt ?? null;
+      if (receipt) {
         const states = await this.app.ask("ptx_getStateReceipt", id);
         if (id !== this.id) return;
         this.statesFound = states;
       }
-      setText(this.flaw, explained || full ? "" : "This node does not know this transaction.");
+      setText(this.flaw, explained || full || receipt ? "" : "This node does not know this transaction.");
     } catch (error) {
       if (this.app.connection.state === "live" && id === this.id) setText(this.flaw, error.message);
     } finally {
@@ -118,19 +122,19 @@ export class TransactionView {
   }
 
   drawDetail(model) {
-    const { explained, full } = this;
-    this.detail.hidden = !this.id || !(explained || full);
+    const { explained, full, receiptFound: receipt } = this;
+    this.detail.hidden = !this.id || !(explained || full || receipt);
     if (this.detail.hidden) return;
-    const key = JSON.stringify([explained, full, this.statesFound, [...this.app.roles]]);
+    const key = JSON.stringify([explained, full, receipt, this.statesFound, [...this.app.roles]]);
     const seen = model.transactions.get(this.id);
     if (seen && seen.atMs !== this.seenMs && !this.hasAll) {
       this.seenMs = seen.atMs;
       this.refresh();
     }
-    this.diagram.draw(arrowsOf(stepsOf(seen, explained, full), model.nodeName, explained?.role ?? "sender"));
+    this.diagram.draw(arrowsOf(stepsOf(seen, explained, full, receipt), model.nodeName, explained?.role ?? "sender"));
     if (key === this.shown) return;
     this.shown = key;
-    const state = explained?.state ?? (full.receipt ? (full.receipt.success ? "Confirmed" : "Reverted") : "");
+    const state = explained?.state ?? (receipt ? (receipt.success ? "Confirmed" : "Reverted") : "");
     this.standing.replaceChildren(
       h("p", { class: "state-word", "data-state": state }, words(state)),
       h("p", {}, explained?.meaning ?? ""),
@@ -145,9 +149,9 @@ export class TransactionView {
       ]),
     );
     this.drawWaits(explained);
-    this.drawActions(state, full);
+    this.drawActions(state, full, receipt);
     keyed(this.history, explained?.history ?? [], (line) => `${line.at} ${line.text}`, (line) => h("li", {}, h("time", {}, clock(msOf(line.at))), h("span", {}, words(line.text))));
-    this.drawReceipt(full);
+    this.drawReceipt(full, receipt);
     this.drawStates();
   }
 
@@ -160,10 +164,9 @@ export class TransactionView {
     this.waits.replaceChildren(h("strong", {}, "Waits for "), explained.waitsFor, ...(who.length ? [h("strong", {}, " – in the way:"), ...who] : []));
   }
 
-  drawActions(state, full) {
+  drawActions(state, full, receipt) {
     const maySubmit = this.app.roles.has("submit");
-    const hasEnded = Boolean(full?.receipt) || !full;
-    const why = hasEnded ? "it has ended, or is not this node's" : maySubmit ? null : "your credentials lack the role submit";
+    const why = receipt ? "it has ended" : !full ? "another node submitted it" : maySubmit ? null : "your credentials lack the role submit";
     const button = (id, text, isOff, run) => h("button", { type: "button", id, disabled: isOff, title: isOff ? (why ?? "only a parked one can be resumed") : null, onclick: run }, text);
     this.actions.replaceChildren(
       button("resume", "Resume", Boolean(why) || state !== "Parked", () => this.act("resume", "ptx_resumeTransaction", "It is delegated again and goes on.")),
@@ -184,8 +187,7 @@ export class TransactionView {
     this.refresh();
   }
 
-  drawReceipt(full) {
-    const receipt = full?.receipt;
+  drawReceipt(full, receipt) {
     if (!receipt) {
       this.receipt.replaceChildren(h("p", { class: "soft" }, "There is none yet."));
       return;
@@ -198,7 +200,7 @@ export class TransactionView {
         ["Transaction", receipt.transactionHash ? copyable(receipt.transactionHash) : "–"],
         ["Made contract", receipt.contractAddress ? copyable(receipt.contractAddress) : "–"],
         ["Written", date(msOf(receipt.indexed))],
-        ["Took", full.created ? duration(msOf(receipt.indexed) - msOf(full.created)) : "–"],
+        ["Took", full?.created ? duration(msOf(receipt.indexed) - msOf(full.created)) : "–"],
         ["Number", number(receipt.sequence)],
       ]),
     );
@@ -221,16 +223,15 @@ export class TransactionView {
 }
 
 // What the feed told, and where it told nothing, what can be known afterwards.
-function stepsOf(seen, explained, full) {
+function stepsOf(seen, explained, full, receipt) {
   // Of one that ended before the page was opened the feed told no block; its receipt does.
-  const steps = (seen?.steps ?? []).filter((step) => step.detail || step.milestone !== "confirmed" || !full?.receipt);
+  const steps = (seen?.steps ?? []).filter((step) => step.detail || step.milestone !== "confirmed" || !receipt);
   const has = (milestone) => steps.some((step) => step.milestone === milestone);
   const first = full?.created ? msOf(full.created) : msOf(explained?.history[0]?.at);
   if (full && first && !has("accepted")) steps.push({ milestone: "accepted", atMs: first, by: null, detail: "" });
   for (const sent of full?.public ?? []) {
     if (!has("dispatched")) steps.push({ milestone: "dispatched", atMs: msOf(sent.created), by: null, detail: sent.nonce ? `nonce ${Number(sent.nonce)}` : "" });
   }
-  const receipt = full?.receipt;
   if (receipt && receipt.blockNumber !== undefined && !has("confirmed") && receipt.success) {
     steps.push({ milestone: "confirmed", atMs: msOf(receipt.indexed), by: null, detail: `block ${receipt.blockNumber}` });
   }
