@@ -450,7 +450,8 @@ class DatabaseStore:
                     break
         else:
             self._tell_written(group, problem)
-        if _is_away(problem):
+        # A look whether writes are taken may have begun while they were not: it says nothing of those behind it.
+        if _is_away(problem) and any(write.statements for write in group):
             waiting, self._writes = self._writes, deque()
             self._tell_written(waiting, Unavailable(str(problem)))
 
