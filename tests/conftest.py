@@ -33,13 +33,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests run without coverage: tracing takes most of their time, and quick tests cover core and wire whole."""
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker("no_cover")
-
-
 def skips_are_forbidden() -> bool:
     return os.environ.get("ROTA_FORBID_SKIPS") == "1"
 

@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from rota.api.errors import ErrorCode, Rejected
+from rota.keys import secp256k1
+from rota.ledger.embedded.chain import EmbeddedChain
+from rota.ledger.embedded.server import ChainServer
+from rota.ledger.embedded.settings import Settings
 from rota.messages import CoordinatorState
 from rota.ports import Unavailable
 from rota.types import ContractAddress, NodeName, Outcome
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import ALICE, Network, network
+from tests.runtime.kit import ALICE, CHAIN_ID, Network, network
 
 pytestmark = pytest.mark.slow
 
@@ -150,6 +154,27 @@ async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path
         with pytest.raises(Unavailable, match="not ready"):
             await nodes.submit(NODE1, ContractAddress("0x" + "11" * 20), "spend")
         life.cancel()
+
+
+@in_loop
+async def test_node_whose_chain_was_replaced_does_not_start_and_names_both(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        known = await nodes.processes[NODE1].running.adapters.store.chain()
+        await nodes.stop(NODE1)
+        await nodes.chain.stop()
+        nodes.chain = ChainServer(EmbeddedChain(Settings(chain_id=CHAIN_ID, clock_s=lambda: 1), secp256k1))
+        await nodes.chain.start()
+        before = nodes.processes[NODE1]
+        life = asyncio.create_task(nodes.start(NODE1))
+        await nodes.until(lambda: nodes.processes[NODE1] is not before)
+        facade = nodes.processes[NODE1].facade
+        await nodes.until(lambda: "is on another chain: its block 0 is" in facade.readiness()[0])
+        assert known.genesis is not None
+        assert f"that of this node's database is 0x{known.genesis.hex()}" in facade.readiness()[0]
+        assert not nodes.processes[NODE1].running.started.is_set()
+        life.cancel()
+        await nodes.chain.stop()
 
 
 @in_loop

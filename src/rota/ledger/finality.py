@@ -8,15 +8,17 @@ authority (Clique) or unknown, loses its latest blocks now and again: 12.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.ledger.client import Call, RpcClient
-from rota.ledger.hexadecimal import read_quantity
+from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
+from rota.types import BlockHash
 
 ATTEMPTS_MAX: Final = 3
+HASH_BYTES: Final = 32
 USUAL: Final = 12
 PROOF_OF_STAKE: Final = 64
 # What all blocks of the family of Istanbul have in the place of proof of work.
@@ -36,6 +38,8 @@ class ChainKind:
 
     name: str
     confirmations: int
+    # The hash of block 0, if the node shows it.
+    genesis: BlockHash | None = None
 
     @property
     def may_lose_blocks(self) -> bool:
@@ -49,15 +53,35 @@ async def kind_of(client: RpcClient, chain_id: int) -> ChainKind:
         Call("eth_chainId"),
         Call("web3_clientVersion"),
         Call("eth_getBlockByNumber", ("latest", False)),
+        Call("eth_getBlockByNumber", ("0x0", False)),
         *(Call(method, ("latest",)) for method in VALIDATORS),
         attempts_max=ATTEMPTS_MAX,
     )
-    found, version, block, *validators = together.answers
+    found, version, block, first, *validators = together.answers
     if isinstance(found, RpcFailure) or read_quantity(found) != chain_id:
         raise Unavailable(f"the Ethereum node at {client.place} is not on chain {chain_id}")
     shown = version if isinstance(version, str) else ""
     header = block if isinstance(block, dict) else {}
-    return _judged(shown, header, any(isinstance(each, list) and each for each in validators))
+    kind = _judged(shown, header, any(isinstance(each, list) and each for each in validators))
+    return replace(kind, genesis=_hash_of(first))
+
+
+def require_same_chain(place: str, known: BlockHash | None, found: BlockHash | None) -> None:
+    """`Unavailable` where the chain's block 0 is not the one that the database was made on."""
+    if known is None or found is None or known == found:
+        return
+    raise Unavailable(
+        f"the Ethereum node at {place} is on another chain: its block 0 is 0x{found.hex()}, and that of this node's "
+        f"database is 0x{known.hex()}; set ledger.url to a node of that chain, or start with an empty database"
+    )
+
+
+def _hash_of(block: object) -> BlockHash | None:
+    """A node that does not show block 0 is not judged by it."""
+    try:
+        return BlockHash(read_data(block["hash"], HASH_BYTES)) if isinstance(block, dict) else None
+    except (KeyError, ValueError):
+        return None
 
 
 def _judged(version: str, header: dict[str, object], has_validators: bool) -> ChainKind:

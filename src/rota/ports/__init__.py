@@ -58,6 +58,7 @@ from rota.ports.store import (
     StatePage,
     StatePlace,
     Store,
+    StoredChain,
     StoredTransaction,
     StoreEffect,
 )
@@ -130,6 +131,7 @@ __all__ = [
     "StoreEffect",
     "StoredAbi",
     "StoredAnnouncement",
+    "StoredChain",
     "StoredGroup",
     "StoredKey",
     "StoredListener",

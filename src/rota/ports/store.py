@@ -16,6 +16,7 @@ from rota.ports.groups import Archive, Groups, KeyNames, Mail
 from rota.ports.listening import ListeningStore, NumberedReceipt
 from rota.types import (
     NO_LEAF,
+    BlockHash,
     ContractAddress,
     Intent,
     IntentId,
@@ -30,6 +31,14 @@ from rota.types import (
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChain:
+    """The chain that earlier runs of this node used: how many confirmations, and the hash of its block 0, if known."""
+
+    confirmations: int | None = None
+    genesis: BlockHash | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,12 +274,12 @@ class Store(Protocol):
         """What automation remembers."""
         ...
 
-    async def confirmations(self) -> int | None:
-        """How many an earlier life of this node used; nothing when none did."""
+    async def chain(self) -> StoredChain:
+        """The chain that earlier runs of this node used."""
         ...
 
-    async def use_confirmations(self, confirmations: int) -> None:
-        """From now on this many make a block final; the next life finds the number."""
+    async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
+        """From now on this many confirmations make a block final; the next run finds both."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:

@@ -54,7 +54,7 @@ from rota.core.machine import Event
 from rota.core.node import Node as Core
 from rota.ledger.public_chain import PublicChain
 from rota.messages import CoordinatorState
-from rota.ports import Ledger, Peers, Store, Tell, Unavailable
+from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
 from rota.runtime.accepting import Acceptances
 from rota.runtime.acquainting import Acquainting
 from rota.runtime.arrears import Arrears, HeightsOfRounds
@@ -71,7 +71,7 @@ from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import NO_CONTRACT, ContractAddress, KnownContract, NodeName
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, KnownContract, NodeName
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
@@ -94,8 +94,9 @@ class Watcher(Protocol):
         ...
 
 
-# Given how many confirmations an earlier life used, how many this one does. `Unavailable` when it cannot be told yet.
-DecideConfirmations = Callable[[int | None], Awaitable[int]]
+# Given the chain that earlier runs used, how many confirmations this run uses, and the chain's block 0. `Unavailable`
+# when the chain does not answer, or is another one.
+DecideChain = Callable[[StoredChain], Awaitable[tuple[int, BlockHash | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +140,11 @@ class RunningNode:
         account: ContractAddress,
         watcher: Watcher | None = None,
         factory: ContractAddress | None = None,
-        decide_confirmations: DecideConfirmations | None = None,
+        decide_chain: DecideChain | None = None,
     ) -> None:
         self.name: Final = name
         self.config = config
-        self._decide_confirmations: Final = decide_confirmations
+        self._decide_chain: Final = decide_chain
         self.waits_for = "the store: the node has not begun; see its log for what it waits for"
         self.contracts: Final = contracts
         contracts.is_complete = False
@@ -196,7 +197,7 @@ class RunningNode:
             return
         running: list[asyncio.Task[None]] = []
         try:
-            if not await self._patiently(self._settle_confirmations, "the ledger"):
+            if not await self._patiently(self._settle_chain, "the ledger"):
                 return
             if not await self._patiently(self._begin):
                 return
@@ -269,13 +270,13 @@ class RunningNode:
             for tell in self._on_head:
                 tell()
 
-    async def _settle_confirmations(self) -> None:
-        """How many make a block final on this chain: nothing is final before that is known."""
-        if self._decide_confirmations is None:
+    async def _settle_chain(self) -> None:
+        """Whether the chain is the one of this database, and how many confirmations make a block of it final."""
+        if self._decide_chain is None:
             return
         store = self.adapters.store
-        decided = await self._decide_confirmations(await store.confirmations())
-        await store.use_confirmations(decided)
+        decided, genesis = await self._decide_chain(await store.chain())
+        await store.use_chain(decided, genesis)
         self.config = replace(self.config, confirmations=decided)
         self.adapters.public.confirmations = decided
 

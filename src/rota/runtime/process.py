@@ -46,14 +46,14 @@ from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
-from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of
+from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of, require_same_chain
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
 from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
-from rota.ports import Background, Failed, Registry, Tell, Unavailable
+from rota.ports import Background, Failed, Registry, StoredChain, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
 from rota.runtime.automating import announced, automate
 from rota.runtime.command_transactions import NodeTransactions
@@ -92,7 +92,7 @@ from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, Sqlite
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
 from rota.transport import Announcement, GrpcPeers, StaticRegistry, read_registry
-from rota.types import IntentId, NodeName
+from rota.types import BlockHash, IntentId, NodeName
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -253,7 +253,7 @@ async def opened(
         keys.submitter,
         watcher or spans,
         factory,
-        partial(_confirmations, configuration, client),
+        partial(_chain, configuration, client),
     )
     assert peers is not None, "the adapters were made"
     assert commands is not None, "the adapters were made"
@@ -354,21 +354,24 @@ async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess
     on_ready(process)
 
 
-async def _confirmations(configuration: NodeConfiguration, client: RpcClient, known: int | None) -> int:
-    """As many as the configuration and the chain say; while the chain cannot be asked, as many as before.
+async def _chain(
+    configuration: NodeConfiguration, client: RpcClient, known: StoredChain
+) -> tuple[int, BlockHash | None]:
+    """How many confirmations configuration and chain ask for, as before while it does not answer; and its block 0.
 
-    `CannotStart` where that would lose blocks unnoticed.
+    `Unavailable` where it is another chain than before, `CannotStart` where blocks would be lost unnoticed.
     """
     ledger = configuration.ledger
     try:
         async with asyncio.timeout(CHAIN_KIND_S):
             kind = await kind_of(client, ledger.chain_id)
     except (Unavailable, TimeoutError) as trouble:
-        wanted = ledger.confirmations or known
+        wanted = ledger.confirmations or known.confirmations
         if wanted is None:
             raise Unavailable(str(trouble) or "it does not answer") from trouble
         logger.warning("the chain was not asked what it is", confirmations=wanted, reason=str(trouble))
-        return wanted
+        return wanted, known.genesis
+    require_same_chain(client.place, known.genesis, kind.genesis)
     try:
         used = confirmations_for(kind, ledger.confirmations, ledger.accept_lost_blocks)
         replace(configuration.sequencer, confirmations=used)
@@ -376,7 +379,7 @@ async def _confirmations(configuration: NodeConfiguration, client: RpcClient, kn
         raise CannotStart(str(flaw) if isinstance(flaw, WrongConfirmations) else f"ledger.{flaw}") from flaw
     tell = logger.warning if used < kind.confirmations else logger.info
     tell("confirmations decided", confirmations=used, chain=kind.name, usual=kind.confirmations)
-    return used
+    return used, kind.genesis or known.genesis
 
 
 def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:

@@ -50,6 +50,7 @@ from rota.ports import (
     StateChanges,
     StatePage,
     StatePlace,
+    StoredChain,
     StoredTransaction,
     StoreEffect,
     Tell,
@@ -70,7 +71,7 @@ from rota.store.database import (
     ReadingTooSlow,
     Statement,
     ValueRefused,
-    kept_confirmations,
+    known_chain,
     last_written,
 )
 from rota.store.groups import Groups, group_of_contract
@@ -86,6 +87,7 @@ from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
 from rota.types import (
+    BlockHash,
     Contract,
     ContractAddress,
     IntentId,
@@ -229,15 +231,16 @@ class DatabaseStore:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
         return self._trouble or self._reading_trouble or self._kept.trouble
 
-    # Confirmations.
+    # The chain.
 
-    async def confirmations(self) -> int | None:
-        """How many an earlier life of this node used; nothing when none did."""
-        return await self._read(kept_confirmations())
+    async def chain(self) -> StoredChain:
+        """The chain that earlier runs of this node used."""
+        return await self._read(known_chain())
 
-    async def use_confirmations(self, confirmations: int) -> None:
-        """From now on this many make a block final, also by the next life's memory."""
-        await self._write_alone(Statement("UPDATE node SET confirmations = ?", (confirmations,)))
+    async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
+        """From now on this many confirmations make a block final; the next run finds both."""
+        update = Statement("UPDATE node SET confirmations = ?, chain_genesis = ?", (confirmations, genesis))
+        await self._write_alone(update)
         self._asking.confirmations = self._writing.confirmations = confirmations
 
     # Contracts, and what a node starts with.

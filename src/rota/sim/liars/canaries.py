@@ -83,9 +83,9 @@ def _grant_with_contents(transaction: SenderTransaction, request: HeldRequest, v
 
 
 def _flaw_but_for_bounds(
-    endorser: Endorser, transition: Transition, request: EndorsementRequest, is_signed_over: bool
+    endorser: Endorser, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
 ) -> str:
-    return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, is_signed_over)
+    return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, peer, is_signed_over)
 
 
 def _believe_refusals(
