@@ -54,6 +54,10 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     assert paid["id"] in other.stderr
     assert '"amount": "30"' in other.stderr
     assert "Nothing was sent; use another --key" in other.stderr
+    unknown = rota("tx", "send", "--to", token, "--function", "transferAll", "--data", "[]", *alice, "--key", "rent")
+    assert unknown.exit_code == 3
+    assert "cannot be told: function: must be" in unknown.stderr
+    assert f"rota tx show {paid['id']}" in unknown.stderr
     assert done("token", "balance", token, "alice@node2", "--node", to.node1.url) == "70"
     done("token", "burn", token, 10, *alice)
     done("token", "transfer", token, "bob@node3", 5, "--owner", "alice@node2", *bank)

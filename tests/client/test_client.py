@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from aiohttp import web
 
-from rota.client import Client, ClientLimits, Closed, Failed, Pending, Refused, Unreachable, bearer
+from rota.client import Client, ClientLimits, Closed, Failed, Pending, Refused, Unreachable, Unsettled, bearer
 from rota.types import ContractAddress, IntentId
 from tests.ledger.chains import in_loop
 
@@ -140,12 +140,22 @@ async def test_key_that_the_client_made_is_its_own_whatever_the_node_compared(sa
 
 
 @in_loop
-@pytest.mark.parametrize("same", [{"same": False}, {}])
-async def test_key_that_was_used_for_something_else_is_an_error(same: dict[str, object]) -> None:
-    server = Server(error(-32001, "PD012220", transactionId=ID, **same))
+async def test_key_that_was_used_for_something_else_is_an_error() -> None:
+    server = Server(error(-32001, "PD012220", transactionId=ID, same=False))
     async with client_of(server) as client:
         with pytest.raises(Refused, match="PD012220"):
             _ = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k")
+
+
+@in_loop
+async def test_key_whose_request_the_node_cannot_compare_is_neither_a_success_nor_a_conflict() -> None:
+    answer = error(-32001, "PD012220", transactionId=ID, reason="its contract is gone")
+    async with client_of(Server(answer, answer)) as client:
+        with pytest.raises(Unsettled, match="PD012220") as unknown:
+            _ = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k")
+        assert unknown.value.details == {"transactionId": ID, "reason": "its contract is gone"}
+        with pytest.raises(Unsettled, match="PD012220"):
+            await client.groups.create(members=["alice@node1"], key="k")
 
 
 @in_loop

@@ -89,7 +89,9 @@ def refusal(code: str, error_id: str, **metadata: str) -> Refused:
 
 
 WELL = True
-DUPLICATE = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", existing_submission_id="earlier")
+DUPLICATE = refusal(
+    "ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", existing_submission_id="earlier", same="true"
+)
 DEADLINE = refusal("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED")
 IN_FLIGHT = refusal("ABORTED", "SUBMISSION_ALREADY_IN_FLIGHT", existing_submission_id="other")
 BUSY = refusal("ABORTED", "PARTICIPANT_BACKPRESSURE")
@@ -189,6 +191,23 @@ async def test_command_id_that_was_used_for_another_transaction_is_a_conflict(tm
     verdict = await application.commands.exactly_once("pay carol", {**TRANSACTION, "function": "burn"})
     assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.FAILED, "COMMAND_ID_USED")
     application.journal.close()
+
+
+@pytest.mark.parametrize("about", [{"same": "unknown"}, {}])
+@in_loop
+async def test_duplicate_that_the_node_cannot_compare_is_a_success_only_of_this_journals_attempt(
+    tmp_path: Path, about: dict[str, str]
+) -> None:
+    answer = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", existing_submission_id="x", **about)
+    verdict = await paid(tmp_path, ScriptedNode(answer))
+    assert (verdict.outcome, verdict.error and verdict.error.error_id) == (Outcome.UNKNOWN, "NOT_COMPARED")
+    (tmp_path / "own").mkdir()
+    application = Application(tmp_path / "own", ScriptedNode(answer))
+    own = JournalEntry("pay carol", "id", TRANSACTION, 0, offset=3, attempts=1, open_attempts=("x",))
+    application.journal.remember(own)
+    verdict = await application.pay()
+    application.journal.close()
+    assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 5)
 
 
 @pytest.mark.parametrize("same", ["true", "false"])

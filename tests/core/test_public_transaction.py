@@ -15,6 +15,7 @@ from rota.core.public_transaction import (
     TAKEN_LOOKS_MIN,
     TAKEN_MS_MIN,
     VERSIONS_MAX,
+    Ending,
     Look,
     Market,
     Mined,
@@ -30,8 +31,11 @@ from rota.core.public_transaction import (
     gas_for,
     is_repricing_due,
     is_taken_for_good,
+    is_update_unsigned,
+    late_updates,
     next_nonce,
     verdict_of,
+    version_to_send,
 )
 from rota.types import ContractAddress, Fees, IntentId, Outcome, Party
 
@@ -153,3 +157,24 @@ def test_withdrawal_ends_what_was_given_up() -> None:
     assert ending_of(replace(given_up, given_up=""), mined(withdrawal), 5, "", b"").reason == CANCELLED
     # The first version was faster.
     assert ending_of(given_up, mined(FIRST), 5, "", b"").has_succeeded
+
+
+def test_update_is_late_when_a_block_has_a_version_from_before_it() -> None:
+    updated = replace(SENT, updates=2, asked=2)
+    assert late_updates(updated) == 0
+    assert late_updates(replace(updated, ending=Ending(False, 0, CANCELLED))) == 0
+    assert late_updates(replace(updated, ending=Ending(True, 0, mined=mined()))) == 0
+    assert late_updates(replace(updated, asked=0, ending=Ending(True, 0, mined=mined()))) == 2
+
+
+def test_version_that_does_what_is_asked_for_is_sent() -> None:
+    update = replace(SECOND, asked=1)
+    assert version_to_send(SENT) == SECOND
+    unsigned = replace(SENT, updates=1, asked=1)
+    assert (version_to_send(unsigned), is_update_unsigned(unsigned)) == (SECOND, True)
+    signed = replace(unsigned, versions=(FIRST, update))
+    assert (version_to_send(signed), is_update_unsigned(signed)) == (update, False)
+    assert version_to_send(replace(signed, asked=0)) == FIRST, "the update came too late"
+    withdrawn = replace(unsigned, versions=(FIRST, replace(SECOND, is_withdrawal=True)))
+    assert (version_to_send(withdrawn).is_withdrawal, is_update_unsigned(withdrawn)) == (True, False)
+    assert not is_update_unsigned(replace(WAITING, updates=1, asked=1))

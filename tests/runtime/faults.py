@@ -13,8 +13,8 @@ from rota.ports import Unavailable
 from rota.store import SqliteDatabase
 from rota.store.database import Answer, NotWritten, OutcomeUnknown, Reading, Statement
 
-COMMIT_S = 0.7
-AWAY_S = 0.5
+COMMIT_S = 0.4
+AWAY_S = 0.3
 
 
 class Fault(Enum):
@@ -28,6 +28,7 @@ class Fault(Enum):
     CRASH_AFTER = "the process is gone after it"
 
 
+CRASHES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
 IN_ONE_LIFE = (Fault.SLOW, Fault.NO_ANSWER, Fault.NO_ANSWER_AND_LOST, Fault.READ_FAILS)
 
 
@@ -39,6 +40,7 @@ class Faults:
     table: str = ""
     at: int = 0
     count: int = 0
+    taken: Fault | None = None
     has_struck: asyncio.Event = field(default_factory=asyncio.Event)
     has_crashed: asyncio.Event = field(default_factory=asyncio.Event)
     are_reads_failing: bool = False
@@ -50,7 +52,7 @@ class Faults:
 
     def arm_at(self, at: int, fault: Fault | None) -> None:
         """Count from now on, and strike at this moment."""
-        self.table, self.fault, self.at, self.count = "", fault, at, 0
+        self.table, self.fault, self.taken, self.at, self.count = "", fault, None, at, 0
         self.has_struck.clear()
         self.has_crashed.clear()
 
@@ -59,9 +61,20 @@ class Faults:
         is_its_table = self.table and any(f"INSERT INTO {self.table} " in each.sql for each in statements)
         if self.fault is None or not (is_its_table or self.count == self.at):
             return None
-        fault, self.fault = self.fault, None
+        self.taken, self.fault = self.fault, None
         self.has_struck.set()
-        return fault
+        return self.taken
+
+    async def disarm(self) -> bool:
+        """Strike no more; true if the process has crashed.
+
+        A crash that struck a write which nobody waits for may still be on its way: without waiting for it, the test
+        would ask a node for ever that dies a moment later.
+        """
+        self.fault = None
+        if self.taken in CRASHES:
+            await self.has_crashed.wait()
+        return self.has_crashed.is_set()
 
     def fail_reads(self) -> None:
         self.are_reads_failing = True
@@ -108,7 +121,7 @@ class FaultySqlite(SqliteDatabase):
         fault = self.faults.take()
         if fault is Fault.SLOW:
             await asyncio.sleep(COMMIT_S)
-        elif fault in {Fault.CRASH_BEFORE, Fault.CRASH_AFTER}:
+        elif fault in CRASHES:
             self._crash()
         elif fault is not None:
             self.faults.fail_reads()

@@ -155,6 +155,9 @@ class Network:
     async def kill(self, name: NodeName) -> None:
         """Without a word to anybody; as near to a crash as one process allows."""
         life = self.lives.pop(name)
+        # One that refused its configuration never ran.
+        if name in self.processes:
+            self.processes[name].running.acceptances.stop_s = 0.0
         life.cancel()
         await asyncio.gather(life, return_exceptions=True)
 

@@ -77,7 +77,7 @@ class Application:
                         continue
                     return about or failed
             await asyncio.sleep(0.02)
-        raise AssertionError("no definite answer")
+        raise AssertionError(f"no definite answer: {self.errors[-3:]}")
 
 
 @asynccontextmanager
@@ -107,8 +107,8 @@ async def all_ended(caller: Caller, count: int) -> list[dict[str, Any]]:
     """The transactions of this node, when each has a receipt."""
     while True:
         sent = await patiently(caller, "ptx_queryTransactions", {"limit": 1_000})
-        receipts = [await patiently(caller, "ptx_getTransactionReceipt", each["id"]) for each in sent]
-        if len(sent) >= count and all(receipts):
+        receipts = await patiently(caller, "ptx_queryTransactionReceipts", {"limit": 1_000})
+        if len(sent) >= count and {each["id"] for each in sent} <= {each["id"] for each in receipts}:
             assert all(each["success"] for each in receipts)
             return list(sent)
         await asyncio.sleep(0.02)
@@ -332,6 +332,23 @@ class CommandKind(Kind):
         return await self.application.until_definite("cmd_submitAndWait", command, 20_000)
 
 
+class UpdateKind(Kind):
+    """An update of a public transaction that waits for funds: what is shown and what is to be sent are one write."""
+
+    async def ask(self, key: str) -> Any:  # noqa: ANN401
+        wanted = {"type": "public", "from": "poor", "to": SHOP, "value": 5, "data": "0x"}
+        answer = await self.application.until_definite("ptx_sendTransaction", {**wanted, "idempotencyKey": key})
+        sent = answer if isinstance(answer, str) else answer["transactionId"]
+        return await self.application.until_definite("ptx_updateTransaction", sent, {**wanted, "data": "0x01"})
+
+    async def count(self) -> int:
+        query = {"limit": 1_000, "eq": [{"field": "type", "value": "public"}]}
+        found = await patiently(self.application.caller(), "ptx_queryTransactionsFull", query)
+        shown = [(each["data"], each["public"][0]["data"]) for each in found]
+        assert set(shown) <= {("0x01", "0x01")}
+        return len(shown)
+
+
 class ListenerKind(Kind):
     async def ask(self, key: str) -> Any:  # noqa: ANN401
         return await self.application.until_definite("ptx_createReceiptListener", {"name": key})
@@ -346,6 +363,7 @@ KINDS = {
     "deployment": (DeploymentKind, 1),
     "command": (CommandKind, 1),
     "listener": (ListenerKind, 1),
+    "update": (UpdateKind, 1),
 }
 
 
@@ -376,7 +394,7 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
                 asking = asyncio.create_task(asked.ask(f"{fault.name}-{at}"))
                 crashed = asyncio.create_task(faults.has_crashed.wait())
                 await asyncio.wait((asking, crashed), return_when=asyncio.FIRST_COMPLETED)
-                if faults.has_crashed.is_set():
+                if await faults.disarm():
                     asking.cancel()
                     await asyncio.gather(asking, return_exceptions=True)
                     await nodes.kill(NODE)
@@ -384,7 +402,6 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
                     await asked.ask(f"{fault.name}-{at}")
                 crashed.cancel()
                 struck += faults.has_struck.is_set()
-                faults.fault = None
                 while faults.are_reads_failing:
                     await asyncio.sleep(0.02)
                 expected += each
@@ -419,7 +436,6 @@ async def test_every_fault_at_every_moment_of_a_group_message_leaves_it_at_most_
                 faults.arm_at(at, fault)
                 sent[topic] = await _sent(application, faults, {**message, "topic": topic})
                 struck += faults.has_struck.is_set()
-                faults.fault = None
                 while faults.are_reads_failing:
                     await asyncio.sleep(0.02)
         assert struck >= moments
@@ -438,7 +454,7 @@ async def _sent(application: Application, faults: Faults, message: dict[str, obj
     crashed = asyncio.create_task(faults.has_crashed.wait())
     await asyncio.wait((sending, crashed), return_when=asyncio.FIRST_COMPLETED)
     crashed.cancel()
-    if faults.has_crashed.is_set():
+    if await faults.disarm():
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
         await application.nodes.kill(NODE)
@@ -552,7 +568,7 @@ async def test_acceptances_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch
     await asyncio.sleep(0.01)
     with pytest.raises(Unavailable, match="being accepted"):
         await acceptances.accept(taking(gate.wait, []))
-    monkeypatch.setattr(accepting, "STOP_S", 0.01)
+    acceptances.stop_s = 0.01
     await acceptances.close()
     with pytest.raises(OutcomeUnknown):
         await first

@@ -72,6 +72,12 @@ class Bench:
         await self.public.accept(submission, replace(wanted, **more), ())  # type: ignore[arg-type]
         return intent
 
+    async def update(self, changed: PublicTransaction) -> str:
+        asked = StoredSubmission(
+            changed.id, 0, True, SubmitMode.AUTO, ALICE, to=changed.to, value_wei=changed.value_wei
+        )
+        return await self.public.update(changed, asked)
+
     async def ended(self, intent: IntentId) -> PublicTransaction:
         while True:
             await self.until(lambda: self.public.held(intent) is None)
@@ -222,13 +228,13 @@ async def test_what_is_changed_replaces_what_waits(tmp_path: Path) -> None:
         await chain.rpc("evm_setAutomine", False)
         intent = await made.send(value_wei=5)
         sent = await made.in_state(intent, State.SENT)
-        assert await made.public.update(replace(sent, value_wei=9))
+        assert await made.update(replace(sent, value_wei=9)) == ""
         await made.until(lambda: len(made.public.held(intent).transaction.versions) > 1)  # type: ignore[union-attr]
         await made.in_state(intent, State.SENT)
         await chain.mine()
         await made.ended(intent)
         assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(9)
-        assert not await made.public.update(sent)
+        assert await made.update(sent) != ""
 
 
 @in_loop
@@ -236,12 +242,12 @@ async def test_update_of_what_is_in_a_block_or_given_up_is_refused(tmp_path: Pat
     async with running("embedded", tmp_path) as chain, bench(chain, tmp_path, confirmations=2) as made:
         paid = await made.send(value_wei=5)
         mined = await made.in_state(paid, State.MINED)
-        assert not await made.public.update(replace(mined, value_wei=9))
+        assert await made.update(replace(mined, value_wei=9)) != ""
         await chain.rpc("evm_setAutomine", False)
         cancelled = await made.send(value_wei=7)
         sent = await made.in_state(cancelled, State.SENT)
         assert await made.public.give_up(cancelled)
-        assert not await made.public.update(replace(sent, value_wei=9))
+        assert await made.update(replace(sent, value_wei=9)) != ""
         for _ in range(4):
             await chain.mine()
         assert [(await made.ended(each)).value_wei for each in (paid, cancelled)] == [5, 7]
@@ -254,7 +260,7 @@ async def test_record_has_what_was_mined_when_a_version_from_before_an_update_wa
         intent = await made.send(value_wei=5)
         sent = await made.in_state(intent, State.SENT)
         made.life.cancel()
-        assert await made.public.update(replace(sent, to=ACCOUNT, data=b"\x01", value_wei=9))
+        assert await made.update(replace(sent, to=ACCOUNT, data=b"\x01", value_wei=9)) == ""
         await chain.mine()
         await made.again()
         found = await made.ended(intent)
@@ -289,7 +295,7 @@ async def test_update_while_the_first_version_is_signed_is_what_is_sent(tmp_path
         await signer.is_asked.wait()
         held = made.public.held(intent)
         assert held is not None
-        assert await made.public.update(replace(held.transaction, value_wei=9))
+        assert await made.update(replace(held.transaction, value_wei=9)) == ""
         signer.may_sign.set()
         found = await made.ended(intent)
         assert found.value_wei == 9
@@ -355,6 +361,30 @@ async def test_ended_transactions_whose_blocks_are_lost_are_sent_again_with_thei
         assert again[0].versions == paid.versions
         assert await made.opened.store.listening.undone_count() == 0
         assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(16)
+
+
+@in_loop
+async def test_blocks_that_are_lost_during_an_acceptance_leave_it_held_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        await made.ended(await made.send(value_wei=5))
+        store, may_read = made.opened.store.public, asyncio.Event()
+        get = store.get
+
+        async def gated(intent: IntentId) -> PublicTransaction | None:
+            await may_read.wait()
+            return await get(intent)
+
+        monkeypatch.setattr(store, "get", gated)
+        sending = asyncio.create_task(made.send(value_wei=7))
+        while len(await store.open()) < 1:
+            await asyncio.sleep(0.001)
+        made.public.blocks_lost()
+        await made.until(lambda: not made.public._has_lost_blocks)
+        may_read.set()
+        assert (await made.ended(await sending)).value_wei == 7
+        assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(12)
 
 
 @in_loop

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from rota.api.credentials import CALLER, EVERY_ROLE, Caller
-from rota.api.errors import ErrorCode, Rejected
+from rota.api.errors import ErrorCode, Rejected, key_used
 from rota.api.facade import GasOptions, JsonValue, NamedLeg, Submission, TransactionType
 from rota.api.privacy_groups import NewGroup
 from rota.domains.noto.operations import lock_id_of
 from rota.ledger.bindings import separator_of
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, intent_text
 from tests.ledger.chains import in_loop
+from tests.runtime.faults import install
 from tests.runtime.kit import ALICE, CHAIN_ID, network
 
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
@@ -33,6 +34,16 @@ async def judged(repeated: Awaitable[object], first: IntentId) -> bool:
     assert isinstance(is_same, bool)
     assert ("asks for something else" in str(caught.value)) is not is_same
     return is_same
+
+
+async def not_compared(repeated: Awaitable[object], first: IntentId) -> str:
+    """Why the node cannot tell whether a second request under the key of the first asks for the same."""
+    with pytest.raises(Rejected, match=r"PD012220.*cannot be told") as caught:
+        await repeated
+    assert caught.value.details["transactionId"] == intent_text(first)
+    assert "same" not in caught.value.details
+    assert "first" not in caught.value.details
+    return str(caught.value.details["reason"])
 
 
 @in_loop
@@ -57,7 +68,8 @@ async def test_private_request_under_a_used_key_is_compared_by_what_it_asks_for(
         assert not await judged(mint({**three, "to": f"eve@{NODE1}"}), first)
         assert not await judged(mint(three, sender="alice"), first)
         assert not await judged(mint(three, depends_on=(first,)), first)
-        assert not await judged(mint({"to": 7}), first), "not even valid"
+        reason = await not_compared(mint({"to": 7}), first)
+        assert reason.startswith("data.to: must be"), "the node or its domain may have been changed"
         second = await mint(three, idempotency_key="k4")
         third = await mint(three, idempotency_key="k5", depends_on=(first, second))
         assert await judged(mint(three, idempotency_key="k5", depends_on=(second, first, second)), third), "by content"
@@ -146,3 +158,45 @@ async def test_draft_that_is_bound_under_a_used_key_is_compared_by_its_legs(tmp_
         assert await judged(node.bind(draft.id, (own, other), "deal"), bound)
         assert not await judged(node.bind(draft.id, (own,), "deal"), bound)
         assert not await judged(node.bind(draft.id, (other,), "deal"), bound), "not even one of the legs"
+
+
+@in_loop
+async def test_request_is_compared_when_its_payees_node_has_left_the_registry(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1, NODE2) as nodes:
+        await nodes.start(NODE1)
+        token = (await nodes.final(NODE1, await nodes.deploy(NODE1, "noto", NOTO))).contract
+        assert token is not None
+
+        async def mint(amount: int, key: str = "salary") -> IntentId:
+            arguments = {"to": f"bob@{NODE2}", "amount": amount, "data": "0x"}
+            return await nodes.submit(NODE1, token, "mint", arguments, sender="notary", idempotency_key=key)
+
+        first = await mint(3)
+        await nodes.kill(NODE1)
+        registry = tmp_path / "registry.toml"
+        registry.write_text(registry.read_text().partition(f"[nodes.{NODE2}]")[0])
+        await nodes.start(NODE1)
+        with pytest.raises(Rejected, match="registered nodes"):
+            await mint(3, "another")
+        assert await judged(mint(3), first)
+        assert not await judged(mint(4), first)
+
+
+@in_loop
+async def test_request_is_not_compared_while_the_store_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = install(monkeypatch)
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        node = nodes.processes[NODE1].facade
+        submission = Submission(TransactionType.PUBLIC, ALICE, to=SHOP, data="0x", idempotency_key="k")
+        first = await node.submit(submission)
+        used = key_used("k", first)
+        assert (await node.repeats.judged(submission, used)).details["same"] is True
+        unknown = await node.repeats.judged(submission, key_used("k", IntentId(bytes(16))))
+        assert unknown.details["reason"] == "the node does not have that transaction any more"
+        faults.are_reads_failing = True
+        away = await node.repeats.judged(submission, used)
+        assert away.details == {"transactionId": intent_text(first), "reason": "the database is away"}
+        faults.are_reads_failing = False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.public_transaction import DROPPED, TAKEN_LOOKS_MIN, PublicTransaction, State
+from rota.core.public_transaction import DROPPED, NONCE_FORGOTTEN, TAKEN_LOOKS_MIN, PublicTransaction, State
 from rota.keys.files import write_new
 from rota.keys.secret import Secret
 from rota.ledger.client import ClientLimits, RpcClient
@@ -192,7 +192,7 @@ async def test_a_nonce_that_a_forgotten_version_used_does_not_end_it_as_failed(t
         copy(tmp_path)
         async with a_life(chain, tmp_path, mark) as made:
             await made.in_state(intent, State.SENT)
-            assert await made.public.update(replace(sent, value_wei=VALUE_WEI + 1))
+            assert await made.update(replace(sent, value_wei=VALUE_WEI + 1)) == ""
             await made.until(lambda: _versions(made, intent) == 2)
             await made.in_state(intent, State.SENT)
             await chain.mine()
@@ -205,6 +205,47 @@ async def test_a_nonce_that_a_forgotten_version_used_does_not_end_it_as_failed(t
             held = made.public.held(intent)
             assert held is not None
             assert (held.state, held.taken_looks > TAKEN_LOOKS_MIN) == (State.SET_ASIDE, True)
+
+
+@pytest.mark.parametrize("is_released", [True, False])
+@in_loop
+async def test_payment_whose_mined_version_the_database_and_the_number_forgot_is_not_reported_as_failed(
+    tmp_path: Path, is_released: bool
+) -> None:
+    """A whole machine that was wound back: the chain's nonce is in the book, with a version that was never mined."""
+    mark = MemoryMark()
+    async with running("embedded", tmp_path) as chain:
+        await fund(chain, 10**20)
+        await chain.rpc("evm_setAutomine", False)
+        async with a_life(chain, tmp_path, mark) as made:
+            intent = await made.send(value_wei=VALUE_WEI)
+            sent = await made.in_state(intent, State.SENT)
+        copy(tmp_path)
+        number = mark.number
+        async with a_life(chain, tmp_path, mark) as made:
+            await made.in_state(intent, State.SENT)
+            assert await made.update(replace(sent, value_wei=VALUE_WEI + 1)) == ""
+            await made.until(lambda: _versions(made, intent) == 2)
+            await made.in_state(intent, State.SENT)
+            await chain.mine()
+            await made.ended(intent)
+        bring_back(tmp_path)
+        mark.number = number
+        async with a_life(chain, tmp_path, mark) as made:
+            aside = await made.in_state(intent, State.SET_ASIDE)
+            assert aside.set_aside == NONCE_FORGOTTEN
+            await some_rounds(made)
+            assert await paid_wei(chain) == VALUE_WEI + 1
+            if is_released:
+                await chain.rpc("evm_setAutomine", True)
+                assert await made.public.release(intent)
+                found = await made.ended(intent)
+                assert (found.nonce, found.ending is not None and found.ending.has_succeeded) == (1, True)
+            else:
+                assert await made.public.drop(intent)
+                found = await made.ended(intent)
+                assert found.ending is not None
+                assert (found.ending.has_succeeded, found.ending.reason) == (False, DROPPED)
 
 
 def _versions(made: Bench, intent: IntentId) -> int:
@@ -235,7 +276,7 @@ async def test_update_of_what_is_set_aside_is_refused(tmp_path: Path) -> None:
         intent = await pay_and_wind_back(chain, tmp_path, mark)
         async with a_life(chain, tmp_path, mark) as made:
             aside = await made.in_state(intent, State.SET_ASIDE)
-            assert not await made.public.update(replace(aside, value_wei=VALUE_WEI + 1))
+            assert await made.update(replace(aside, value_wei=VALUE_WEI + 1)) != ""
             assert made.public.set_aside()[0].transaction.value_wei == VALUE_WEI
 
 

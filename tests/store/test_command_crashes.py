@@ -26,6 +26,7 @@ from rota.commands.events import DeskEvent
 from rota.ports import Unavailable
 from rota.runtime import accepting
 from rota.runtime.commands import CommandOffice
+from rota.runtime.facades.repeating import Comparison
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands, PostgresDatabase
 from rota.store.database import Database
@@ -81,11 +82,11 @@ class ModelSequencer:
         found = self.accepted.get(key)
         return found[0] if found is not None else None
 
-    async def compared(self, submission: Submission, intent: IntentId) -> tuple[bytes, bool] | None:
+    async def compared(self, submission: Submission, intent: IntentId) -> Comparison:
         if self.is_away:
             raise Unavailable("the store is away")
         function = next(function for each, function in self.accepted.values() if each == intent)
-        return function.encode(), function == submission.function
+        return Comparison(function.encode(), function == submission.function)
 
     async def receipt(self, intent: IntentId) -> ReceiptView | None:
         function = next(function for each, function in self.accepted.values() if each == intent)

@@ -8,14 +8,28 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
+from asyncpg.transaction import Transaction  # type: ignore[import-untyped]
 
 from rota.core.effects import IntentAccepted, LookUpIntents
 from rota.core.events import IntentsLookedUp
 from rota.ports import Unavailable
-from rota.store import PostgresDatabase, SqliteDatabase
+from rota.sim.disk import Fate
+from rota.store import PostgresDatabase, SqliteDatabase, group_commit
 from rota.store.database import Database, NotWritten, Reading, Statement
-from tests.store.kit import FIRST, NODE, Opened, a_transition, an_intent, in_loop, intent_id, new_postgres, new_sqlite
+from tests.store.kit import (
+    FIRST,
+    NODE,
+    FaultyDatabase,
+    Opened,
+    a_transition,
+    an_intent,
+    in_loop,
+    intent_id,
+    new_postgres,
+    new_sqlite,
+)
 from tests.store.servers import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +150,26 @@ async def test_the_files_of_sqlite_are_for_their_owner_alone(tmp_path: Path) -> 
     await opened.store.close()
 
 
+@pytest.mark.parametrize("fate", [Fate.FAILS, Fate.LIES])
+@in_loop
+async def test_a_store_finds_out_by_itself_that_it_takes_writes_again(
+    tmp_path: Path, fate: Fate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node whose store is in trouble takes nothing, so that nobody else would write."""
+    monkeypatch.setattr(group_commit, "LOOK_S", 0.001)
+    database = FaultyDatabase(new_sqlite(tmp_path))
+    opened = await Opened(database).start()
+    database.fate = fate
+    with pytest.raises(Unavailable):
+        await opened.store.write(())
+    assert opened.store.trouble
+    database.fate = Fate.WORKS
+    async with asyncio.timeout(10):
+        while opened.store.trouble:
+            await asyncio.sleep(0.001)
+    await opened.store.close()
+
+
 @in_loop
 async def test_a_commit_that_fails_is_looked_into_in_sqlite(tmp_path: Path) -> None:
     """A deferred constraint is checked at the commit: it has not happened, and the next one goes well."""
@@ -154,6 +188,35 @@ async def test_a_commit_that_fails_is_looked_into_in_sqlite(tmp_path: Path) -> N
     await database.write((Statement("INSERT INTO parents VALUES (1)"),), 3)
     assert await database.read(count_of("children")) == 0
     assert await database.read(count_of("parents")) == 1
+    await database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_happened", [True, False])
+@in_loop
+async def test_a_commit_that_is_answered_with_an_error_is_looked_into_in_postgres(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, has_happened: bool
+) -> None:
+    """An error such as 40003 leaves open whether the commit has happened: the numbers tell."""
+    database = await new_postgres(server)
+    await database.open()
+    await database.write((Statement("CREATE TABLE parents (id BIGINT PRIMARY KEY)"),), 1)
+    commit = Transaction.commit
+
+    async def ambiguous(transaction: Transaction) -> None:
+        monkeypatch.setattr(Transaction, "commit", commit)
+        await (commit(transaction) if has_happened else transaction.rollback())
+        raise asyncpg.StatementCompletionUnknownError("nobody knows")
+
+    monkeypatch.setattr(Transaction, "commit", ambiguous)
+    row = Statement("INSERT INTO parents VALUES (1)")
+    if has_happened:
+        await database.write((row,), 2)
+    else:
+        with pytest.raises(NotWritten, match="nobody knows"):
+            await database.write((row,), 2)
+    await database.write((Statement("INSERT INTO parents VALUES (2)"),), 3)
+    assert await database.read(count_of("parents")) == 1 + has_happened
     await database.close()
 
 

@@ -73,6 +73,17 @@ def test_a_server_elsewhere_must_prove_its_name(url: str, monkeypatch: pytest.Mo
     assert tls_for(url) == "verify-full"
 
 
+@pytest.mark.parametrize("name", ["PGHOST", "PGSERVICE"])
+def test_a_server_that_the_environment_names_must_prove_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "db.example")
+    assert tls_for("postgresql:///rota") is not None
+    assert tls_for("postgresql://localhost/rota") is None
+    assert tls_for("postgresql:///rota?sslmode=require") is None
+    monkeypatch.setenv(name, "")
+    assert tls_for("postgresql:///rota") is None
+    assert tls_for("postgresql:///rota?service=main") is not None
+
+
 def certificate_for(folder: Path, name: str) -> None:
     """Signed by itself, so that it is its own authority."""
     key = ec.generate_private_key(ec.SECP256R1())

@@ -14,7 +14,7 @@ from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import Dependencies, StoredSubmission, Unavailable
+from rota.ports import Ask, Dependencies, StoredSubmission, Unavailable
 from rota.store import DatabaseStore
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode, Transition
 from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, signed
@@ -125,13 +125,26 @@ async def test_keys_and_dependencies_are_found(make: Make) -> None:
         assert await submissions.dependencies(PUBLIC.id) == Dependencies((PRIVATE.id,), ())
         assert await submissions.dependencies(PRIVATE.id) == Dependencies((), (PUBLIC.id,))
         changed = replace(PUBLIC, to=FIRST, function="set(uint256)", data=b"[5]", abi=hash_of(ABI), gas=7)
-        await submissions.change(changed, ABI)
-        assert await submissions.get(PUBLIC.id) == replace(changed, number=2, changed_at_ms=NOW_MS)
-        before = replace(PUBLIC, accepted_at_ms=7, number=2, value_wei=2**200)
-        await submissions.change(replace(changed, gas=8, earlier=(before,)), ABI)
-        found = await submissions.get(PUBLIC.id)
-        assert found is not None
-        assert (found.gas, found.number, found.accepted_at_ms, found.earlier) == (8, 2, NOW_MS, (before,))
+        first = await submissions.get(PUBLIC.id)
+        assert first is not None
+        once = first.changed(changed, 7)
+        await opened.store.public.save((), [Ask(once, ABI)])
+        assert await submissions.get(PUBLIC.id) == once
+        assert (once.gas, once.number, once.accepted_at_ms, once.changed_at_ms, once.earlier) == (
+            7,
+            2,
+            NOW_MS,
+            7,
+            (first,),
+        )
+        twice = once.changed(replace(changed, gas=8, value_wei=2**200), 9)
+        for submission in (twice, twice.with_late(1), twice.with_late(2)):
+            await opened.store.public.save((), [Ask(submission)])
+            assert await submissions.get(PUBLIC.id) == submission
+        assert twice.with_late(1) == replace(once, late=twice.with_late(1).late)
+        assert twice.with_late(2) == replace(first, late=twice.with_late(2).late)
+        assert [each.gas for each in twice.with_late(2).late] == [7, 8]
+        assert twice.with_late(2).with_late(0) == twice
     finally:
         await opened.store.close()
 

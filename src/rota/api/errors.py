@@ -84,11 +84,16 @@ def invalid(field: str, message: str) -> Rejected:
 class KeyUsed(Rejected):
     """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text.
 
-    `is_same` says whether that transaction asks for the same; None where the node did not compare them.
+    `is_same` says whether that transaction asks for the same; None where the node cannot tell, and `reason` says why.
     """
 
     def __init__(
-        self, key: str, intent: IntentId, is_same: bool | None = None, first: Mapping[str, object] | None = None
+        self,
+        key: str,
+        intent: IntentId,
+        is_same: bool | None = None,
+        first: Mapping[str, object] | None = None,
+        reason: str = "",
     ) -> None:
         existing = intent_text(intent)
         text = f"PD012220: idempotencyKey {key!r} was used before, for transaction {existing}"
@@ -98,6 +103,9 @@ class KeyUsed(Rejected):
         if is_same is False:
             text += ", which asks for something else"
             details["first"] = dict(first or {})
+        if reason:
+            text += f"; whether that asks for the same cannot be told: {reason}"
+            details["reason"] = reason
         super().__init__(ErrorCode.KEY_USED, "", text, details)
         self.key = key
         self.intent = intent
@@ -105,6 +113,10 @@ class KeyUsed(Rejected):
     def compared(self, is_same: bool, first: Mapping[str, object]) -> KeyUsed:
         """The same error, which says whether both ask for the same; if not, it has what the first asked for."""
         return KeyUsed(self.key, self.intent, is_same, first)
+
+    def not_compared(self, reason: str) -> KeyUsed:
+        """The same error, which says why nobody can tell whether both ask for the same."""
+        return KeyUsed(self.key, self.intent, reason=reason)
 
 
 def key_used(key: str, intent: IntentId) -> KeyUsed:

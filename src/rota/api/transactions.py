@@ -124,7 +124,7 @@ def _number(given: Quantity | None) -> int | None:
 
 
 class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A transaction that this node accepted."""
+    """A transaction that this node accepted. `lateUpdates` came too late: it did nothing of what they ask for."""
 
     id: Uuid
     created: Timestamp
@@ -141,6 +141,7 @@ class Transaction(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     value: Quantity | None = None
     max_priority_fee_per_gas: Quantity | None = None
     max_fee_per_gas: Quantity | None = None
+    late_updates: list[Transaction] = msgspec.field(default_factory=list)
 
 
 def shown_transaction(view: TransactionView) -> Transaction:
@@ -162,6 +163,7 @@ def shown_transaction(view: TransactionView) -> Transaction:
         value=_quantity(options.value_wei),
         max_priority_fee_per_gas=_quantity(options.tip_wei),
         max_fee_per_gas=_quantity(options.fee_max_wei),
+        late_updates=[shown_transaction(each) for each in view.late],
     )
 
 
@@ -174,7 +176,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
     `failureCode` is `INTENT_ID_USED` when another transition used the transaction's id on the chain: do not submit it
     again before you know what that transition did. It is `FINALITY_BROKEN` when the chain took back the final block
-    that had it: an earlier receipt of it no longer holds, and the transaction may return to the chain.
+    that had it: an earlier receipt of it no longer holds, and the transaction may return to the chain. `lateUpdates` is
+    the number of updates that came too late: the block has a version of the transaction from before them.
     """
 
     id: Uuid
@@ -191,6 +194,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     failure_code: str = ""
     revert_data: HexText | None = None
     contract_address: Address | None = None
+    late_updates: int = 0
 
 
 def shown_receipt(view: ReceiptView) -> TransactionReceipt:
@@ -210,4 +214,5 @@ def shown_receipt(view: ReceiptView) -> TransactionReceipt:
         failure_code=view.failure_code,
         revert_data=hex_of(view.revert_data) if view.revert_data else None,
         contract_address=Address(view.contract) if view.contract is not None else None,
+        late_updates=view.late_updates,
     )

@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from rota.cli.interruption import interruptible
 from rota.cli.parameters import NodeUrl
-from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, bearer, trusting
+from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, Unsettled, bearer, trusting
 from rota.client.errors import KEY_USED, NOT_AUTHORISED, UNKNOWN_METHOD
 from rota.keys.files import KeyFileError, read_private
 
@@ -113,6 +113,8 @@ class NodeAt:
             raise NotKnown(str(pending)) from pending
         except Unreachable as error:
             told = str(error) if str(error).startswith(self.url) else f"{self.url}: {error}"
+            if isinstance(error, Unsettled) and "transactionId" in error.details:
+                told += f". See what it is with: rota tx show {error.details['transactionId']}"
             raise unreachable(told) from error
 
 

@@ -165,6 +165,8 @@ def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str]
         click.echo(json.dumps({**without_nothing(msgspec.to_builtins(receipt)), **(more or {})}))
     elif receipt.success:
         further = "".join(f", {name} {value}" for name, value in (more or {}).items())
+        if receipt.late_updates:
+            further += "; its update came too late, and what was asked for before it was done"
         click.echo(f"{click.style('confirmed', fg='green')}: {receipt.id}{_place(receipt)}{further}")
     else:
         click.echo(f"{click.style('failed', fg='red')}: {receipt.id}: {receipt.failure_message}", err=True)

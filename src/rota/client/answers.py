@@ -20,7 +20,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
 
     `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`. One whose
     `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain. With
-    `FINALITY_BROKEN` an earlier receipt holds no longer: the chain took it back, and it may return.
+    `FINALITY_BROKEN` an earlier receipt holds no longer: the chain took it back, and it may return. So many updates
+    of a public transaction came too late (`late_updates`): the block has a version from before them.
     """
 
     id: str
@@ -37,6 +38,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     source: str | None = None
     revert_data: str | None = None
     contract_address: str | None = None
+    late_updates: int = 0
 
 
 class FullReceipt(TransactionReceipt, frozen=True, rename="camel"):

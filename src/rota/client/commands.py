@@ -55,6 +55,7 @@ CONFLICT: Final = "COMMAND_ID_USED"
 # As a deduplication offset: everything that the node still knows.
 EVER: Final = 0
 DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
+NOT_COMPARED: Final = "NOT_COMPARED"
 SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"
 INVALID_DEDUPLICATION_PERIOD: Final = "INVALID_DEDUPLICATION_PERIOD"
 PARTICIPANT_PRUNED_DATA_ACCESSED: Final = "PARTICIPANT_PRUNED_DATA_ACCESSED"
@@ -404,18 +405,21 @@ class _Attempts:
         error = _error_of(failure["message"], failure)
         if error.error_id == DUPLICATE_COMMAND:
             # The node compares transactions only when it answers a submission: another one is compared.
-            return None, replace(error, code="ABORTED", error_id="NOT_COMPARED")
+            return None, replace(error, code="ABORTED", error_id=NOT_COMPARED)
         return None, error
 
     def _succeeded(self, offset: int, submission_id: str) -> Verdict:
         return Verdict(self._entry.change, Outcome.SUCCEEDED, offset, submission_id)
 
     def _duplicate(self, error: CommandError) -> Verdict:
-        """It was accepted before: for the change that is a success, unless it was another transaction."""
+        """It was accepted before: for the change that is a success, unless that was or may be another transaction."""
         offset = error.metadata.get("completion_offset")
         submission_id = error.metadata.get("existing_submission_id", "")
         if error.metadata.get("same") == "false":
             return Verdict(self._entry.change, Outcome.FAILED, error=replace(error, error_id=CONFLICT))
+        if error.metadata.get("same") != "true" and submission_id not in self._entry.open_attempts:
+            # The node cannot tell whether that one was for the same, and this journal did not send it.
+            return Verdict(self._entry.change, Outcome.UNKNOWN, error=replace(error, error_id=NOT_COMPARED))
         accepted_at_ms = error.metadata.get("accepted_at_ms")
         is_earlier = accepted_at_ms is not None and not self._has_sent
         return Verdict(

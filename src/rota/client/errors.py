@@ -52,13 +52,21 @@ class Refused(ClientError):
         """The transaction that has the idempotency key of this request, whatever it asks for."""
         return str(self.details["transactionId"]) if self.code == KEY_USED else None
 
+    @property
+    def is_not_compared(self) -> bool:
+        """The idempotency key was used before, and the node cannot tell whether for the same request."""
+        return self.code == KEY_USED and "same" not in self.details
+
 
 class Unreachable(ClientError):
     """No answer, or none for now; the same may go well later. What was asked for may have been done all the same."""
 
 
 class Unsettled(Unreachable):
-    """The node does not know yet whether it accepted this. `details` has the id and the key to ask with."""
+    """The node does not know whether it accepted this. `details` has the id and the key to ask with.
+
+    It may not know yet, or cannot tell whether the transaction that has this idempotency key asks for the same.
+    """
 
     def __init__(self, message: str, details: Mapping[str, object]) -> None:
         super().__init__(message)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from rota.client.answers import GroupMessage, GroupRecord, read, read_if_any
-from rota.client.errors import Refused, Unreachable
+from rota.client.errors import Refused, Unreachable, Unsettled
 from rota.client.transactions import Transaction, TransactionClient
 
 DOMAIN: Final = "pente"
@@ -57,6 +57,8 @@ class Groups:
             record = read(await self._client.ask("pgroup_createGroup", spec, is_repeatable=True), GroupRecord)
         except Refused as refused:
             existing = refused.same_transaction if key else refused.keyed_transaction
+            if existing is None and refused.is_not_compared:
+                raise Unsettled(str(refused), refused.details) from None
             if existing is None:
                 raise
             record = await self._made_by(existing)

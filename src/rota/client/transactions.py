@@ -33,7 +33,7 @@ from rota.client.answers import (
     read,
     read_if_any,
 )
-from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable
+from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable, Unsettled
 from rota.client.jsonrpc import ClientLimits, JsonRpc
 from rota.types import IntentId
 
@@ -158,6 +158,8 @@ class TransactionClient(JsonRpc):
             answer = await self.ask(method, *parameters, is_repeatable=True)
         except Refused as refused:
             answer = refused.keyed_transaction if is_own_key else refused.same_transaction
+            if answer is None and refused.is_not_compared:
+                raise Unsettled(str(refused), refused.details) from None
             if answer is None:
                 raise
         return read(answer, str)

@@ -62,6 +62,12 @@ def compared(failure: Failure, digest: bytes, is_same: bool) -> Failure:
     return replace(failure, message=message, metadata=about)
 
 
+def not_compared(failure: Failure, reason: str) -> Failure:
+    """A duplicate of which nobody can tell whether it asks for what was accepted: neither a success nor a conflict."""
+    message = f"{failure.message}; whether that asks for the same cannot be told: {reason}"
+    return replace(failure, message=message, metadata=(*failure.metadata, ("same", "unknown")))
+
+
 def in_flight(change: ChangeId, existing_submission_id: str) -> Failure:
     """Another submission of the change has not ended."""
     return Failure(

@@ -19,9 +19,10 @@ reorganisation only leads back to sending.
 
 A nonce that was given must be used, or all that follow wait for ever. Who gives up a transaction that has one sends
 an empty transaction of the account to itself in its place (a *withdrawal*), and ends when one of the two is mined.
-When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. One that
-had been reported as ended before the chain took back its block is set aside instead: an operator decides whether it is
-signed again, with another nonce.
+When a stranger's transaction used the nonce, none of ours can be mined any more, and it ends with that reason. Two are
+set aside instead, and an operator decides whether they are signed again, with another nonce: one that had been reported
+as ended before the chain took back its block, and one from an earlier run, as a database that was wound back may have
+forgotten the version that was mined.
 """
 
 from __future__ import annotations
@@ -45,11 +46,20 @@ TAKEN_MS_MIN: Final = 30_000
 GAS_TO_SPARE_PERCENT: Final = 50
 GAS_TO_SPARE: Final = 25_000
 VERSIONS_MAX: Final = 64
+# Every update may add a version of its own, with its data.
+UPDATES_MAX: Final = 16
 
 NONCE_TAKEN: Final = "another transaction of its account was mined with its nonce"
 CANCELLED: Final = "cancelled by its user"
 NONCE_LOST: Final = "the chain took back the final block that had it, and another transaction has used its nonce since"
+NONCE_FORGOTTEN: Final = (
+    "another transaction of its account was mined with its nonce, perhaps a version of it that the database of this "
+    "node has forgotten because it was wound back"
+)
+# None of its known versions can be mined any more.
+NONCE_GONE: Final = (NONCE_LOST, NONCE_FORGOTTEN)
 DROPPED_LOST: Final = "dropped by an operator, after the chain took back the final block that had it"
+UPDATE_LATE: Final = "an update came too late: a block has a version from before it"
 DROPPED: Final = "dropped by an operator, after its database was wound back: it may have happened before that"
 
 
@@ -75,7 +85,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One signed form of it; all forms have one nonce."""
+    """One signed form of it; all forms have one nonce. It does what update number `asked` asks for, 0 the first."""
 
     fees: Fees
     gas: int
@@ -83,6 +93,7 @@ class Version:
     hash: bytes
     signed_at_ms: int
     is_withdrawal: bool = False
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +124,8 @@ class PublicTransaction:
     """All that is durable of it. `number` orders those of a node; without `to` it makes a contract.
 
     `set_aside` says why an operator has to decide about it first. With `was_final` it was reported as ended before
-    the chain took back a final block.
+    the chain took back a final block. Its user updated it `updates` times, and it does what update number `asked` asks
+    for: the latest, unless a block has an older version.
     """
 
     number: int
@@ -132,6 +144,8 @@ class PublicTransaction:
     ending: Ending | None = None
     set_aside: str = ""
     was_final: bool = False
+    updates: int = 0
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +186,30 @@ def verdict_of(transaction: PublicTransaction, look: Look, confirmations: int) -
         is_deep = look.height - mined.height >= confirmations
         return (Verdict.FINAL if is_deep else Verdict.MINED), mined
     return (Verdict.TAKEN if look.used_for_good > transaction.nonce else Verdict.UNSEEN), None
+
+
+def late_updates(transaction: PublicTransaction) -> int:
+    """How many updates came too late: a block has a version from before them."""
+    has_been_mined = transaction.ending is not None and transaction.ending.mined is not None
+    return transaction.updates - transaction.asked if has_been_mined else 0
+
+
+def is_update_unsigned(transaction: PublicTransaction) -> bool:
+    """It was updated, and all that is signed is from before that."""
+    signed = transaction.versions
+    return bool(signed) and not signed[-1].is_withdrawal and all(each.asked != transaction.asked for each in signed)
+
+
+def version_to_send(transaction: PublicTransaction) -> Version:
+    """The latest that does what it asks for now; while an update is not signed, the latest of all.
+
+    An update that was reported as too late is not sent, also when the chain took back the block that said so: its user
+    may have asked for it again, as another transaction.
+    """
+    latest = transaction.versions[-1]
+    if latest.is_withdrawal:
+        return latest
+    return next((each for each in reversed(transaction.versions) if each.asked == transaction.asked), latest)
 
 
 def is_taken_for_good(looks: int, since_ms: int, now_ms: int, patience_ms: int = TAKEN_MS_MIN) -> bool:

@@ -18,6 +18,7 @@ from rota.ports.commitments import (
 )
 from rota.ports.following import (
     AbiStore,
+    Ask,
     Chained,
     Dependencies,
     Dispatched,
@@ -90,6 +91,7 @@ __all__ = [
     "Archive",
     "ArchivePage",
     "ArchivedState",
+    "Ask",
     "Background",
     "Chained",
     "CommandStore",

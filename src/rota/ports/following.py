@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from rota.abi import Entry
@@ -49,7 +49,8 @@ class StoredSubmission:
     """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance.
 
     One that was changed has what it asked for before, the oldest first; each of these has the time at which it was
-    asked for as that of its acceptance, and `changed_at_ms` is when the present one was.
+    asked for as that of its acceptance, and `changed_at_ms` is when the present one was. `late` are changes that came
+    too late: the present one is in a block.
     """
 
     id: IntentId
@@ -71,6 +72,48 @@ class StoredSubmission:
     number: int = 0
     changed_at_ms: int | None = None
     earlier: tuple[StoredSubmission, ...] = ()
+    late: tuple[StoredSubmission, ...] = ()
+
+    def changed(self, asked: StoredSubmission, now_ms: int) -> StoredSubmission:
+        """The same, which asks for this from now on. It keeps its key and what it depends on."""
+        return replace(
+            asked,
+            accepted_at_ms=self.accepted_at_ms,
+            idempotency_key=self.idempotency_key,
+            depends_on=self.depends_on,
+            number=self.number,
+            changed_at_ms=now_ms,
+            earlier=self._every(),
+            late=(),
+        )
+
+    def with_late(self, count: int) -> StoredSubmission:
+        """The same, of whose changes the last ones came too late."""
+        every = self._every()
+        place = len(every) - 1 - count
+        assert place >= 0, "the first request is no change"
+        present = every[place]
+        return replace(
+            present,
+            accepted_at_ms=self.accepted_at_ms,
+            changed_at_ms=present.accepted_at_ms if place else None,
+            earlier=every[:place],
+            late=every[place + 1 :],
+        )
+
+    def _every(self) -> tuple[StoredSubmission, ...]:
+        """All that it ever asked for, each with the time at which it was asked for."""
+        asked_at_ms = self.accepted_at_ms if self.changed_at_ms is None else self.changed_at_ms
+        present = replace(self, accepted_at_ms=asked_at_ms, changed_at_ms=None, earlier=(), late=())
+        return (*self.earlier, present, *self.late)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What an update asks for, which is to be stored with it, and the ABI that came with it."""
+
+    submission: StoredSubmission
+    abi: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +129,6 @@ class SubmissionStore(Protocol):
 
     def accompanying(self, submission: StoredSubmission, abi: Sequence[Entry]) -> AbstractContextManager[None]:
         """Meanwhile the write that accepts this intent notes what its user asked for, and the ABI that came with it."""
-        ...
-
-    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
         ...
 
     async def get(self, intent: IntentId) -> StoredSubmission | None:
@@ -188,8 +227,12 @@ class PublicStore(Protocol):
         """Durable on return, with a number. It may be given again."""
         ...
 
-    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
-        """How they stand now; durable on return."""
+    async def save(self, transactions: Sequence[PublicTransaction], asks: Sequence[Ask] = ()) -> None:
+        """How they stand now, and what updates of them ask for, in one write; durable on return."""
+        ...
+
+    async def submission(self, intent: IntentId) -> StoredSubmission | None:
+        """What its user asked for."""
         ...
 
     async def open(self) -> tuple[PublicTransaction, ...]:

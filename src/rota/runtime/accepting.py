@@ -95,8 +95,9 @@ class Acceptance:
 class Acceptances:
     """All of one node."""
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S, stop_s: float = STOP_S) -> None:
         self.patience_s = patience_s
+        self.stop_s = stop_s
         self._under_way: Final[set[Acceptance]] = set()
         self._keys: Final[dict[str, Acceptance]] = {}
         self._is_closed = False
@@ -157,7 +158,7 @@ class Acceptances:
             if not each.has_begun:
                 each.task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=STOP_S)
+            await asyncio.wait(tasks, timeout=self.stop_s)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

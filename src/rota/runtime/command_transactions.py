@@ -9,12 +9,13 @@ from typing import Final
 
 from rota.api import facade
 from rota.ports import Unavailable
+from rota.runtime.facades.repeating import Comparison
 from rota.runtime.node import RunningNode
 from rota.types import FINALITY_BROKEN, IntentId, Outcome, Receipt
 
 PUBLIC_LOOK_S: Final = 0.2
 
-Compare = Callable[[facade.Submission, IntentId], Awaitable[tuple[bytes, bool] | None]]
+Compare = Callable[[facade.Submission, IntentId], Awaitable[Comparison]]
 
 
 class NodeTransactions:
@@ -35,7 +36,7 @@ class NodeTransactions:
         stored = await store.transaction_with_key(key)
         return stored.intent.id if stored is not None else await store.submissions.with_key(key)
 
-    async def compared(self, submission: facade.Submission, intent: IntentId) -> tuple[bytes, bool] | None:
+    async def compared(self, submission: facade.Submission, intent: IntentId) -> Comparison:
         """By the store's word."""
         return await self._compare(submission, intent)
 

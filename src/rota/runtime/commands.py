@@ -93,6 +93,7 @@ from rota.commands.outcomes import failure_of
 from rota.commands.periods import flaw_of_subscription
 from rota.ports import CommandStore, Unavailable
 from rota.runtime.accepting import PATIENCE_S, settled
+from rota.runtime.facades.repeating import Comparison
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.types import FINALITY_BROKEN, IntentId, NodeName, Outcome, Receipt
 
@@ -118,8 +119,8 @@ class TransactionDesk(Protocol):
         """What was accepted under this key, now or in an earlier life."""
         ...
 
-    async def compared(self, submission: facade.Submission, intent: IntentId) -> tuple[bytes, bool] | None:
-        """The digest of what a transaction asks for, and whether a submission asks for the same; None if unknown.
+    async def compared(self, submission: facade.Submission, intent: IntentId) -> Comparison:
+        """The digest of what a transaction asks for, and whether a submission asks for the same.
 
         `Unavailable` when the store is away.
         """
@@ -315,13 +316,17 @@ class CommandOffice:
         Where that cannot be read now, nobody is told that it is a duplicate: it would count as a success.
         """
         existing = dict(failure.metadata).get("existing_transaction_id")
-        if submission is None or failure.error_id != errors.DUPLICATE_COMMAND or existing is None:
+        if submission is None or failure.error_id != errors.DUPLICATE_COMMAND:
             return failure
+        if existing is None:
+            return errors.not_compared(failure, "an earlier release accepted it, and did not keep its transaction")
         try:
             found = await self.transactions.compared(submission, IntentId(UUID(existing).bytes))
         except Unavailable as trouble:
             return errors.unavailable(str(trouble))
-        return errors.compared(failure, *found) if found is not None else failure
+        if found.is_same is None:
+            return errors.not_compared(failure, found.reason)
+        return errors.compared(failure, found.digest, found.is_same)
 
     def _next_call(self) -> int:
         self._call_count += 1

@@ -142,7 +142,7 @@ class NodeFacade:
             running.adapters.services.countersigned,
         )
         self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
-        self.aside: Final = Aside(running.adapters.public)
+        self.aside: Final = Aside(running.adapters.public, running.acceptances)
         self.consents: Final = Consents(running, self._ask)
         self._receipts: Final = ReceiptViews(running, self.public)
         self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
@@ -244,10 +244,15 @@ class NodeFacade:
 
     async def cancel(self, intent: IntentId) -> None:
         """Give a transaction up."""
-        if await self.public.cancel(intent):
+        is_public = self._running.adapters.public.held(intent) is not None
+        if is_public and await self._running.acceptances.accept(partial(self._cancel_public, intent)):
             return
         contract = await self._contract_of(intent)
         await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
+
+    async def _cancel_public(self, intent: IntentId, acceptance: Acceptance) -> bool:
+        acceptance.begin(intent)
+        return await self.public.cancel(intent)
 
     # Listeners.
 

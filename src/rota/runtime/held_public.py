@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from rota.core.public_transaction import TAKEN_MS_MIN, Mined, PublicTransaction, State, cost_max_wei
+from rota.core.public_transaction import (
+    TAKEN_MS_MIN,
+    UPDATES_MAX,
+    Mined,
+    PublicTransaction,
+    State,
+    Version,
+    cost_max_wei,
+)
+from rota.ledger.transaction import decode
+from rota.ports import Ask
+from rota.types import ContractAddress
 
 HISTORY_MAX: Final = 64
 
@@ -36,7 +48,10 @@ class Activity:
 
 @dataclass(slots=True)
 class Held:
-    """A transaction that has not ended: what is durable of it, and what is only known in this life."""
+    """A transaction that has not ended: what is durable of it, and what is only known in this run.
+
+    `ask` is what its latest update asks for, until that is durable. One that `is_restored` is from an earlier run.
+    """
 
     transaction: PublicTransaction
     state: State
@@ -44,12 +59,16 @@ class Held:
     waits_for: str = ""
     trouble: str = ""
     is_saved: bool = True
+    is_restored: bool = False
     sent_at_ms: int = 0
     refusals: int = 0
     taken_looks: int = 0
     taken_since_ms: int = 0
     is_underpriced: bool = False
     mined: Mined | None = None
+    ask: Ask | None = None
+    update_trouble: str = ""
+    updating: asyncio.Lock = field(default_factory=asyncio.Lock)
     history: deque[Activity] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
 
     @property
@@ -61,6 +80,37 @@ class Held:
     def is_aside(self) -> bool:
         """An operator has to decide about it first."""
         return bool(self.transaction.set_aside) and self.transaction.ending is None
+
+    @property
+    def unchangeable(self) -> str:
+        """Why its user cannot change it any more; empty if that is possible.
+
+        What is set aside may have happened as it is: an operator has to find it on the chain.
+        """
+        if self.mined is not None or self.transaction.ending is not None:
+            return "it is in a block or has ended"
+        if self.is_aside or self.transaction.given_up:
+            return "it was cancelled or set aside"
+        if self.transaction.updates >= UPDATES_MAX:
+            return f"it was changed {UPDATES_MAX} times: cancel it, and send another"
+        return ""
+
+
+def as_mined(transaction: PublicTransaction, mined: Mined) -> PublicTransaction:
+    """With what the mined version does: its user may have updated it after that was signed."""
+    version = next(each for each in transaction.versions if each.hash == mined.hash)
+    if version.is_withdrawal:
+        return transaction
+    to, data, value_wei = content_of(version)
+    wish = transaction.wish if version.asked == transaction.asked else replace(transaction.wish, gas=version.gas)
+    return replace(transaction, to=to, data=data, value_wei=value_wei, wish=wish, asked=version.asked)
+
+
+def content_of(version: Version) -> tuple[ContractAddress | None, bytes, int]:
+    """What a version does: receiver, data, value."""
+    done = decode(version.raw).transaction
+    to = None if done.to is None else ContractAddress("0x" + done.to.hex())
+    return to, done.data, done.value
 
 
 def promised_wei(transaction: PublicTransaction) -> int:

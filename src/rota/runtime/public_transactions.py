@@ -33,8 +33,11 @@ from rota.core.public_transaction import (
     CANCELLED,
     DROPPED,
     DROPPED_LOST,
+    NONCE_FORGOTTEN,
+    NONCE_GONE,
     NONCE_LOST,
     NONCE_TAKEN,
+    UPDATE_LATE,
     Ending,
     Mined,
     PublicTransaction,
@@ -47,16 +50,17 @@ from rota.core.public_transaction import (
     gas_for,
     is_repricing_due,
     is_taken_for_good,
+    is_update_unsigned,
     next_nonce,
     verdict_of,
+    version_to_send,
 )
 from rota.keys.names import party_key
-from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
-from rota.ledger.transaction import decode
-from rota.ports import AbiStore, PublicStore, StoredSubmission, Unavailable
-from rota.runtime.accepting import answered, settled
-from rota.runtime.held_public import Activity, Held, PublicLimits, promised_wei
+from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
+from rota.runtime.accepting import RETRY_S, answered, settled
+from rota.runtime.held_public import Activity, Held, PublicLimits, as_mined
+from rota.runtime.public_costs import PublicCosts, can_pay
 from rota.types import ContractAddress, Fees, IntentId, intent_text
 
 OPEN_MAX: Final = 10_000
@@ -84,7 +88,7 @@ class PublicTransactions:
     ) -> None:
         self._chain: Final = chain
         self._store: Final = store
-        self._abis: Final = abis
+        self._costs: Final = PublicCosts(chain, abis)
         self.confirmations = confirmations
         self._clock: Final = clock
         self._limits: Final = limits or PublicLimits()
@@ -95,7 +99,7 @@ class PublicTransactions:
         self._begun: Final = asyncio.Event()
         self._wake: Final = asyncio.Event()
         self._changed_at_ms = 0
-        self._accepting = 0
+        self._accepting: Final[set[IntentId]] = set()
         self._has_lost_blocks = False
         self.trouble = ""
 
@@ -106,15 +110,15 @@ class PublicTransactions:
     ) -> PublicTransaction:
         """Durable on return, and held. `Unavailable` when it was not accepted; only its own task may wait for this."""
         await self._until_begun()
-        if len(self._held) + self._accepting >= OPEN_MAX:
+        if len(self._held) + len(self._accepting) >= OPEN_MAX:
             raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
-        self._accepting += 1
+        self._accepting.add(transaction.id)
         try:
             await settled(lambda: self._store.accept(submission, transaction, abi))
             accepted = await answered(lambda: self._store.get(transaction.id))
             assert accepted is not None, "it was just written"
         finally:
-            self._accepting -= 1
+            self._accepting.discard(transaction.id)
         self._hold(accepted)
         self._hurry()
         return accepted
@@ -140,33 +144,53 @@ class PublicTransactions:
         """From now on it ends, durably; false when it is not under way."""
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
 
-    async def update(self, changed: PublicTransaction) -> bool:
-        """It asks for something else from now on, under the same nonce if it has one; false when that is too late.
+    async def update(self, changed: PublicTransaction, asked: StoredSubmission, abi: Sequence[Entry] = ()) -> str:
+        """It asks for something else from now on, under the same nonce if it has one; or why that is impossible.
 
-        A version of before may be faster, and then it is the one that counts. What is set aside may have happened as it
-        is: an operator has to find it on the chain, and it does not change.
+        A version from before may be faster: then that one counts, and the update was too late (`late_updates`). What
+        was asked for and what is to be sent are one write.
         """
-        before = self._held.get(changed.id)
-        if before is None or before.mined is not None or before.is_aside or before.transaction.given_up:
-            return False
-
-        def as_wanted(each: PublicTransaction) -> PublicTransaction:
-            return replace(each, to=changed.to, data=changed.data, value_wei=changed.value_wei, wish=changed.wish)
-
-        done = await self._change(changed.id, as_wanted)
         held = self._held.get(changed.id)
-        if held is not None:
-            held.is_underpriced = held.has_nonce
-        return done
+        if held is None:
+            return "it has ended"
+        async with held.updating:
+            before = await self._store.submission(changed.id)
+            assert before is not None, "both were written together"
+            if flaw := held.unchangeable:
+                return flaw
+            now = held.transaction
+            held.transaction = replace(
+                now,
+                to=changed.to,
+                data=changed.data,
+                value_wei=changed.value_wei,
+                wish=changed.wish,
+                updates=now.updates + 1,
+                asked=now.updates + 1,
+            )
+            held.ask = Ask(before.changed(asked, self._clock()), tuple(abi))
+            await self._until_saved(held)
+        return ""
 
     async def _change(self, intent: IntentId, change: Callable[[PublicTransaction], PublicTransaction]) -> bool:
         held = self._held.get(intent)
         if held is None or held.transaction.ending is not None:
             return False
         held.transaction = change(held.transaction)
-        await self._save((held,))
-        self._hurry()
+        await self._until_saved(held)
         return True
+
+    async def _until_saved(self, held: Held) -> None:
+        """What was changed in memory is acted on, and cannot be refused any more: it is written until it is durable."""
+        held.is_saved = False
+        self._hurry()
+        while not held.is_saved:
+            try:
+                await self._save((held,))
+            except Unavailable as trouble:
+                self._note_trouble(str(trouble))
+                await asyncio.sleep(RETRY_S)
+        self._hurry()
 
     # Operators.
 
@@ -186,7 +210,7 @@ class PublicTransactions:
         held = self._held.get(intent)
         if held is None or not held.is_aside:
             return False
-        if held.transaction.set_aside == NONCE_LOST and not await self._is_in_a_block(held):
+        if held.transaction.set_aside in NONCE_GONE and not await self._is_in_a_block(held):
             return await self._decide_without_nonce(held, text, is_dropped=bool(given_up))
         self._turn(held, State.SIGNED if held.has_nonce else State.WAITING, text)
         held.waits_for = ""
@@ -201,18 +225,18 @@ class PublicTransactions:
 
         False when another operator was faster.
         """
-        if held.transaction.set_aside != NONCE_LOST or held.transaction.ending is not None:
+        if held.transaction.set_aside not in NONCE_GONE or held.transaction.ending is not None:
             return False
         if is_dropped:
-            self._end(held, Ending(False, self._clock(), DROPPED_LOST))
+            was_lost = held.transaction.set_aside == NONCE_LOST
+            self._end(held, Ending(False, self._clock(), DROPPED_LOST if was_lost else DROPPED))
         else:
             self._turn(held, State.WAITING, text)
             held.transaction = replace(held.transaction, set_aside="", nonce=None, versions=())
             # The chain now knows a nonce more than our book, and this one was decided about.
             self._uncompared.get(held.transaction.account, set()).discard(held.transaction.id)
         held.waits_for = ""
-        await self._save((held,))
-        self._hurry()
+        await self._until_saved(held)
         return True
 
     # Its life.
@@ -237,6 +261,7 @@ class PublicTransactions:
             return False
         for transaction in stored:
             self._hold(transaction)
+            self._held[transaction.id].is_restored = True
             self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
             # The life before may have ended before it had looked for all.
             self._has_lost_blocks |= transaction.was_final
@@ -290,7 +315,8 @@ class PublicTransactions:
                 if await self._store.next_nonce(account) > look.used:
                     await self._store.reopen(account, look.used)
         for transaction in await self._store.open():
-            if transaction.id not in self._held:
+            # One that is being accepted is held when its acceptance is settled.
+            if transaction.id not in self._held and transaction.id not in self._accepting:
                 self._hold(transaction)
                 logger.warning("a public transaction that had ended is sent again", transaction=transaction.id.hex())
         self._has_lost_blocks = False
@@ -371,13 +397,14 @@ class PublicTransactions:
             self._end_taken(held)
 
     def _end_taken(self, held: Held) -> None:
-        """It cannot happen any more. One that was reported as ended is not signed again unless an operator says so."""
-        if not held.transaction.was_final:
+        """It cannot happen any more. Where it may have happened, an operator decides."""
+        if not held.transaction.was_final and not held.is_restored:
             self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
             return
-        held.transaction = replace(held.transaction, set_aside=NONCE_LOST)
+        reason = NONCE_LOST if held.transaction.was_final else NONCE_FORGOTTEN
+        held.transaction = replace(held.transaction, set_aside=reason)
         held.is_saved = False
-        self._turn(held, State.SET_ASIDE, f"set aside: {NONCE_LOST}")
+        self._turn(held, State.SET_ASIDE, f"set aside: {reason}")
         self._tell_of_those_set_aside()
 
     def _unseen(self, held: Held) -> None:
@@ -387,19 +414,17 @@ class PublicTransactions:
             held.mined = None
 
     async def _end_mined(self, held: Held, mined: Mined) -> None:
-        held.transaction = _as_mined(held.transaction, mined)
         reason, output = "", b""
         if not mined.has_succeeded:
-            why = await self._chain.why_failed(held.transaction, mined)
-            reason, output = await self._reason(why), why.output
+            why = await self._chain.why_failed(as_mined(held.transaction, mined), mined)
+            reason, output = await self._costs.reason(why), why.output
+        asked = await self._store.submission(held.transaction.id) if held.transaction.updates else None
+        held.transaction = as_mined(held.transaction, mined)
+        if asked is not None and (late := held.transaction.updates - held.transaction.asked):
+            unwritten = held.ask or Ask(asked)
+            held.ask = replace(unwritten, submission=unwritten.submission.with_late(late))
+            self._turn(held, State.MINED, UPDATE_LATE)
         self._end(held, ending_of(held.transaction, mined, self._clock(), reason, output))
-
-    async def _reason(self, why: Reverted) -> str:
-        """In the contract's own words, as far as an ABI says what they mean."""
-        if not why.output:
-            return f"PD012216: Transaction reverted: {why.message}"
-        known = await self._abis.entries("error", why.output[:4])
-        return f"PD012216: Transaction reverted: {explain_any(why.output, known)}"
 
     def _end(self, held: Held, ending: Ending) -> None:
         held.transaction = replace(held.transaction, ending=ending)
@@ -427,9 +452,11 @@ class PublicTransactions:
         ready = [each for each in waiting if each.transaction.ending is None and await self._has_dependencies(each)]
         room = IN_FLIGHT_PER_ACCOUNT_MAX - sum(each.has_nonce and each.transaction.ending is None for each in own)
         batch = ready[: max(room, 0)]
-        estimates = await asyncio.gather(*(self._estimate(each) for each in batch))
-        for held, estimate in zip(batch, estimates, strict=True):
-            if not await self._begin_one(account, held, estimate, own, chain):
+        asked = [each.transaction for each in batch]
+        estimates = await asyncio.gather(*map(self._costs.estimate, asked))
+        for held, transaction, estimate in zip(batch, asked, estimates, strict=True):
+            # One that was updated meanwhile has to be estimated anew.
+            if held.transaction is not transaction or not await self._begin_one(account, held, estimate, own, chain):
                 break
 
     async def _has_dependencies(self, held: Held) -> bool:
@@ -442,11 +469,6 @@ class PublicTransactions:
         elif missing:
             held.waits_for = f"transactions {', '.join(map(intent_text, missing))} to succeed"
         return failed is None and not missing
-
-    async def _estimate(self, held: Held) -> int | Reverted | Refusal:
-        if held.transaction.wish.gas is not None:
-            return held.transaction.wish.gas
-        return await self._chain.estimate(held.transaction)
 
     async def _begin_one(
         self,
@@ -463,26 +485,17 @@ class PublicTransactions:
             if any(each.mined is None for each in on_their_way):
                 held.waits_for = "earlier transactions of its account to be mined: it would revert now"
                 return False
-            self._end(held, Ending(False, self._clock(), await self._reason(estimate), estimate.output))
+            self._end(held, Ending(False, self._clock(), await self._costs.reason(estimate), estimate.output))
             return True
         if isinstance(estimate, Refusal):
             held.waits_for = f"funds: {account} has {chain.accounts[account].balance_wei} wei ({estimate.message})"
             return False
         fees = fees_for(chain.market, transaction.wish, None, self._limits.fee_max_wei)
         gas = estimate if transaction.wish.gas is not None else gas_for(estimate, chain.gas_limit)
-        if not self._can_pay(held, cost_max_wei(gas, fees, transaction.value_wei), on_their_way, chain):
+        if not can_pay(held, cost_max_wei(gas, fees, transaction.value_wei), on_their_way, chain):
             return False
         nonce = next_nonce(chain.accounts[account].used_and_waiting, (each.transaction for each in own))
         return await self._sign(held, nonce, fees, gas)
-
-    def _can_pay(self, held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:
-        account = held.transaction.account
-        promised = sum(promised_wei(each.transaction) for each in on_their_way if each.mined is None)
-        has_wei = chain.accounts[account].balance_wei
-        if has_wei - promised >= cost_wei or not cost_wei:
-            return True
-        held.waits_for = f"funds: send {account} at least {cost_wei + promised - has_wei} wei; it has {has_wei} wei"
-        return False
 
     async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int) -> bool:
         """False when its user changed it or gave it up meanwhile: what was signed is then not used."""
@@ -490,6 +503,7 @@ class PublicTransactions:
         version = await self._chain.sign(transaction, party_key(transaction.sender), nonce, fees, gas, self._clock())
         if held.transaction is not transaction:
             return False
+        version = replace(version, asked=transaction.asked)
         held.transaction = replace(held.transaction, nonce=nonce, versions=(*held.transaction.versions, version))
         held.is_saved = False
         held.waits_for = ""
@@ -514,11 +528,17 @@ class PublicTransactions:
             held.transaction = replace(held.transaction, versions=(*held.transaction.versions, version))
             held.is_saved = False
             self._turn(held, State.SIGNED, f"withdrawn: {transaction.given_up}")
+        elif is_update_unsigned(transaction):
+            gas = await self._costs.gas_of_update(held, chain)
+            if gas is not None and held.transaction is transaction:
+                fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
+                await self._sign(held, transaction.nonce, fees, gas)
         elif held.is_underpriced or is_repricing_due(transaction, chain.market, limit, self._clock()):
             held.is_underpriced = False
             if not latest.is_withdrawal:
                 fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
-                await self._sign(held, transaction.nonce, fees, transaction.wish.gas or latest.gas)
+                gas = transaction.wish.gas or version_to_send(transaction).gas
+                await self._sign(held, transaction.nonce, fees, gas)
 
     def _is_sending_due(self, held: Held) -> bool:
         if not held.has_nonce or held.transaction.ending is not None or held.mined is not None or not held.is_saved:
@@ -529,7 +549,7 @@ class PublicTransactions:
 
     async def _send(self, held: Held) -> None:
         held.sent_at_ms = self._clock()
-        refusal = await self._chain.send(held.transaction.versions[-1])
+        refusal = await self._chain.send(version_to_send(held.transaction))
         if refusal is None or refusal.objection is Objection.NONCE_TOO_LOW:
             held.trouble = ""
             held.refusals = 0
@@ -563,24 +583,16 @@ class PublicTransactions:
         """As they are now; who is changed meanwhile is written again."""
         if not changed:
             return
-        as_written = [(each, each.transaction) for each in changed]
+        as_written = [(each, each.transaction, each.ask) for each in changed]
         for held in changed:
             held.is_saved = False
-        await self._store.save([transaction for _, transaction in as_written])
-        for held, transaction in as_written:
-            held.is_saved = held.transaction == transaction
+        asks = [ask for _, _, ask in as_written if ask is not None]
+        await self._store.save([transaction for _, transaction, _ in as_written], asks)
+        for held, transaction, ask in as_written:
+            held.ask = None if held.ask is ask else held.ask
+            held.is_saved = held.transaction == transaction and held.ask is None
 
     def _turn(self, held: Held, state: State, text: str) -> None:
         held.state = state
         held.since_ms = self._changed_at_ms = self._clock()
         held.history.append(Activity(held.since_ms, text))
-
-
-def _as_mined(transaction: PublicTransaction, mined: Mined) -> PublicTransaction:
-    """With what the mined version did: its user may have updated it after that was signed."""
-    version = next(each for each in transaction.versions if each.hash == mined.hash)
-    if version.is_withdrawal:
-        return transaction
-    done = decode(version.raw).transaction
-    to = None if done.to is None else ContractAddress("0x" + done.to.hex())
-    return replace(transaction, to=to, data=done.data, value_wei=done.value)

@@ -92,11 +92,13 @@ class Settlements:
         """The error that says whether the transaction with this key is this draft, bound to the same legs."""
         try:
             stored = await self._running.adapters.store.transaction(used.intent)
-        except Unavailable:
-            return used
+        except Unavailable as trouble:
+            return used.not_compared(str(trouble))
+        if stored is None:
+            return used.not_compared("the node does not have that transaction any more")
         # What is bound has the id of its draft.
-        binding = hosting.binding_of(stored.intent) if stored is not None and used.intent == draft else None
-        if stored is None or binding is None:
+        binding = hosting.binding_of(stored.intent) if used.intent == draft else None
+        if binding is None:
             return used.compared(False, {})
         with suppress(Rejected):
             condition = drafting.condition_of(_named(legs), stored.intent.contract, binding.core)

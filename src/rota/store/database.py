@@ -11,7 +11,8 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from rota.ports import Unavailable
+from rota.ports import StoredChain, Unavailable
+from rota.types import BlockHash
 
 # A column's value: both drivers give and take these.
 Value: TypeAlias = int | str | bytes | None
@@ -196,3 +197,20 @@ def in_runs(statements: Iterable[Statement]) -> list[tuple[str, list[tuple[Value
         else:
             latest_of_key[key] = place
     return runs
+
+
+def known_chain() -> Reading[StoredChain]:
+    """The chain that earlier runs used."""
+    rows = yield Statement("SELECT confirmations, chain_genesis FROM node")
+    confirmations, genesis = rows[0]
+    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
+    assert genesis is None or isinstance(genesis, bytes), "the schema says so"
+    return StoredChain(confirmations, None if genesis is None else BlockHash(genesis))
+
+
+def last_written() -> Reading[int]:
+    """The number of the latest transaction."""
+    rows = yield WRITTEN
+    (written,) = rows[0]
+    assert isinstance(written, int), "the schema says so"
+    return written

@@ -62,7 +62,6 @@ from rota.store.abis import Abis
 from rota.store.archive import Archive
 from rota.store.commitments import Commitments
 from rota.store.database import (
-    WRITTEN,
     Answer,
     Database,
     FenceBroken,
@@ -72,6 +71,8 @@ from rota.store.database import (
     ReadingTooSlow,
     Statement,
     ValueRefused,
+    known_chain,
+    last_written,
 )
 from rota.store.groups import Groups, group_of_contract
 from rota.store.kept_number import KeptNumber, Mark
@@ -165,7 +166,7 @@ class DatabaseStore:
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
         self.traces: Final = Traces(self)
-        self.public: Final = PublicTransactions(self, self._asking, clock, self._kept.keep)
+        self.public: Final = PublicTransactions(self, self._asking, self.submissions, clock, self._kept.keep)
         self.key_names = KeyNames(self._read, self._write_alone)
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
@@ -180,7 +181,7 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         kept = await self._kept.read()
         await self._database.open()
-        found = await self._database.read(_written())
+        found = await self._database.read(last_written())
         self._written = max(found, kept)
         if found < kept:
             self._wound_back = (
@@ -234,7 +235,7 @@ class DatabaseStore:
 
     async def chain(self) -> StoredChain:
         """The chain that earlier runs of this node used."""
-        return await self._read(_chain())
+        return await self._read(known_chain())
 
     async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
         """From now on this many confirmations make a block final; the next run finds both."""
@@ -456,7 +457,8 @@ class DatabaseStore:
                     break
         else:
             self._tell_written(group, problem)
-        if _is_away(problem):
+        # A look whether writes are taken may have begun while they were not: it says nothing of those behind it.
+        if _is_away(problem) and any(write.statements for write in group):
             waiting, self._writes = self._writes, deque()
             self._tell_written(waiting, Unavailable(str(problem)))
 
@@ -478,6 +480,8 @@ class DatabaseStore:
     def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
         # A value that no column can hold is its writer's error, and says nothing of the database.
         self._trouble = "" if problem is None or isinstance(problem, ValueRefused) else str(problem)
+        if self._trouble:
+            self._keep_looking()
         for write in group:
             if write.waiting is None:
                 self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
@@ -505,8 +509,7 @@ class DatabaseStore:
                         events: Sequence[Event] = await self._read(self._asking.look_up_all(look_ups))
                     else:
                         events = await self._answer(question)
-                except Unavailable as problem:
-                    self._trouble = str(problem)
+                except Unavailable:
                     self._questions.extendleft(reversed(look_ups))
                     await asyncio.sleep(RETRY_S)
                     continue
@@ -553,18 +556,26 @@ class DatabaseStore:
             raise
         except Unavailable as problem:
             self._reading_trouble = str(problem)
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._look_until_it_answers())
+            self._keep_looking()
             raise
         self._reading_trouble = ""
         return answer
 
+    def _keep_looking(self) -> None:
+        if not self._is_closing and (self._looking is None or self._looking.done()):
+            self._looking = asyncio.create_task(self._look_until_it_answers())
+
     async def _look_until_it_answers(self) -> None:
-        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back."""
-        while self._reading_trouble and not self._is_closing:
+        """Nobody may ask a node that says that its store is away: then nobody would find out that it is back.
+
+        An empty transaction tells whether the database takes writes.
+        """
+        while (self._trouble or self._reading_trouble) and not self._is_closing:
             await asyncio.sleep(LOOK_S)
-            with suppress(Unavailable):
-                await self._read(_written())
+            if self._broken is not None or any(task.done() for task in self._tasks):
+                return
+            with suppress(Unavailable, FenceBroken):
+                await (self.write(()) if self._trouble else self._read(last_written()))
 
     def _tell_soon(self, event: Event) -> None:
         """Never within an order: whoever gives it is in the middle of something."""
@@ -587,18 +598,3 @@ def _told(problem: Exception | None) -> Unavailable:
 
 def _is_away(problem: Exception | None) -> bool:
     return isinstance(problem, Unavailable | OutcomeUnknown)
-
-
-def _chain() -> Reading[StoredChain]:
-    rows = yield Statement("SELECT confirmations, chain_genesis FROM node")
-    confirmations, genesis = rows[0]
-    assert confirmations is None or isinstance(confirmations, int), "the schema says so"
-    assert genesis is None or isinstance(genesis, bytes), "the schema says so"
-    return StoredChain(confirmations, None if genesis is None else BlockHash(genesis))
-
-
-def _written() -> Reading[int]:
-    rows = yield WRITTEN
-    (written,) = rows[0]
-    assert isinstance(written, int), "the schema says so"
-    return written

@@ -184,13 +184,14 @@ class PostgresDatabase:
         try:
             async with self._writer.within(self._patience.session_s):
                 await transaction.commit()
-        except asyncpg.PostgresError as problem:
-            await self._writer.roll_back(transaction)
-            raise NotWritten(f"PostgreSQL: {problem}") from problem
-        except Unavailable as problem:
+        except (asyncpg.PostgresError, Unavailable) as problem:
+            # Also an error may leave it open whether the commit has happened: only the numbers tell.
+            self._writer.drop()
             self._fence.in_doubt = written
             if not await self._has_happened(written):
-                raise NotWritten(str(problem)) from problem
+                raise NotWritten(
+                    str(problem) if isinstance(problem, Unavailable) else f"PostgreSQL: {problem}"
+                ) from problem
         except BaseException:
             self._fence.in_doubt = written
             raise

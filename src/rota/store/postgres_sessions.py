@@ -7,6 +7,7 @@ again: the driver would first wait for the end of that command.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -268,6 +269,7 @@ def away(problem: BaseException, otherwise: str = "") -> Unavailable:
 def tls_for(url: str) -> ssl.SSLContext | str | None:
     """How a server must prove who it is: by a certificate for its name, unless it is local or the URL names a mode.
 
+    A URL without a host means that of PGHOST, as the driver reads it; one of a service file counts as not local.
     Certificates are checked against `sslrootcert` of the URL or ~/.postgresql/root.crt, else against the system's.
     """
     parts = urlsplit(url)
@@ -283,7 +285,10 @@ def _hosts_of(netloc: str, options: dict[str, list[str]]) -> list[str]:
     named = netloc.rpartition("@")[2].split(",") + [
         part for host in options.get("host", []) for part in host.split(",")
     ]
-    return [host for host in named if host]
+    if hosts := [host for host in named if host]:
+        return hosts
+    service = [*options.get("service", []), os.environ.get("PGSERVICE", "")]
+    return [host for host in (*service, *os.environ.get("PGHOST", "").split(",")) if host]
 
 
 def _is_local(host: str) -> bool:

@@ -11,13 +11,13 @@ import msgspec
 from rota.abi import Entry
 from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import BASE_LEDGER, StoredSubmission
+from rota.ports import BASE_LEDGER, Ask, StoredSubmission
 from rota.store.database import Door, Reading, Statement
 from rota.store.finality import public_ended, reopening_public
 from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
-from rota.store.submissions import noting_submission
+from rota.store.submissions import Submissions, changing_submission, noting_submission
 from rota.types import ContractAddress, IntentId, Outcome, Party
 
 _TABLE: Final = Table(
@@ -48,6 +48,8 @@ class _Written(msgspec.Struct, frozen=True):
     given_up: str
     ending: Ending | None
     set_aside: str = ""
+    updates: int = 0
+    asked: int = 0
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -57,8 +59,14 @@ class PublicTransactions:
     """`ports.PublicStore` in a database. One node writes to it, so that numbers do not collide."""
 
     def __init__(
-        self, door: Door, asking: Asking, clock: Callable[[], int], keep_number: Callable[[], Awaitable[None]]
+        self,
+        door: Door,
+        asking: Asking,
+        submissions: Submissions,
+        clock: Callable[[], int],
+        keep_number: Callable[[], Awaitable[None]],
     ) -> None:
+        self._submissions: Final = submissions
         self._keep_number: Final = keep_number
         self._door: Final = door
         self._asking: Final = asking
@@ -71,16 +79,22 @@ class PublicTransactions:
         row = (accepted.id, accepted.account, accepted.to, now_ms, str(accepted.value_wei), _encode(accepted))
         await self._door.write([*noting_submission(submission, abi, now_ms), Statement(_ACCEPT, row)])
 
-    async def save(self, transactions: Sequence[PublicTransaction]) -> None:
-        """How they stand now; durable on return."""
+    async def save(self, transactions: Sequence[PublicTransaction], asks: Sequence[Ask] = ()) -> None:
+        """How they stand now, and what updates of them ask for, in one write; durable on return."""
         ended = [each.id for each in transactions if each.ending is not None]
         statements = [saving(each) for each in transactions]
+        for ask in asks:
+            statements += changing_submission(ask.submission, ask.abi, self._clock())
         for intent in ended:
             statements += public_due(intent), public_ended(intent)
         await self._door.write(statements)
         if any(each.nonce is not None and each.ending is None for each in transactions):
             # What is signed is about to be sent: a database that forgets it must be recognised.
             await self._keep_number()
+
+    async def submission(self, intent: IntentId) -> StoredSubmission | None:
+        """What its user asked for."""
+        return await self._submissions.get(intent)
 
     async def open(self) -> tuple[PublicTransaction, ...]:
         """Those that have not ended, in their order."""
@@ -164,6 +178,8 @@ def _encode(transaction: PublicTransaction) -> bytes:
             transaction.given_up,
             transaction.ending,
             transaction.set_aside,
+            transaction.updates,
+            transaction.asked,
         )
     )
 
@@ -216,6 +232,8 @@ def _transaction(
         written.ending if is_final else None,
         written.set_aside,
         bool(was_final),
+        written.updates,
+        written.asked,
     )
 
 

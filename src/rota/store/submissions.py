@@ -77,7 +77,7 @@ _ENDED: Final = Table(
 
 
 class _Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one that was changed asked for before, as far as that may change."""
+    """What one that was changed asked for at another time, as far as that may change."""
 
     asked_at_ms: int
     data: bytes
@@ -105,6 +105,7 @@ class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     tip_wei: str | None = None
     changed_at_ms: int | None = None
     earlier: tuple[_Earlier, ...] = ()
+    late: tuple[_Earlier, ...] = ()
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -127,18 +128,6 @@ class Submissions:
             yield
         finally:
             del self.accompanied[submission.id]
-
-    async def change(self, submission: StoredSubmission, abi: Sequence[Entry]) -> None:
-        """It asks for something else now, and has what it asked for before; number and time of acceptance stay."""
-        submission = replace(submission, changed_at_ms=self._clock())
-        row = (
-            submission.to,
-            stored_text(submission.function),
-            submission.abi or None,
-            msgspec.msgpack.encode(_written(submission)),
-            submission.id,
-        )
-        await self._door.write([*(adding(abi, self._clock()) if abi else ()), Statement(_CHANGE, row)])
 
     async def get(self, intent: IntentId) -> StoredSubmission | None:
         """What was asked for under this id."""
@@ -204,6 +193,18 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
     return statements
 
 
+def changing_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms: int) -> list[Statement]:
+    """What notes that a submission asks for something else; its number and time of acceptance stay."""
+    row = (
+        submission.to,
+        stored_text(submission.function),
+        submission.abi or None,
+        msgspec.msgpack.encode(_written(submission)),
+        submission.id,
+    )
+    return [*(adding(abi, now_ms) if abi else ()), Statement(_CHANGE, row)]
+
+
 def _written(submission: StoredSubmission) -> _Written:
     return _Written(
         submission.data,
@@ -218,6 +219,7 @@ def _written(submission: StoredSubmission) -> _Written:
         _text(submission.tip_wei),
         submission.changed_at_ms,
         tuple(_earlier(each) for each in submission.earlier),
+        tuple(_earlier(each) for each in submission.late),
     )
 
 
@@ -271,10 +273,16 @@ def _submission(
         number,
         written.changed_at_ms,
     )
-    return replace(found, earlier=tuple(_before(found, each) for each in written.earlier)) if written.earlier else found
+    if not written.earlier and not written.late:
+        return found
+    return replace(
+        found,
+        earlier=tuple(_at_another_time(found, each) for each in written.earlier),
+        late=tuple(_at_another_time(found, each) for each in written.late),
+    )
 
 
-def _before(submission: StoredSubmission, earlier: _Earlier) -> StoredSubmission:
+def _at_another_time(submission: StoredSubmission, earlier: _Earlier) -> StoredSubmission:
     """The same with what it asked for then."""
     return replace(
         submission,

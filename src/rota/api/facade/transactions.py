@@ -55,7 +55,10 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class TransactionView:
-    """A transaction that this node accepted. `sender` is whole (`alice@node1`), `function` is a signature."""
+    """A transaction that this node accepted. `sender` is whole (`alice@node1`), `function` is a signature.
+
+    `late` are updates that came too late: the transaction did what is shown, and nothing of these.
+    """
 
     id: IntentId
     accepted_at_ms: int
@@ -70,6 +73,7 @@ class TransactionView:
     idempotency_key: str = ""
     depends_on: tuple[IntentId, ...] = ()
     options: GasOptions = GasOptions()
+    late: tuple[TransactionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,8 @@ class ReceiptView:
     `sequence` orders the receipts of this node. `contract` is the address that a deployment made. Where on the chain it
     was committed is there when it was; a failure always has a readable message. Its code is `INTENT_ID_USED` when
     another transition used the id on the chain: then somebody has to look before it is submitted again. It is
-    `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again.
+    `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again. So many
+    updates of a public transaction came too late (`late_updates`): the block has a version from before them.
     """
 
     id: IntentId
@@ -97,6 +102,7 @@ class ReceiptView:
     transaction_index: int | None = None
     log_index: int | None = None
     source: ContractAddress | None = None
+    late_updates: int = 0
 
     def __post_init__(self) -> None:
         assert self.success != bool(self.failure_message), "a failure has a message, a success has none"

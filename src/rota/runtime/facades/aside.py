@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from rota.api import errors
 from rota.api.facade import AsideView
+from rota.runtime.accepting import Acceptance, Acceptances
 from rota.runtime.public_transactions import PublicTransactions
 from rota.types import IntentId, intent_text
 
@@ -13,8 +15,9 @@ from rota.types import IntentId, intent_text
 class Aside:
     """`api.facade.Aside`."""
 
-    def __init__(self, transactions: PublicTransactions) -> None:
+    def __init__(self, transactions: PublicTransactions, acceptances: Acceptances) -> None:
         self._transactions: Final = transactions
+        self._acceptances: Final = acceptances
 
     def list(self) -> tuple[AsideView, ...]:
         """All of them, in the order of their acceptance."""
@@ -35,12 +38,20 @@ class Aside:
 
     async def release(self, intent: IntentId) -> None:
         """It has not happened: it goes on."""
-        if not await self._transactions.release(intent):
-            raise _not_aside(intent)
+        await self._decided(self._transactions.release, intent)
 
     async def drop(self, intent: IntentId) -> None:
         """It ends."""
-        if not await self._transactions.drop(intent):
+        await self._decided(self._transactions.drop, intent)
+
+    async def _decided(self, decide: Callable[[IntentId], Awaitable[bool]], intent: IntentId) -> None:
+        """An operator who hangs up, or whose answer is late, has decided all the same."""
+
+        async def work(acceptance: Acceptance) -> bool:
+            acceptance.begin(intent)
+            return await decide(intent)
+
+        if not await self._acceptances.accept(work):
             raise _not_aside(intent)
 
     def warnings(self, wound_back: str) -> tuple[str, ...]:

@@ -401,6 +401,7 @@ def transaction_view(submission: StoredSubmission) -> TransactionView:
         submission.idempotency_key,
         submission.depends_on,
         GasOptions(submission.gas, submission.value_wei, submission.fee_max_wei, submission.tip_wei),
+        tuple(map(transaction_view, submission.late)),
     )
 
 

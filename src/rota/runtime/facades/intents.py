@@ -10,7 +10,7 @@ from rota import abi, hosting
 from rota.api import errors
 from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
-from rota.genesis import SALT_BYTES, encode_genesis
+from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
 from rota.keys.one_time import OneTimeKeys
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data
@@ -40,7 +40,14 @@ class Intents:
         self._ids: Final = IntentIds(secrets.token_bytes, one_time_keys)
 
     def of(self, read: Read) -> Intent:
-        """What the user asked for as an intent; `Rejected` names the parameter that is to be mended."""
+        """What the user asks for as an intent; `Rejected` names the parameter that is wrong."""
+        intent = self.asked(read)
+        is_deployment = intent.contract == NO_CONTRACT
+        self._require_registered(decode_genesis(intent.payload).members if is_deployment else intent.parties)
+        return intent
+
+    def asked(self, read: Read) -> Intent:
+        """The same, also where it names parties of nodes that are not registered, or not any more."""
         submission = read.submission
         if submission.to is None:
             return self._deployment_of(read)
@@ -58,7 +65,6 @@ class Intents:
         except DomainRejected as flaw:
             is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
-        self._require_registered(initialised.parties)
         draw = self._ids.one_time if hosted.domain.ledgers else self._ids.next
         drawn = draw(sender, submission.to)
         return Intent(
@@ -87,7 +93,6 @@ class Intents:
             genesis = self._contracts.plan(submission.domain, data, sender, self._defaults, salt)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
-        self._require_registered(genesis.members)
         # No page: what a party has deployed is nobody's to see.
         return Intent(
             IntentId(secrets.token_bytes(INTENT_BYTES)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 from rota import abi
@@ -12,7 +11,7 @@ from rota.abi import Style
 from rota.api import errors, facade
 from rota.api.facade import Moment, PublicView, ReceiptView, SequencerRole, Submission
 from rota.core.explanation import MEANINGS
-from rota.core.public_transaction import PublicTransaction, State, Wish
+from rota.core.public_transaction import UPDATE_LATE, PublicTransaction, State, Wish, late_updates, version_to_send
 from rota.digests import INTENT_BYTES
 from rota.keys.names import party_key
 from rota.ledger.bindings import explain_any
@@ -26,7 +25,6 @@ from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Reje
 
 # What a signed transaction may hold leaves this much for its data.
 DATA_BYTES_MAX: Final = 120_000
-EARLIER_MAX: Final = 16
 # Of the numbers that clients know public transactions by, the even ones are users', the odd ones are rounds'.
 NUMBERS: Final = 2
 LATEST: Final = "latest"
@@ -76,20 +74,10 @@ class Public:
         if self._submitting.party(read.submission.sender) != submission.sender:
             raise errors.invalid("from", f"must be {submission.sender}, as it was")
         changed = await self._transaction(read, submission.id, submission.sender)
-        if not await self._transactions.update(changed):
-            raise errors.invalid(
-                "transactionId",
-                "cannot be changed any more: it is in a block, was cancelled or set aside, or has ended",
-            )
-        # It keeps its key and what it depends on, and what it asked for before.
         asked = self._noted(read, submission.id, submission.sender)
-        kept = replace(
-            asked,
-            idempotency_key=submission.idempotency_key,
-            depends_on=submission.depends_on,
-            earlier=_with_present(submission),
-        )
-        await self._submitting.change(kept, read)
+        if flaw := await self._transactions.update(changed, asked, self._submitting.unwritten(read)):
+            raise errors.invalid("transactionId", f"cannot be changed any more: {flaw}")
+        self._submitting.note_written(read)
 
     async def cancel(self, intent: IntentId) -> bool:
         """From now on it ends; false when it is not one that is under way."""
@@ -186,7 +174,7 @@ class Public:
     def shown(self, transaction: PublicTransaction) -> PublicView:
         """As clients read it."""
         ending, held = transaction.ending, self._transactions.held(transaction.id)
-        latest = transaction.versions[-1] if transaction.versions else None
+        latest = version_to_send(transaction) if transaction.versions else None
         mined = ending.mined if ending is not None else None
         return PublicView(
             transaction.number * NUMBERS,
@@ -229,17 +217,10 @@ class Public:
             outcome.value,
             found.to or (found.ending.mined.contract if found.ending.mined is not None else None),
             found.ending.ended_at_ms,
-            detail=found.ending.reason,
+            detail=found.ending.reason or (UPDATE_LATE if late_updates(found) else ""),
             history=_history_of(found, None),
             meaning=MEANINGS[outcome],
         )
-
-
-def _with_present(submission: StoredSubmission) -> tuple[StoredSubmission, ...]:
-    """What it asked for up to now, the latest of it."""
-    asked_at_ms = submission.changed_at_ms if submission.changed_at_ms is not None else submission.accepted_at_ms
-    present = replace(submission, accepted_at_ms=asked_at_ms, changed_at_ms=None, earlier=())
-    return (*submission.earlier, present)[-EARLIER_MAX:]
 
 
 def receipt_view(transaction: PublicTransaction) -> ReceiptView:
@@ -258,6 +239,7 @@ def receipt_view(transaction: PublicTransaction) -> ReceiptView:
         block_number=mined.height if mined is not None else None,
         transaction_hash=mined.hash if mined is not None else None,
         transaction_index=mined.place if mined is not None else None,
+        late_updates=late_updates(transaction),
     )
 
 
@@ -269,6 +251,8 @@ def _history_of(transaction: PublicTransaction, held: Held | None) -> tuple[Mome
     for version in transaction.versions:
         moments.append(Moment(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
     if transaction.ending is not None:
+        if late_updates(transaction):
+            moments.append(Moment(transaction.ending.ended_at_ms, UPDATE_LATE))
         moments.append(Moment(transaction.ending.ended_at_ms, transaction.ending.reason or "done"))
     return tuple(moments)
 
@@ -285,7 +269,7 @@ def _explained(held: Held, trouble: str) -> facade.Explanation:
         held.since_ms,
         waits_for,
         (),
-        trouble or held.trouble,
+        trouble or held.trouble or held.update_trouble,
         _history_of(held.transaction, held),
         MEANINGS[held.state],
     )

@@ -2,7 +2,8 @@
 
 Theory of operation. A key that was used is an error in any case, and names the transaction that has it. A client that
 repeats a request because an answer was lost must know whether that transaction is its own: the error says so
-(`data.same`), by a digest over what is asked for. The digest covers the kind of transaction, the sender, the contract,
+(`data.same`), by a digest over what is asked for. Where it cannot tell, it leaves `same` out and says why: that is
+neither a success nor a conflict. The digest covers the kind of transaction, the sender, the contract,
 the function with its decoded arguments, the value, the dependencies and the submit mode. It leaves out gas, prices, the
 text of the ABI, salts and the key itself.
 """
@@ -10,6 +11,7 @@ text of the ABI, salts and the key itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -22,12 +24,21 @@ from rota.core.public_transaction import PublicTransaction
 from rota.digests import keccak
 from rota.domains.records import Record, fields_of
 from rota.genesis import decode_genesis
-from rota.ports import Store, Unavailable
+from rota.ports import Store, StoredSubmission, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.intents import Intents
 from rota.runtime.facades.public import Public
 from rota.runtime.facades.submitting import Submitting
 from rota.types import NO_CONTRACT, Intent, IntentId, node_of
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Whether two requests ask for the same; None where that cannot be told, for this reason."""
+
+    digest: bytes
+    is_same: bool | None
+    reason: str = ""
 
 
 class Repeats:
@@ -42,19 +53,39 @@ class Repeats:
         self._public: Final = public
         self._contracts: Final = contracts
 
-    async def compared(self, submission: Submission, first: IntentId) -> tuple[bytes, bool] | None:
-        """The digest of what a transaction asks for, and whether a submission asks for the same; None if unknown."""
+    async def compared(self, submission: Submission, first: IntentId) -> Comparison:
+        """The digest of what a transaction asks for, and whether a submission asks for the same."""
         known = await self._first(first)
-        return (known, known == await self._asked(submission)) if known is not None else None
+        if known is None:
+            return Comparison(b"", None, "the node does not have that transaction any more")
+        try:
+            return Comparison(known, known == await self._asked(submission))
+        except errors.Rejected as flaw:
+            # The first request was valid, and this may be the same: the node or its domains may have changed since.
+            found = await self._store.submissions.get(first)
+            is_other = found is not None and self._is_plainly_other(submission, found)
+            return Comparison(known, False) if is_other else Comparison(known, None, str(flaw))
 
     async def judged(self, submission: Submission, used: errors.KeyUsed) -> errors.KeyUsed:
         """The error that says whether this submission asks for the same as the transaction that has its key."""
         try:
-            compared = await self.compared(submission, used.intent)
-            return used.compared(compared is not None and compared[1], await self._shown(used.intent))
-        except Unavailable:
-            # Whether it is the same cannot be told now: the error says that the key was used, and no more.
-            return used
+            comparison = await self.compared(submission, used.intent)
+            if comparison.is_same is None:
+                return used.not_compared(comparison.reason)
+            return used.compared(comparison.is_same, await self._shown(used.intent))
+        except Unavailable as trouble:
+            return used.not_compared(str(trouble))
+
+    def _is_plainly_other(self, submission: Submission, found: StoredSubmission) -> bool:
+        """Whether they differ in what needs no domain to be read."""
+        try:
+            sender = self._submitting.party(submission.sender)
+        except errors.Rejected:
+            return False
+        is_public = submission.type is TransactionType.PUBLIC
+        asked = is_public, sender, submission.to, submission.submit_mode, _dependencies(submission.depends_on)
+        first = found.is_public, found.sender, found.to, found.submit_mode, _dependencies(found.depends_on)
+        return asked != first
 
     async def _shown(self, intent: IntentId) -> dict[str, object]:
         found = await self._store.submissions.get(intent)
@@ -68,14 +99,11 @@ class Repeats:
             "value": str(found.value_wei or 0),
         }
 
-    async def _asked(self, submission: Submission) -> bytes | None:
-        try:
-            read = await self._submitting.read(submission)
-            if submission.type is TransactionType.PUBLIC:
-                return digest_of_public(await self._public.wanted(read))
-            return self._digest_of_private(self._intents.of(read))
-        except errors.Rejected:
-            return None
+    async def _asked(self, submission: Submission) -> bytes:
+        read = await self._submitting.read(submission)
+        if submission.type is TransactionType.PUBLIC:
+            return digest_of_public(await self._public.wanted(read))
+        return self._digest_of_private(self._intents.asked(read))
 
     async def _first(self, intent: IntentId) -> bytes | None:
         stored = await self._store.transaction(intent)

@@ -97,11 +97,6 @@ class Submitting:
         """Whether somebody submitted it here."""
         return await self._submissions.get(intent) is not None
 
-    async def change(self, submission: StoredSubmission, read: Read) -> None:
-        """It asks for something else from now on."""
-        await self._submissions.change(submission, self.unwritten(read))
-        self.note_written(read)
-
     async def require_private(self, depends_on: Sequence[IntentId]) -> None:
         """A private transaction waits for private ones alone: the core knows no others (decision 82)."""
         for place, other in enumerate(depends_on):
