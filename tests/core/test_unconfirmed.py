@@ -148,6 +148,18 @@ def test_transition_that_is_sent_again_with_a_later_bound_is_written_again() -> 
     assert bench.node.states.unconfirmed.usage[B].count == 1
 
 
+def test_later_bound_is_not_acknowledged_before_it_is_durable() -> None:
+    bench = NodeBench()
+    assert send(bench, B, made(1)) == 1
+    later = replace(made(1), valid_until_s=GENESIS_S + 4 * CONFIG.prepared_validity_s)
+    bench.failing = (StatesReceived,)
+    assert [send(bench, B, later), send(bench, B, later)] == [0, 0]
+    bench.failing = ()
+    assert send(bench, B, later) == 1
+    assert bench.records(StatesReceived)[-1].transitions == (later,)
+    assert bench.node.states.unconfirmed.usage[B].count == 1
+
+
 def test_transition_that_was_skipped_or_undone_is_written_again() -> None:
     bench = NodeBench()
     assert send(bench, B, made(1)) == 1

@@ -105,7 +105,13 @@ class PrivateStates:
         """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""
         leaf_of = self.node.sequencers.loaded[contract].coordinator.outcomes.leaf_of
         unconfirmed = [each for each in transitions if leaf_of(each.intent) != each.leaf]
-        return self.unconfirmed.take(peer, contract, unconfirmed, self.node.chain_time_s)
+        outliving = {(contract, each.leaf) for each in unconfirmed if self.unconfirmed.outlives(contract, each)}
+        if not self.unconfirmed.take(peer, contract, unconfirmed, self.node.chain_time_s):
+            return False
+        if outliving:
+            # Their later bounds are not durable yet, and a copy must not be acknowledged before that.
+            self.distribution.forget_received(outliving)
+        return True
 
     def take_outcomes(self, outcomes: Outcomes) -> None:
         """What a block has takes no room any more. What it skipped is written again if it is sent again."""
