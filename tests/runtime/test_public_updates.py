@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import aiohttp
 import pytest
 
-from rota.core.public_transaction import UPDATE_LATE, UPDATES_MAX, PublicTransaction, State, late_updates
+from rota.core.public_transaction import UPDATE_LATE, UPDATES_MAX, Mined, PublicTransaction, State, late_updates
 from rota.ledger.client import RpcClient
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
-from rota.ports import StoredSubmission
+from rota.ports import Ask, StoredSubmission
 from rota.runtime import public_transactions
 from rota.runtime.facades.public import receipt_view
 from rota.runtime.held_public import Held
@@ -181,6 +183,78 @@ async def test_update_that_comes_while_the_first_request_is_estimated_has_gas_of
         assert found.ending is not None
         assert (found.ending.has_succeeded, found.data, len(found.versions)) == (True, LONG_DATA, 1)
         assert found.versions[0].gas > 16 * len(LONG_DATA)
+
+
+class UpdatedMeanwhile(PublicChain):
+    """Its user updates a transaction while the receipt that ends it is on its way."""
+
+    def __init__(self, client: RpcClient) -> None:
+        super().__init__(client, CHAIN_ID, SIGNER)
+        self.update: Callable[[], Awaitable[None]] | None = None
+
+    async def receipts(self, hashes: Iterable[bytes]) -> dict[bytes, Mined]:
+        found = await super().receipts(hashes)
+        if found and self.update is not None:
+            update, self.update = self.update, None
+            await update()
+        return found
+
+
+class WatchedLock(asyncio.Lock):
+    """Says that somebody waits for it."""
+
+    def __init__(self, is_awaited: asyncio.Event) -> None:
+        super().__init__()
+        self._is_awaited = is_awaited
+
+    async def acquire(self) -> Literal[True]:
+        if self.locked():
+            self._is_awaited.set()
+        return await super().acquire()
+
+
+@in_loop
+async def test_update_that_becomes_durable_while_its_transaction_ends_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round that reads what was asked for before the update is durable knows nothing of the update."""
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        made.life.cancel()
+        on, store = UpdatedMeanwhile(made.client), made.opened.store
+        made.public = PublicTransactions(on, store.public, store.abis, 0, wall_clock_ms, LIMITS)
+        made.life = asyncio.create_task(made.public.run())
+        await chain.rpc("evm_setAutomine", False)
+        intent = await made.send(value_wei=5)
+        sent = await made.in_state(intent, State.SENT)
+        save, submission = store.public.save, store.public.submission
+        is_writing, may_write = asyncio.Event(), asyncio.Event()
+        updating: list[asyncio.Task[str]] = []
+
+        async def save_later(transactions: Sequence[PublicTransaction], asks: Sequence[Ask] = ()) -> None:
+            if asyncio.current_task() in updating:
+                is_writing.set()
+                await may_write.wait()
+            await save(transactions, asks)
+
+        async def read_slowly(of: IntentId) -> StoredSubmission | None:
+            found = await submission(of)
+            if asyncio.current_task() is made.life:
+                may_write.set()
+                await asyncio.gather(*updating)
+            return found
+
+        async def update() -> None:
+            held(made, intent).updating = WatchedLock(may_write)
+            updating.append(asyncio.create_task(made.update(replace(sent, value_wei=9))))
+            await is_writing.wait()
+
+        on.update = update
+        monkeypatch.setattr(store.public, "save", save_later)
+        monkeypatch.setattr(store.public, "submission", read_slowly)
+        await chain.mine()
+        found = await made.ended(intent)
+        assert (found.value_wei, late_updates(found)) == (5, 1)
+        assert [each.value_wei for each in (await asked(made, intent)).late] == [9]
 
 
 @pytest.mark.parametrize("fate", [Fate.FAILS, Fate.LIES])

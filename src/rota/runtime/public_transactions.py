@@ -418,7 +418,8 @@ class PublicTransactions:
         if not mined.has_succeeded:
             why = await self._chain.why_failed(as_mined(held.transaction, mined), mined)
             reason, output = await self._costs.reason(why), why.output
-        asked = await self._store.submission(held.transaction.id) if held.transaction.updates else None
+        async with held.updating:  # An update from before the block was seen may be on its way to the store.
+            asked = await self._store.submission(held.transaction.id) if held.transaction.updates else None
         held.transaction = as_mined(held.transaction, mined)
         if asked is not None and (late := held.transaction.updates - held.transaction.asked):
             unwritten = held.ask or Ask(asked)
