@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from rota.engines.proving.key_files import DEVELOPMENT_KEYS, is_development_veri
 from rota.ledger.artifacts import load_artifact
 from rota.ports import Unavailable
 from rota.runtime.contracts import KnownContracts
-from rota.types import ContractAddress, NodeName, Party
+from rota.types import ContractAddress, KnownContract, NodeName, Party
 from tests.domains.kit import known_by
 
 FIRST = ContractAddress("0x" + "00" * 20)
@@ -48,6 +49,25 @@ def test_contract_that_is_added_again_is_listed_once() -> None:
     ring = added(contracts, 1, "ring", "alice@node1")
     added(contracts, 1, "ring", "alice@node1")
     assert contracts.open_to(NODE1, FIRST, 9) == (ring,)
+
+
+def test_addresses_are_copied_when_they_are_asked_for_and_not_for_each_contract(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that starts with 131,072 contracts would copy billions of them."""
+    copies: list[int] = []
+
+    class Counted(dict[ContractAddress, KnownContract]):
+        def __iter__(self) -> Iterator[ContractAddress]:
+            copies.append(len(self))
+            return super().__iter__()
+
+    contracts = KnownContracts(NODE1, 1, hosting.load_domains(), bytes(32))
+    monkeypatch.setattr(contracts, "_known", Counted())
+    assert contracts.addresses() == ()
+    every = tuple(added(contracts, number, "ring", "alice@node1") for number in (3, 1, 2))
+    assert (contracts.addresses(), contracts.addresses()) == (every, every)
+    assert copies == [3]
 
 
 def test_contract_whose_genesis_cannot_be_read_is_listed_to_nobody() -> None:

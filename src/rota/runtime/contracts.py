@@ -73,7 +73,7 @@ class KnownContracts:
         self._large_bytes: Final[dict[NodeName, int]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
-        self._addresses: tuple[ContractAddress, ...] = ()
+        self._addresses: tuple[ContractAddress, ...] | None = ()
         self.is_complete = True
         self._audiences: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
         self._in_order: Final[list[ContractAddress]] = []
@@ -84,7 +84,7 @@ class KnownContracts:
         if address not in self._known and known.source is not None and len(known.genesis) > SMALL_GENESIS_BYTES:
             self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
         self._known[address] = replace(known, genesis=b"")
-        self._addresses = tuple(self._known)
+        self._addresses = None
         try:
             genesis = decode_genesis(known.genesis)
             group = group_in(genesis)
@@ -191,7 +191,9 @@ class KnownContracts:
     # `ports.Contracts` and `ports.Deployments`.
 
     def addresses(self) -> tuple[ContractAddress, ...]:
-        """All of them."""
+        """All of them. Copied when it is asked for: a start adds up to `CONTRACTS_MAX` one after another."""
+        if self._addresses is None:
+            self._addresses = tuple(self._known)
         return self._addresses
 
     def policy_of(self, contract: ContractAddress) -> Policy | None:
