@@ -154,6 +154,24 @@ async def test_update_that_would_fail_leaves_the_version_before_it_under_way(tmp
         assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(10)
 
 
+@in_loop
+async def test_version_before_an_update_that_would_fail_is_offered_for_more_when_prices_rise(tmp_path: Path) -> None:
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        await chain.rpc("evm_setAutomine", False)
+        intent = await made.send(value_wei=5)
+        sent = await made.in_state(intent, State.SENT)
+        assert await made.update(replace(sent, to=None, data=bytes.fromhex(REVERTING[2:]))) == ""
+        await made.until(lambda: "would fail now" in held(made, intent).update_trouble)
+        await chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(10 * sent.versions[0].fees.most_wei))
+        await chain.mine()
+        await made.until(lambda: len(held(made, intent).transaction.versions) > 1)
+        await chain.rpc("evm_setAutomine", True)
+        await chain.mine()
+        found = await made.ended(intent)
+        assert (found.to, found.value_wei, late_updates(found)) == (OTHER, 5, 1)
+        assert {each.asked for each in found.versions} == {0}
+
+
 class WaitingChain(PublicChain):
     """Estimates when the test lets it."""
 

@@ -99,8 +99,11 @@ class Held:
 def as_mined(transaction: PublicTransaction, mined: Mined) -> PublicTransaction:
     """With what the mined version does: its user may have updated it after that was signed."""
     version = next(each for each in transaction.versions if each.hash == mined.hash)
-    if version.is_withdrawal:
-        return transaction
+    return transaction if version.is_withdrawal else as_in(transaction, version)
+
+
+def as_in(transaction: PublicTransaction, version: Version) -> PublicTransaction:
+    """With what this version does, which may be from before an update."""
     to, data, value_wei = content_of(version)
     wish = transaction.wish if version.asked == transaction.asked else replace(transaction.wish, gas=version.gas)
     return replace(transaction, to=to, data=data, value_wei=value_wei, wish=wish, asked=version.asked)

@@ -59,7 +59,7 @@ from rota.keys.names import party_key
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
 from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
 from rota.runtime.accepting import RETRY_S, answered, settled
-from rota.runtime.held_public import Activity, Held, PublicLimits, as_mined
+from rota.runtime.held_public import Activity, Held, PublicLimits, as_in, as_mined
 from rota.runtime.public_costs import PublicCosts, can_pay
 from rota.types import ContractAddress, Fees, IntentId, intent_text
 
@@ -498,13 +498,14 @@ class PublicTransactions:
         nonce = next_nonce(chain.accounts[account].used_and_waiting, (each.transaction for each in own))
         return await self._sign(held, nonce, fees, gas)
 
-    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int) -> bool:
+    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int, does: PublicTransaction | None = None) -> bool:
         """False when its user changed it or gave it up meanwhile: what was signed is then not used."""
         transaction = held.transaction
-        version = await self._chain.sign(transaction, party_key(transaction.sender), nonce, fees, gas, self._clock())
+        does = does or transaction
+        version = await self._chain.sign(does, party_key(transaction.sender), nonce, fees, gas, self._clock())
         if held.transaction is not transaction:
             return False
-        version = replace(version, asked=transaction.asked)
+        version = replace(version, asked=does.asked)
         held.transaction = replace(held.transaction, nonce=nonce, versions=(*held.transaction.versions, version))
         held.is_saved = False
         held.waits_for = ""
@@ -520,8 +521,7 @@ class PublicTransactions:
             return
         if held.is_aside:
             return
-        latest = transaction.versions[-1]
-        limit = self._limits.fee_max_wei
+        latest, limit = transaction.versions[-1], self._limits.fee_max_wei
         if transaction.given_up and not any(each.is_withdrawal for each in transaction.versions):
             fees = fees_for(chain.market, replace(transaction.wish, fee_max_wei=None), latest.fees, limit)
             key = party_key(transaction.sender)
@@ -529,17 +529,17 @@ class PublicTransactions:
             held.transaction = replace(held.transaction, versions=(*held.transaction.versions, version))
             held.is_saved = False
             self._turn(held, State.SIGNED, f"withdrawn: {transaction.given_up}")
-        elif is_update_unsigned(transaction):
-            gas = await self._costs.gas_of_update(held, chain)
-            if gas is not None and held.transaction is transaction:
+        elif is_update_unsigned(transaction) and (gas := await self._costs.gas_of_update(held, chain)) is not None:
+            if held.transaction is transaction:
                 fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
                 await self._sign(held, transaction.nonce, fees, gas)
         elif held.is_underpriced or is_repricing_due(transaction, chain.market, limit, self._clock()):
             held.is_underpriced = False
-            if not latest.is_withdrawal:
-                fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
-                gas = transaction.wish.gas or version_to_send(transaction).gas
-                await self._sign(held, transaction.nonce, fees, gas)
+            if held.transaction is transaction and not latest.is_withdrawal:
+                # While an update would fail, the version before it is under way.
+                does = as_in(transaction, latest) if is_update_unsigned(transaction) else transaction
+                fees = fees_for(chain.market, does.wish, latest.fees, limit)
+                await self._sign(held, transaction.nonce, fees, does.wish.gas or version_to_send(does).gas, does)
 
     def _is_sending_due(self, held: Held) -> bool:
         if not held.has_nonce or held.transaction.ending is not None or held.mined is not None or not held.is_saved:
