@@ -25,8 +25,8 @@ class PendingConsent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     """A contract in which this node is to take part, and about which its operator has not decided.
 
     `parts` has `endorse`, `coordinate` or both. Of members and endorsers the first 16 are shown, and how many there
-    are. `contract` is there when the contract is on the chain already and a node told this one of it. After `expires`
-    it counts as refused.
+    are; a name is cut after 200 characters, and what cannot be printed in it is a question mark. `contract` is there
+    when the contract is on the chain already and a node told this one of it. After `expires` it counts as refused.
     """
 
     proposer: str

@@ -12,9 +12,10 @@ from rota.core.events.deployment import ProposalDecided
 from rota.core.machine import Event
 from rota.genesis import decode_genesis, genesis_hash
 from rota.runtime.node import RunningNode
-from rota.types import IntentId, NodeName
+from rota.types import IntentId, NodeName, Party
 
 NAMES_SHOWN_MAX: Final = 16
+NAME_CHARACTERS_SHOWN_MAX: Final = 200
 
 Ask = Callable[[Callable[[str], Event]], Awaitable[object]]
 
@@ -30,7 +31,7 @@ class Consents:
         """All open questions, the oldest first."""
         shown = []
         for question in self._questions():
-            shown.append(self._shown(question))
+            shown.append(shown_question(question, self._running.name, self._running.config.proposal_ttl_s))
             # A genesis may be large: others get their turn between two.
             await asyncio.sleep(0)
         return tuple(shown)
@@ -62,21 +63,30 @@ class Consents:
         every = self._running.engine.core.questions
         return tuple(each for each in every if each.contract is None or known(each.contract) is None)
 
-    def _shown(self, question: Proposal) -> ConsentQuestion:
-        genesis, node = decode_genesis(question.genesis), self._running.name
-        return ConsentQuestion(
-            question.peer,
-            question.deployment,
-            question.contract,
-            genesis.domain,
-            node in genesis.endorsers,
-            node in genesis.committee,
-            genesis.members[:NAMES_SHOWN_MAX],
-            len(genesis.members),
-            genesis.endorsers[:NAMES_SHOWN_MAX],
-            len(genesis.endorsers),
-            genesis.threshold,
-            genesis_hash(question.genesis),
-            question.asked_at_s,
-            question.asked_at_s + self._running.config.proposal_ttl_s,
-        )
+
+def shown_question(question: Proposal, node: NodeName, ttl_s: int) -> ConsentQuestion:
+    """What the operator of this node decides about, with the names that the proposer wrote."""
+    genesis = decode_genesis(question.genesis)
+    return ConsentQuestion(
+        question.peer,
+        question.deployment,
+        question.contract,
+        genesis.domain,
+        node in genesis.endorsers,
+        node in genesis.committee,
+        tuple(Party(_shown_name(each)) for each in genesis.members[:NAMES_SHOWN_MAX]),
+        len(genesis.members),
+        tuple(NodeName(_shown_name(each)) for each in genesis.endorsers[:NAMES_SHOWN_MAX]),
+        len(genesis.endorsers),
+        genesis.threshold,
+        genesis_hash(question.genesis),
+        question.asked_at_s,
+        question.asked_at_s + ttl_s,
+    )
+
+
+def _shown_name(name: str) -> str:
+    """A name may be long, or have characters that change what a terminal shows of the lines around it."""
+    start = name[:NAME_CHARACTERS_SHOWN_MAX]
+    shown = "".join(character if character.isprintable() else "?" for character in start)
+    return shown if start == name else f"{shown}…"
