@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core.consistency import consistent_for
+from rota.core.consistency import Consistent, consistent_for
 from rota.core.distribution import (
     PEERS_OWED_MAX,
     RECEIVED_KEPT_MAX,
@@ -213,6 +213,24 @@ def test_false_states_are_neither_written_nor_acknowledged(false: Transition) ->
     bench.hear(B, StateDistribution(DIGEST, (false,)))
     assert bench.records(StatesReceived) == []
     assert bench.said(StateDistributionAcknowledgement, B) == []
+
+
+def altered(*, content: bytes) -> Transition:
+    return replace(MADE, outputs=(replace(MADE.outputs[0], content=content),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "sent", "is_taken"),
+    [(MADE, MADE, True), (MADE, altered(content=b"other"), False), (listed_for(D), listed_for(D), False)],
+    ids=["a copy of what the endorser saw", "another content", "bytes that are not for us"],
+)
+def test_copy_of_what_our_endorser_saw_is_taken_only_if_it_is_equal_and_for_us(
+    seen: Transition, sent: Transition, is_taken: bool
+) -> None:
+    bench = NodeBench()
+    bench.sequencer().endorser.seen.note(Consistent(seen), B)
+    bench.hear(B, StateDistribution(DIGEST, (sent,)))
+    assert bool(bench.records(StatesReceived)) is is_taken
 
 
 def test_states_cannot_be_suppressed_by_another_message_under_their_digest() -> None:

@@ -39,9 +39,12 @@ def consistent(separator: bytes, transition: Transition) -> Consistent | None:
 
 def consistent_for(separator: bytes, node: NodeName, transition: Transition) -> Consistent | None:
     """The transition, if it agrees with itself and has no content that is not meant for this node (S8)."""
-    if any(state.content is not None and node not in state.distribution for state in transition.outputs):
-        return None
-    return consistent(separator, transition)
+    return None if shows_too_much(node, transition) else consistent(separator, transition)
+
+
+def shows_too_much(node: NodeName, transition: Transition) -> bool:
+    """A content is in it that is not meant for this node."""
+    return any(state.content is not None and node not in state.distribution for state in transition.outputs)
 
 
 def is_whole(transition: Transition) -> bool:

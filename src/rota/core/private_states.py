@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rota.core.consistency import Consistent, consistent, consistent_for
+from rota.core.consistency import Consistent, consistent, consistent_for, shows_too_much
 from rota.core.distribution import (
     FOUND_PARTS_FROM,
     Delivery,
@@ -37,6 +37,7 @@ from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 
 if TYPE_CHECKING:
     from rota.core.node import Node
+    from rota.core.sequencer import Sequencer
 
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000
@@ -80,8 +81,7 @@ class PrivateStates:
             return
         if not may_distribute(sequencer.context.contract, peer):
             return
-        separator, node = sequencer.context.separator, self.node.name
-        checked = [consistent_for(separator, node, transition) for transition in body.transitions]
+        checked = [self._checked(sequencer, transition) for transition in body.transitions]
         known = tuple(transition for transition in checked if transition is not None)
         if len(known) < len(checked):
             return
@@ -95,6 +95,13 @@ class PrivateStates:
         elif len(self.receiving) < RECEIVING_MAX and self._has_room(peer, contract, new):
             self.receiving[key] = peer
             self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
+
+    def _checked(self, sequencer: Sequencer, transition: Transition) -> Consistent | None:
+        """The transition, if it agrees with itself; a copy of what our endorser has checked is not hashed again."""
+        seen = sequencer.endorser.seen.equal_to(transition)
+        if seen is not None and not shows_too_much(self.node.name, seen):
+            return seen
+        return consistent_for(sequencer.context.separator, self.node.name, transition)
 
     def _is_durable(self, contract: ContractAddress, transition: Transition) -> bool:
         """With its bound: one that is valid for longer than we knew must not be deleted before."""

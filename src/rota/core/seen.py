@@ -115,6 +115,11 @@ class Seen:
         """Those of these that we remember."""
         return tuple(self._entries[leaf].transition for leaf in leaves if leaf in self._entries)
 
+    def equal_to(self, transition: Transition) -> Consistent | None:
+        """What we remember, if it equals this copy in every field."""
+        entry = self._entries.get(transition.leaf)
+        return entry.transition if entry is not None and entry.transition == transition else None
+
     def stored(self, transition: Transition) -> None:
         """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it.
 
