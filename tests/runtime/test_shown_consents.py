@@ -9,7 +9,7 @@ from rota.core.effects import Proposal
 from rota.genesis import encode_genesis
 from rota.runtime.facades.consents import NAME_CHARACTERS_SHOWN_MAX, NAMES_SHOWN_MAX, shown_question
 from rota.types import IntentId, NodeName, Party, RequestId
-from tests.core.test_consent import GENESIS
+from tests.core.deployment_bench import GENESIS
 
 A, B = GENESIS.endorsers[:2]
 
