@@ -308,6 +308,21 @@ def test_displaced_question_is_forgotten_also_while_it_is_written() -> None:
     assert len(asked_about(bench)) == 2 * PEER_SHARE
 
 
+def test_question_that_the_operator_has_decided_is_not_displaced_while_that_is_written() -> None:
+    bench = asking(config=Config(proposals_bytes_max=4 * PEER_SHARE * 2 * QUESTION_BYTES_MIN))
+    strangers = [NodeName(f"S{number}") for number in range(PEER_SHARE)]
+    for number in range(2):
+        for stranger in strangers:
+            bench.propose(stranger, intent=intent_id(f"{stranger}-{number}"))
+    decided = intent_id(f"{strangers[0]}-1")
+    bench.slow = (DeploymentProposed,)
+    bench.tell(ProposalDecided("operator", strangers[0], decided, is_given=True))
+    bench.propose(B)
+    bench.finish_write()
+    assert bench.all(ReplyToUser)[-1] == ReplyToUser("operator", decided)
+    assert [each.deployment for each in bench.kept() if each.decision is Decision.GIVEN] == [decided]
+
+
 # The proposer.
 
 

@@ -216,6 +216,8 @@ class Proposals:
         config = self.context.config
         writing = (each for each in self.writing.values() if each.decision is Decision.ASKED)
         asked = {(each.peer, each.deployment): len(each.genesis) for each in (*self.questions, *writing)}
+        # What the operator has decided waits for no decision any more.
+        asked = {key: size for key, size in asked.items() if key not in self.deciding}
         try:
             room = config.proposals_bytes_max // QUESTIONS_SHARE
             displaced = displaced_by(asked, proposal.peer, len(proposal.genesis), room)
