@@ -234,8 +234,14 @@ def open_genesis(
     except (msgspec.MsgspecError, RecursionError):
         raise Rejected("configuration", "must be JSON") from None
     configuration = unpacked(domain.configuration, written, "configuration")
-    domain.configure(configuration, contract)
-    memory = domain.memory(configuration, contract)
+    try:
+        domain.configure(configuration, contract)
+        memory = domain.memory(configuration, contract)
+    except Rejected:
+        raise
+    except Exception as error:
+        # A domain is somebody else's code, and any peer may propose a genesis.
+        raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
     separator = domain_separator(contract.chain_id, address)
     return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
 

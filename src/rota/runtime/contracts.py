@@ -28,6 +28,8 @@ from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
 from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
+from rota.wire.limits import DEFAULT_LIMITS
+from rota.wire.reading import name_flaw
 
 # A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
 SMALL_GENESIS_BYTES: Final = 16_384
@@ -268,6 +270,10 @@ class KnownContracts:
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused(f"genesis: {flaw}") from None
+        # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
+        for name in (*genesis.nodes, *genesis.members):
+            if wrong := name_flaw(name, DEFAULT_LIMITS):
+                raise ContractRefused(f"genesis: {wrong}")
         ledger = self._ledger_hash(opened.domain.ledger_of(opened.configuration))
         if genesis.ledger != ledger:
             raise ContractRefused(f"genesis.ledger: must be 0x{ledger.hex()}, the code that {self._node} has for it")
