@@ -214,10 +214,13 @@ class Accounts:
         self._slot_count = 0
 
     def learn(self, known: Known[Record]) -> None:
-        """A state that this node knows, in whatever order they come."""
+        """A state that this node knows, in whatever order they come; one that cannot be is passed over."""
         if not isinstance(known.record, AccountState):
             return
-        step = step_of(known)
+        try:
+            step = step_of(known)
+        except Rejected:
+            return
         chain = self._chain(step.address)
         chain.learn(step)
         if step.id in chain.path:
