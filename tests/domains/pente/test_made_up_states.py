@@ -10,11 +10,15 @@ import pytest
 from rota.core.consistency import Consistent
 from rota.core.effects import StatesReceived
 from rota.digests import leaf_of_transition, state_commitment
+from rota.domains.available import known_in
+from rota.domains.base import History
 from rota.domains.contents import Content, seal
+from rota.domains.pente.accounts import Accounts
+from rota.domains.pente.evm import Message
 from rota.domains.pente.records import AccountState
 from rota.hosting import learn
 from rota.runtime.held_states import HeldStates
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, State, StateId, Transition, address_bytes
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, playground
 from tests.store.kit import Opened, in_loop, new_sqlite
 
@@ -74,3 +78,18 @@ def test_account_that_cannot_be_is_passed_over_whoever_endorsed_it(false: Accoun
     for node, hosted in members.nodes.items():
         learn(hosted, made_up(members, false).outputs, node)
     members.deployed(BOB, playground(), [0])
+
+
+@pytest.mark.parametrize("false", [FALSE["the address of a party"], FALSE["the address of a contract to come"]])
+def test_made_up_account_that_a_coordinator_shows_stops_nothing_afterwards(false: AccountState) -> None:
+    members = Members()
+    shown = made_up(members, false).outputs[0]
+    known = known_in(members.hosted.known, shown)
+    assert known is not None
+    for hosted in members.nodes.values():
+        memory = hosted.memory
+        assert isinstance(memory, Accounts)
+        heads = {address_bytes(false.address): known}
+        memory.run(Message(bytes(20), None, b"", 1_000_000), heads, History(lambda _: None))  # type: ignore[arg-type]
+    to = members.deployed(BOB, playground(), [0])
+    members.done(BOB, to, playground(), "store", 5)
