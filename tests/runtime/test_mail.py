@@ -18,7 +18,7 @@ from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, M
 from rota.runtime import mail as mail_module
 from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
-from rota.runtime.mail import ENTRY_BYTES, HOUR_MS, WINDOW, GroupMail
+from rota.runtime.mail import ENTRY_BYTES, HOUR_MS, MESSAGE_DEPTH_MAX, WINDOW, GroupMail
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
 from tests.domains.kit import known_by
 from tests.store.kit import NODE, Opened, in_loop, new_sqlite
@@ -145,6 +145,17 @@ async def test_what_is_no_json_is_not_taken(tmp_path: Path) -> None:
         assert post.hear(NODE2, GroupMessage(IntentId(b"n" * 16), 5, "topic", b"2"))
         await post.until(NODE2, 1, GroupMessageAcknowledgement)
         assert len(await post.opened.store.mail.messages(Query())) == 1
+
+
+@in_loop
+async def test_message_that_is_nested_deeper_than_users_can_be_shown_is_not_taken(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        for depth in (*range(900, 1_000), MESSAGE_DEPTH_MAX + 1, MESSAGE_DEPTH_MAX):
+            content = b"[" * depth + b"]" * depth
+            post.hear(NODE2, GroupMessage(IntentId(b"%016d" % depth), 1, "topic", content, None))
+        await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        (message,) = await post.opened.store.mail.messages(Query())
+        assert message.id == b"%016d" % MESSAGE_DEPTH_MAX
 
 
 @in_loop

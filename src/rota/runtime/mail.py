@@ -26,6 +26,7 @@ from uuid import UUID, uuid4
 import msgspec
 import structlog
 
+from rota.api.structure import flaw_of
 from rota.core.effects import FindStates, SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, StatesFound
 from rota.core.machine import Event
@@ -38,6 +39,8 @@ from rota.store.mail import GROUP_MESSAGE, STATE
 from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 
 MESSAGE_BYTES_MAX: Final = 524_288
+# As deep as a request of a user may be.
+MESSAGE_DEPTH_MAX: Final = 64
 WINDOW: Final = 32
 PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
@@ -342,8 +345,11 @@ class GroupMail:
 
 
 def _is_content(content: bytes) -> bool:
-    """What users are to be shown must be JSON, and no larger than what we would send."""
-    if len(content) > MESSAGE_BYTES_MAX:
+    """What users are to be shown must be JSON, and no larger or deeper than what we would send.
+
+    What is nested so deep that it can just be read here might not be readable where it is shown, and end a listener.
+    """
+    if len(content) > MESSAGE_BYTES_MAX or flaw_of(content, MESSAGE_DEPTH_MAX, MESSAGE_BYTES_MAX):
         return False
     try:
         msgspec.json.decode(content)
