@@ -9,12 +9,14 @@ import pytest
 
 from rota import hosting
 from rota.domains.base import Rejected
-from rota.genesis import Genesis
+from rota.genesis import Genesis, decode_genesis, encode_genesis
 from rota.messages import DelegationCommand, Envelope, Verdict
-from rota.types import NEVER_HEARD, ContractAddress, NodeName, Party, RequestId, Tried, node_of
+from rota.runtime.contracts import ContractRefused
+from rota.sim.domain import intent_id
+from rota.types import NEVER_HEARD, ContractAddress, KnownContract, NodeName, Party, RequestId, Tried, node_of
 from rota.wire import Frame, Malformed, decode_frame, encode_frame
 from tests.ledger.chains import CHAIN_ID, in_loop
-from tests.runtime.test_deploying import judged
+from tests.runtime.test_deploying import ID, OTHER, OURS, SIGNER, contracts, judged
 
 # A letter that nobody sees, one that ends a line, and too many.
 UNREADABLE = ("no\u200bde3", "node3\n", "n" * 256)
@@ -73,3 +75,15 @@ async def test_group_with_a_member_whose_name_no_peer_reads_is_refused() -> None
         assert judged(false).verdict is Verdict.REFUSED
     assert is_readable("node3")
     assert judged(group("alice@node1", "bob@node2", "carol@node3")).verdict is Verdict.ACCEPTED
+
+
+def test_second_group_with_the_id_of_a_known_one_is_refused() -> None:
+    known = contracts()
+    first = encode_genesis(group("alice@node1", "bob@node2"))
+    other = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    known.add(KnownContract(decode_genesis(first).contract(OTHER), ID, (OURS, OTHER), first))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    with pytest.raises(ContractRefused, match="has another group of this id"):
+        known.consider(other, intent_id("another"), (), SIGNER)
+    known.consider(other, intent_id("another"), (), SIGNER, is_own=True)

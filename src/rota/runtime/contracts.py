@@ -72,6 +72,8 @@ class KnownContracts:
         # Without their genesis, which the store has.
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
         self._groups: Final[dict[ContractAddress, bytes]] = {}
+        # By which deployment each group came here; users name a group by its id.
+        self._deployment_of_group: Final[dict[bytes, IntentId]] = {}
         self._large_bytes: Final[dict[NodeName, int]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
@@ -92,6 +94,7 @@ class KnownContracts:
             group = group_in(genesis)
             if group is not None:
                 self._groups[address] = group.id
+                self._deployment_of_group.setdefault(group.id, known.deployment)
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
@@ -254,6 +257,9 @@ class KnownContracts:
         genesis = self._opened(encoded, NO_CONTRACT)
         if not is_own and not genesis.is_open_to(self._node):
             raise ContractRefused(f"genesis: {self._node} has no part in it")
+        group = group_in(genesis)
+        if not is_own and group is not None and self._deployment_of_group.get(group.id, deployment) != deployment:
+            raise ContractRefused(f"genesis.configuration.salt: {self._node} has another group of this id")
         ours = None
         if self._node in genesis.endorsers:
             ours = signer.address_of(endorser_key(self._node, deployment))
