@@ -192,11 +192,12 @@ def test_transition_that_is_durable_is_not_written_again_beside_a_new_one() -> N
 
 def test_states_beyond_what_may_be_written_at_a_time_are_taken_when_they_come_again() -> None:
     bench = NodeBench(slow=(StatesReceived,))
-    for part in range(RECEIVING_MAX + 1):
-        bench.hear(B, StateDistribution(DIGEST, (MADE,), part))
+    for number in range(RECEIVING_MAX + 1):
+        made = transition(f"B-{number}")
+        bench.hear(B, StateDistribution(digest_of(made.leaf), (made,)))
     assert len(bench.writes) == len(bench.node.states.receiving) == RECEIVING_MAX
     bench.finish_write()
-    other = transition("B-2")
+    other = transition("B-other")
     bench.hear(B, StateDistribution(digest_of(other.leaf), (other,)))
     assert len(bench.writes) == RECEIVING_MAX
 

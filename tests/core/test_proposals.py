@@ -14,10 +14,10 @@ from rota.core.effects import (
     TakeInContract,
 )
 from rota.core.events.deployment import ProposalJudged
-from rota.core.proposals import JUDGING_MAX
-from rota.genesis import encode_genesis
+from rota.core.proposals import JUDGED_OF_PEER_MAX, JUDGING_MAX, LARGE_BYTES, LARGE_JUDGED_MAX
+from rota.genesis import Genesis, encode_genesis
 from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentWithdrawn, Startup, Verdict
-from rota.types import NO_CONTRACT, RequestId
+from rota.types import NO_CONTRACT, NodeName, RequestId
 from tests.core.deployment_bench import GENESIS, ID, MADE, SIGNERS, STRANGERS, D, DeploymentBench, deployed
 from tests.core.kit import GENESIS_S, A, B, C, intent_id
 
@@ -280,3 +280,29 @@ def test_no_more_is_judged_at_a_time_than_is_named() -> None:
         bench.propose(B, intent=intent_id(f"B{number}"))
     (answer,) = bench.propose(C)
     assert (answer.verdict, answer.reason) == (Verdict.BUSY, "it judges as many contracts as it can at a time")
+
+
+def refused_count(bench: DeploymentBench, peer: NodeName, numbers: range, genesis: Genesis = GENESIS) -> int:
+    """A peer proposes so many contracts that are refused; how many of them were judged."""
+    before = len(bench.all(JudgeProposal))
+    for number in numbers:
+        bench.propose(peer, genesis, intent_id(f"{peer}{number}"))
+        order = bench.all(JudgeProposal)[-1]
+        bench.tell(bench.judged(order, Verdict.REFUSED, "not that"))
+    return len(bench.all(JudgeProposal)) - before
+
+
+def test_peer_whose_proposals_are_refused_has_a_bounded_number_judged_and_the_others_theirs() -> None:
+    bench = DeploymentBench(silent=(JudgeProposal,))
+    assert refused_count(bench, B, range(200)) == JUDGED_OF_PEER_MAX
+    assert refused_count(bench, C, range(200)) == JUDGED_OF_PEER_MAX
+    assert refused_count(bench, D, range(4)) == 4, "whoever else floods"
+    bench.wait(bench.node.config.request_timeout_ms)
+    assert refused_count(bench, B, range(200, 202)) == 2
+
+
+def test_large_proposals_of_a_peer_are_judged_a_few_at_a_time() -> None:
+    bench = DeploymentBench(silent=(JudgeProposal,))
+    large = replace(GENESIS, configuration=bytes(LARGE_BYTES))
+    assert refused_count(bench, B, range(9), large) == LARGE_JUDGED_MAX
+    assert refused_count(bench, B, range(9, 11)) == 2

@@ -10,6 +10,7 @@ from rota.config import Config
 from rota.core import unconfirmed
 from rota.core.effects import StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus, StatesWanted
+from rota.core.pacing import WRITTEN_AGAIN_TIMES_MAX
 from rota.core.unconfirmed import AHEAD_LEAST_S, AHEAD_VALIDITIES, LOOK_EVERY_S, Room, Unconfirmed
 from rota.messages import StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import Mode, NodeName, Transition
@@ -110,6 +111,18 @@ def test_states_that_could_not_be_written_take_no_room() -> None:
     bench = NodeBench(failing=(StatesReceived,))
     assert send(bench, B, made(1)) == 0
     assert bench.node.states.unconfirmed.usage == {}
+
+
+def test_peer_that_sends_a_transition_with_later_and_later_bounds_has_it_written_a_bounded_number_of_times() -> None:
+    bench = NodeBench()
+    first = made(1)
+    for later_s in range(10 * WRITTEN_AGAIN_TIMES_MAX):
+        until_s = GENESIS_S + 100_000 + later_s
+        bench.hear(B, StateDistribution(digest_of(first.leaf), (replace(first, valid_until_s=until_s),), later_s))
+    assert stored(bench) == 1 + WRITTEN_AGAIN_TIMES_MAX
+    assert send(bench, C, made(2)) == 1, "others have their states written"
+    bench.wait(CONFIG.request_timeout_ms)
+    assert send(bench, B, replace(first, valid_until_s=GENESIS_S + 200_000)) == 1
 
 
 # Until when.

@@ -8,14 +8,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from rota.core.effects import SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, Tick
 from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
+from rota.runtime import mail as mail_module
 from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
-from rota.runtime.mail import WINDOW, GroupMail
+from rota.runtime.mail import ENTRY_BYTES, HOUR_MS, MESSAGE_DEPTH_MAX, WINDOW, GroupMail
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
 from tests.domains.kit import known_by
 from tests.store.kit import NODE, Opened, in_loop, new_sqlite
@@ -40,6 +43,7 @@ class Post:
     mail: GroupMail
     opened: Opened
     said: list[SendMessage] = field(default_factory=list)
+    now_ms: list[int] = field(default_factory=lambda: [0])
 
     def to(self, peer: NodeName, kind: type[Message] = GroupMessage) -> list[Message]:
         return [each.envelope.body for each in self.said if each.peer == peer and isinstance(each.envelope.body, kind)]
@@ -61,10 +65,11 @@ async def posted(home: Path) -> AsyncIterator[Post]:
     contracts.add(group_contract())
     said: list[SendMessage] = []
     # A clock that stands: what is said again is said for another reason than time.
-    mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: 0, Acceptances())
+    now_ms = [0]
+    mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: now_ms[0], Acceptances())
     mail.start()
     try:
-        yield Post(mail, opened, said)
+        yield Post(mail, opened, said, now_ms)
     finally:
         await mail.close()
         await opened.store.close()
@@ -140,6 +145,36 @@ async def test_what_is_no_json_is_not_taken(tmp_path: Path) -> None:
         assert post.hear(NODE2, GroupMessage(IntentId(b"n" * 16), 5, "topic", b"2"))
         await post.until(NODE2, 1, GroupMessageAcknowledgement)
         assert len(await post.opened.store.mail.messages(Query())) == 1
+
+
+@in_loop
+async def test_message_that_is_nested_deeper_than_users_can_be_shown_is_not_taken(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        for depth in (*range(900, 1_000), MESSAGE_DEPTH_MAX + 1, MESSAGE_DEPTH_MAX):
+            content = b"[" * depth + b"]" * depth
+            post.hear(NODE2, GroupMessage(IntentId(b"%016d" % depth), 1, "topic", content, None))
+        await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        (message,) = await post.opened.store.mail.messages(Query())
+        assert message.id == b"%016d" % MESSAGE_DEPTH_MAX
+
+
+@in_loop
+async def test_member_that_sends_messages_without_end_has_so_many_kept_in_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail_module, "TAKEN_OF_PEER_BYTES_MAX", 3 * (ENTRY_BYTES + 7))
+    monkeypatch.setattr(mail_module, "TAKEN_PEERS_MAX", 1)
+    async with posted(tmp_path) as post:
+        for number in range(10):
+            post.hear(NODE2, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b'"hello"', None))
+        await post.until(NODE2, 3, GroupMessageAcknowledgement)
+        post.hear(NODE3, GroupMessage(IntentId(bytes(16)), 1, "topic", b'"hello"', None))
+        await post.until(NODE3, 1, GroupMessageAcknowledgement)
+        assert len(post.to(NODE2, GroupMessageAcknowledgement)) == 3
+        assert len(await post.opened.store.mail.messages(Query())) == 4
+        post.now_ms[0] = HOUR_MS
+        post.hear(NODE3, GroupMessage(IntentId(bytes(16)), 1, "topic", b'"hello"', None))
+        await post.until(NODE3, 2, GroupMessageAcknowledgement)
 
 
 @in_loop

@@ -42,8 +42,10 @@ class Shelves:
         self.asked += 1
         return tuple(self.every[each] for each in ids if each in self.every)
 
-    async def states_since(self, contract: ContractAddress, since: int) -> tuple[int, tuple[State, ...]]:
-        assert contract == CONTRACT
+    async def states_since(
+        self, contract: ContractAddress, since: int, *, on_chain: bool
+    ) -> tuple[int, tuple[State, ...]]:
+        assert (contract, on_chain) == (CONTRACT, False)
         self.asked_for_all += not since
         return 1, () if since else tuple(self.every.values())
 

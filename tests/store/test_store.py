@@ -371,6 +371,7 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
             asking.unspent_states(FIRST, None, 10),
             asking.unspent_states(FIRST, StatePlace(1, 0, 0), 10),
             asking.states_since(FIRST, 1, 10),
+            asking.states_since(FIRST, 1, 10, on_chain=True),
             asking.states(FIRST, (StateId(a_transition(1).leaf, 0),)),
             asking.state_changes(FIRST, 0, 10),
             asking.state_changes(FIRST, 1, 10),

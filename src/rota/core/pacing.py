@@ -16,6 +16,7 @@ VERIFIED_TIMES_MAX: Final = 4
 ASSEMBLED_TIMES_MAX: Final = 16
 # Each names 64 leaves: who makes up for a day asks for thousands of them at once.
 STATES_ASKED_TIMES_MAX: Final = 256
+WRITTEN_AGAIN_TIMES_MAX: Final = 64
 
 
 class Timed(Protocol):

@@ -30,7 +30,7 @@ from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesRece
 from rota.core.events import LedgerStatus
 from rota.core.events.chain import Outcomes
 from rota.core.incomplete import TIMES_MAX, Incomplete
-from rota.core.pacing import STATES_ASKED_TIMES_MAX, Pacing
+from rota.core.pacing import STATES_ASKED_TIMES_MAX, WRITTEN_AGAIN_TIMES_MAX, Pacing
 from rota.core.unconfirmed import SentTransition, Unconfirmed
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
@@ -92,7 +92,11 @@ class PrivateStates:
         new = tuple(each for each in known if not self._is_durable(contract, each))
         if not new:
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif len(self.receiving) < RECEIVING_MAX and self._has_room(peer, contract, new):
+        elif (
+            len(self.receiving) < RECEIVING_MAX
+            and self._may_write_again(peer, contract, new)
+            and self._has_room(peer, contract, new)
+        ):
             self.receiving[key] = peer
             self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
 
@@ -107,6 +111,12 @@ class PrivateStates:
         """With its bound: one that is valid for longer than we knew must not be deleted before."""
         is_received = self.distribution.is_received(contract, (transition,))
         return is_received and not self.unconfirmed.outlives(contract, transition)
+
+    def _may_write_again(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
+        """What is stored takes no more room: a peer that sends it again and again has it written so many times."""
+        if not any((contract, each.leaf) in self.unconfirmed.sent for each in transitions):
+            return True
+        return self.pacing.is_due(("again", peer), self.node.config.request_timeout_ms, WRITTEN_AGAIN_TIMES_MAX)
 
     def _has_room(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
         """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""

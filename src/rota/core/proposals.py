@@ -43,6 +43,7 @@ from rota.core.events.deployment import (
     ProposalNotWritten,
 )
 from rota.core.machine import Event
+from rota.core.pacing import Pacing
 from rota.genesis import MalformedGenesis, decode_genesis, genesis_hash
 from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentProposal, Verdict
 from rota.types import IntentId, KnownContract, NodeName, RequestId
@@ -54,6 +55,13 @@ RENEWAL_SHARE = 48
 # Questions to the operator have at most one part in so many of the room for all proposals.
 QUESTIONS_SHARE = 4
 JUDGING_MAX = 64
+# To judge one takes a quarter of a millisecond, and of a large one twenty. In an interval each peer always has the
+# least, and up to the most of it as long as all together stay within theirs.
+LARGE_BYTES = 65_536
+JUDGED_LEAST = 8
+JUDGED_OF_PEER_MAX = 64
+JUDGED_MAX = 128
+LARGE_JUDGED_MAX = 2
 
 Key = tuple[NodeName, IntentId]
 
@@ -69,6 +77,7 @@ class Proposals:
         self.writing: dict[Key, Proposal] = {}
         self.withdrawn: dict[Key, None] = {}
         self.deciding: dict[Key, Proposal] = {}
+        self.pacing = Pacing(context)
 
     @property
     def questions(self) -> tuple[Proposal, ...]:
@@ -302,7 +311,7 @@ class Proposals:
 
     def _flaw_of(self, peer: NodeName, kept: Proposal | None, body: DeploymentProposal) -> str:
         """Why there is no room for it; what replaces a proposal takes no more room."""
-        if len(self.judging) >= JUDGING_MAX:
+        if len(self.judging) >= JUDGING_MAX or not self._may_be_judged(peer, body):
             return "it judges as many contracts as it can at a time"
         if kept is not None:
             return ""
@@ -315,6 +324,16 @@ class Proposals:
             if sum(len(each.genesis) for each in some) + len(body.genesis) > config.proposals_bytes_max // share:
                 return f"the proposals {whose} that wait to be deployed are too large together"
         return ""
+
+    def _may_be_judged(self, peer: NodeName, body: DeploymentProposal) -> bool:
+        """What is refused takes no room, so that a peer could have us judge without end."""
+        interval_ms, is_due = self.context.config.request_timeout_ms, self.pacing.is_due
+        if len(body.genesis) > LARGE_BYTES and not is_due(("large", peer), interval_ms, LARGE_JUDGED_MAX):
+            return False
+        if is_due(("least", peer), interval_ms, JUDGED_LEAST):
+            return True
+        is_in_share = is_due(("most", peer), interval_ms, JUDGED_OF_PEER_MAX - JUDGED_LEAST)
+        return is_in_share and is_due("all", interval_ms, JUDGED_MAX)
 
     def _is_no_news(self, kept: Proposal, body: DeploymentProposal) -> bool:
         """A copy of an earlier question, late as it is, or one that says the same of what is still new.

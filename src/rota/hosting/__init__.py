@@ -234,8 +234,14 @@ def open_genesis(
     except (msgspec.MsgspecError, RecursionError):
         raise Rejected("configuration", "must be JSON") from None
     configuration = unpacked(domain.configuration, written, "configuration")
-    domain.configure(configuration, contract)
-    memory = domain.memory(configuration, contract)
+    try:
+        domain.configure(configuration, contract)
+        memory = domain.memory(configuration, contract)
+    except Rejected:
+        raise
+    except Exception as error:
+        # A domain is somebody else's code, and any peer may propose a genesis.
+        raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
     separator = domain_separator(contract.chain_id, address)
     return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
 
@@ -302,7 +308,10 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
 
 
 def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> dict[str, object]:
-    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not."""
+    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
+
+    `Rejected` when the domain cannot tell.
+    """
     referred = {
         reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
@@ -317,7 +326,13 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
         _infos_in([(state, content) for state, content in seen if content is not None]),
         all(content is not None for state, content in seen if node in state.distribution),
     )
-    return hosted.domain.receipt(settled)
+    try:
+        return hosted.domain.receipt(settled)
+    except Rejected:
+        raise
+    except Exception as error:
+        # Where nobody endorses, whoever sends a state decides what it says.
+        raise Rejected("", bounded(f"the domain failed: {told_of(error)}")) from None
 
 
 def revert_in(reason: str) -> tuple[str, bytes] | None:

@@ -152,12 +152,13 @@ class Store(Protocol):
         ...
 
     async def states_since(
-        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE, *, on_chain: bool = False
     ) -> tuple[int, tuple[State, ...]]:
         """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
 
         As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
-        is not on it last: a state comes before those that stand on it, but for what arrived late.
+        is not on it last: a state comes before those that stand on it, but for what arrived late. With `on_chain` only
+        those that the chain has: any peer can make up others.
         """
         ...
 

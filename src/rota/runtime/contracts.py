@@ -28,6 +28,8 @@ from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
 from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
+from rota.wire.limits import DEFAULT_LIMITS
+from rota.wire.reading import name_flaw
 
 # A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
 SMALL_GENESIS_BYTES: Final = 16_384
@@ -70,6 +72,8 @@ class KnownContracts:
         # Without their genesis, which the store has.
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
         self._groups: Final[dict[ContractAddress, bytes]] = {}
+        # By which deployment each group came here; users name a group by its id.
+        self._deployment_of_group: Final[dict[bytes, IntentId]] = {}
         self._large_bytes: Final[dict[NodeName, int]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
@@ -90,6 +94,7 @@ class KnownContracts:
             group = group_in(genesis)
             if group is not None:
                 self._groups[address] = group.id
+                self._deployment_of_group.setdefault(group.id, known.deployment)
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
@@ -254,6 +259,9 @@ class KnownContracts:
         genesis = self._opened(encoded, NO_CONTRACT)
         if not is_own and not genesis.is_open_to(self._node):
             raise ContractRefused(f"genesis: {self._node} has no part in it")
+        group = group_in(genesis)
+        if not is_own and group is not None and self._deployment_of_group.get(group.id, deployment) != deployment:
+            raise ContractRefused(f"genesis.configuration.salt: {self._node} has another group of this id")
         ours = None
         if self._node in genesis.endorsers:
             ours = signer.address_of(endorser_key(self._node, deployment))
@@ -270,6 +278,10 @@ class KnownContracts:
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused(f"genesis: {flaw}") from None
+        # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
+        for name in (*genesis.nodes, *genesis.members):
+            if wrong := name_flaw(name, DEFAULT_LIMITS):
+                raise ContractRefused(f"genesis: {wrong}")
         ledger = self._ledger_hash(opened.domain.ledger_of(opened.configuration))
         if genesis.ledger != ledger:
             raise ContractRefused(f"genesis.ledger: must be 0x{ledger.hex()}, the code that {self._node} has for it")

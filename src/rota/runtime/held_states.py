@@ -5,7 +5,8 @@ the store said last, and every question brings it up to date with what changed s
 not what is held. Reorganisations, states that arrive late and writes of any order are the store's affair.
 The contracts that were not asked for longest are forgotten.
 
-A domain with a memory of its own is also told of every state that the node has, spent or not, once in its life.
+A domain with a memory of its own is also told of every state that the node has and the chain too, spent or not, once
+in its life. Of what is not on the chain it is told nothing: a peer can make up any state, and send it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class HeldStates:
         return believed
 
     async def _teach(self, contract: ContractAddress, holdings: _Holdings) -> None:
-        async for as_of, states in state_pages(self._store, contract, holdings.learned_as_of):
+        async for as_of, states in state_pages(self._store, contract, holdings.learned_as_of, on_chain=True):
             learn(holdings.hosted, states, self._node)
             holdings.learned_as_of = as_of
             # A long history must not keep the event loop from its sockets.
@@ -117,11 +118,11 @@ async def unspent_pages(store: Store, contract: ContractAddress) -> AsyncIterato
 
 
 async def state_pages(
-    store: Store, contract: ContractAddress, since: int = 0
+    store: Store, contract: ContractAddress, since: int = 0, *, on_chain: bool = False
 ) -> AsyncIterator[tuple[int, tuple[State, ...]]]:
     """All states that a node holds of a contract and that changed since, spent or not, some at a time."""
     while True:
-        as_of, states = await store.states_since(contract, since)
+        as_of, states = await store.states_since(contract, since, on_chain=on_chain)
         if as_of == since:
             return
         yield as_of, states

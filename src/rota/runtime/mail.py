@@ -7,7 +7,8 @@ is sent the oldest of it, a window at a time, and again after a pause that grows
 waits in the store. Who gets a message makes it durable, then acknowledges, every copy. A copy changes nothing.
 
 A message is taken only from a node of the group that it names. Whoever does not have the group yet does not answer, and
-is sent the message again.
+is sent the message again. A message is kept for ever, so a peer has so many bytes of them taken in an hour, and the
+rest is neither kept nor acknowledged: it is sent again later.
 
 States that a user has sent again (`pstate_transferPrivateState`) go the same way, but for the sending itself: the store
 finds them, and the core says them and is told that they have arrived.
@@ -25,6 +26,7 @@ from uuid import UUID, uuid4
 import msgspec
 import structlog
 
+from rota.api.structure import flaw_of
 from rota.core.effects import FindStates, SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, StatesFound
 from rota.core.machine import Event
@@ -37,12 +39,19 @@ from rota.store.mail import GROUP_MESSAGE, STATE
 from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 
 MESSAGE_BYTES_MAX: Final = 524_288
+# As deep as a request of a user may be.
+MESSAGE_DEPTH_MAX: Final = 64
 WINDOW: Final = 32
 PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
 OPEN_MAX: Final = 100_000
 ARRIVALS_MAX: Final = 256
 ROUNDS_KEPT_MAX: Final = 4_096
+HOUR_MS: Final = 3_600_000
+TAKEN_OF_PEER_BYTES_MAX: Final = 67_108_864
+# What a message takes beside its content.
+ENTRY_BYTES: Final = 1_024
+TAKEN_PEERS_MAX: Final = 4_096
 
 logger = structlog.get_logger("rota.mail")
 
@@ -71,6 +80,14 @@ class _Peer:
         self.has_more, self.pause_ms = True, PAUSE_MS
 
 
+@dataclass(slots=True)
+class _Taken:
+    """How many bytes of a peer's messages were taken in the hour since then."""
+
+    since_ms: int
+    size_bytes: int = 0
+
+
 class GroupMail:
     """Of one node. `send` says something to a peer, `author` tells this life's number and the height it has seen."""
 
@@ -92,6 +109,7 @@ class GroupMail:
         self._now_ms: Final = now_ms
         self._acceptances: Final = acceptances
         self._owing: Final[dict[NodeName, _Peer]] = {}
+        self._taken: Final[dict[NodeName, _Taken]] = {}
         self._changed: Final = asyncio.Event()
         self._arrivals: Final = Background("mail that arrives")
         self._sending: Final = Background("mail that is owed")
@@ -265,7 +283,8 @@ class GroupMail:
 
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
         group = self._contracts.group_of(contract)
-        if group is None or peer not in self._nodes_of(contract) or not _is_content(message.content):
+        is_members = group is not None and peer in self._nodes_of(contract)
+        if group is None or not is_members or not self._has_room(peer, message) or not _is_content(message.content):
             logger.warning("a message of a group was not taken", peer=peer, contract=contract)
             return
         stored = StoredMessage(
@@ -286,6 +305,21 @@ class GroupMail:
             return
         self._tell(peer, contract, GroupMessageAcknowledgement(message.id))
         self.on_message()
+
+    def _has_room(self, peer: NodeName, message: GroupMessage) -> bool:
+        """For one more message of a member, in this hour."""
+        now_ms = self._now_ms()
+        taken = self._taken.get(peer)
+        if taken is None or now_ms - taken.since_ms >= HOUR_MS:
+            self._taken.pop(peer, None)
+            taken = self._taken[peer] = _Taken(now_ms)
+            if len(self._taken) > TAKEN_PEERS_MAX:
+                del self._taken[next(iter(self._taken))]
+        size_bytes = taken.size_bytes + ENTRY_BYTES + len(message.content)
+        if size_bytes > TAKEN_OF_PEER_BYTES_MAX:
+            return False
+        taken.size_bytes = size_bytes
+        return True
 
     async def _acknowledged(self, peer: NodeName, reference: bytes) -> None:
         """An acknowledgement of what was not said is worth nothing, and costs nothing: what is owed is said again."""
@@ -311,8 +345,11 @@ class GroupMail:
 
 
 def _is_content(content: bytes) -> bool:
-    """What users are to be shown must be JSON, and no larger than what we would send."""
-    if len(content) > MESSAGE_BYTES_MAX:
+    """What users are to be shown must be JSON, and no larger or deeper than what we would send.
+
+    What is nested so deep that it can just be read here might not be readable where it is shown, and end a listener.
+    """
+    if len(content) > MESSAGE_BYTES_MAX or flaw_of(content, MESSAGE_DEPTH_MAX, MESSAGE_BYTES_MAX):
         return False
     try:
         msgspec.json.decode(content)

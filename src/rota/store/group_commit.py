@@ -287,10 +287,10 @@ class DatabaseStore:
         return await self._read(self._asking.receipt_of(intent))
 
     async def states_since(
-        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE
+        self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE, *, on_chain: bool = False
     ) -> tuple[int, tuple[State, ...]]:
         """States with their bytes that changed after `since`, spent or not, and up to which change that is."""
-        return await self._read(self._asking.states_since(contract, since, limit))
+        return await self._read(self._asking.states_since(contract, since, limit, on_chain))
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""

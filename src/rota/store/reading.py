@@ -336,10 +336,13 @@ class Asking:
             is_complete,
         )
 
-    def states_since(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, tuple[State, ...]]]:
+    def states_since(
+        self, contract: ContractAddress, since: int, limit: int, on_chain: bool = False
+    ) -> Reading[tuple[int, tuple[State, ...]]]:
         """All that this node holds and that changed after the record with this position, spent or not."""
         as_of, _ = yield from self._changes_up_to(contract, since, limit)
-        rows: Any = yield Statement(_HELD_SINCE, (contract, since, as_of))
+        sql = _COMMITTED_SINCE if on_chain else _HELD_SINCE
+        rows: Any = yield Statement(sql, (contract, since, as_of))
         return as_of, tuple(decode_state(state) for (state,) in rows)
 
     def _changes_up_to(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
@@ -594,6 +597,11 @@ ORDER BY changed, committed_at, place, leaf, output"""
 _HELD_SINCE: Final = """
 SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ?
 ORDER BY changed, CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, leaf, output"""
+
+_COMMITTED_SINCE: Final = """
+SELECT state FROM states
+WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ? AND committed_at IS NOT NULL
+ORDER BY changed, committed_at, place, leaf, output"""
 
 _BY_NULLIFIER: Final = "SELECT nullifier, state FROM states WHERE state IS NOT NULL AND contract = ?"
 

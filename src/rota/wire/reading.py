@@ -458,11 +458,9 @@ class Reader:
         return name
 
     def new_name(self, name: str) -> str:
-        if not name:
-            refuse("a name is empty")
-        if _NOT_IN_A_NAME.search(name):
-            refuse("a name has a control character in it")
-        return bounded(name, self.limits.name_bytes_max, "a name")
+        if flaw := name_flaw(name, self.limits):
+            refuse(flaw)
+        return name
 
     def text(self, text: str) -> str:
         """What people are told. It may be anything: whoever shows it sees to it that it does no harm."""
@@ -480,6 +478,16 @@ class Reader:
         for field in wire.DESCRIPTOR.fields:
             rest.ClearField(field.name)
         return opaque(rest.SerializeToString(), self.limits.unknown_bytes_max, "what is not known of a value")
+
+
+def name_flaw(name: str, limits: Limits) -> str:
+    """Why no peer would read a message with this name in it, or nothing."""
+    if not name:
+        return "a name is empty"
+    if _NOT_IN_A_NAME.search(name):
+        return "a name has a control character in it"
+    is_short = len(name) <= limits.name_bytes_max and len(name.encode()) <= limits.name_bytes_max
+    return "" if is_short else f"a name has more than {limits.name_bytes_max} bytes"
 
 
 def contract_address(address: bytes) -> types.ContractAddress:

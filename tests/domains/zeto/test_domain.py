@@ -9,12 +9,14 @@ import pytest
 
 from rota import hosting
 from rota.core.events import AssemblyFinished
+from rota.digests import state_commitment
 from rota.domains.base import Claim, Refused, Rejected
+from rota.domains.contents import Content, seal
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.coins import VALUE_MAX
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
-from rota.domains.zeto.records import Configuration
+from rota.domains.zeto.records import Configuration, ZetoMemo
 from rota.hosting import Background, UserCall
 from rota.hosting.proving import is_committed, reveal
 from rota.ledger.proofs import binding_of
@@ -272,3 +274,20 @@ def test_other_kinds_are_named_and_nobody_endorses() -> None:
         hosted_by(DOMAIN, {"tokenName": "Zeto_Other"})
     with pytest.raises(Refused):
         DOMAIN.endorse(None)  # type: ignore[arg-type]
+
+
+def test_memo_in_the_place_of_a_coin_is_not_believed() -> None:
+    honest = minted(pay(ALICE, 5))
+    content = seal(Content(ZetoMemo(b"not a coin"), (), (ALICE,), bytes(32)))
+    memo = replace(honest.outputs[0], content=content, commitment=state_commitment(content))
+    assert not is_committed(HOSTED, memo, {honest.leaf: honest})
+
+
+def test_receipt_of_a_coin_whose_key_is_none_says_that_the_domain_cannot_tell() -> None:
+    honest = minted(pay(ALICE, 5))
+    assert hosting.receipt(HOSTED, honest, {}, NodeName("node2"))["coins"]
+    content = honest.outputs[0].content
+    assert content is not None
+    odd = replace(honest.outputs[0], content=content.replace(KEYS[ALICE].removeprefix("0x").encode(), b"ff" * 32))
+    with pytest.raises(Rejected, match="the domain failed: ValueError"):
+        hosting.receipt(HOSTED, replace(honest, outputs=(odd,)), {}, NodeName("node2"))

@@ -106,6 +106,7 @@ class Noto(Domain[Configuration]):
     def configure(self, configuration: Configuration, contract: Contract) -> None:
         """The notary's node, and no other, coordinates and endorses."""
         notary = (node_of(configuration.notary),)
+        party_of("configuration.notary", configuration.notary, notary[0])
         is_right = contract.committee == contract.endorsers == notary and contract.threshold == 1
         if not is_right or contract.mode is not Mode.STATIC:
             raise Rejected(

@@ -101,6 +101,8 @@ class Chain:
     slots: dict[int, int] = field(default_factory=dict)
     path: OrderedDict[StateId, Undo] = field(default_factory=OrderedDict)
     seen: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
+    # The chain has had a state of it. What a coordinator shows is folded too, and may be made up.
+    is_on_chain: bool = False
     # By the state that they stand on.
     waiting: OrderedDict[StateId, Step] = field(default_factory=OrderedDict)
 
@@ -214,11 +216,15 @@ class Accounts:
         self._slot_count = 0
 
     def learn(self, known: Known[Record]) -> None:
-        """A state that this node knows, in whatever order they come."""
+        """A state that this node knows, in whatever order they come; one that cannot be is passed over."""
         if not isinstance(known.record, AccountState):
             return
-        step = step_of(known)
+        try:
+            step = step_of(known)
+        except Rejected:
+            return
         chain = self._chain(step.address)
+        chain.is_on_chain = True
         chain.learn(step)
         if step.id in chain.path:
             return
@@ -236,9 +242,9 @@ class Accounts:
         self._forget_some()
 
     def has_seen(self, address: Address) -> bool:
-        """Whether this node has known any state of an account; those that it has are told when it begins."""
+        """Whether this node was told that the chain has an account; of those that it has it is told when it begins."""
         chain = self._chains.get(address)
-        return chain is not None and bool(chain.seen)
+        return chain is not None and chain.is_on_chain
 
     def chain_at(self, address: Address, state: Known[Record], history: History) -> Chain:
         """The account at this state. `Lacking` when a state on the way there is not known."""

@@ -136,7 +136,11 @@ class Pente(Domain[Group]):
 
     def configure(self, configuration: Group, contract: Contract) -> None:
         """All members' nodes coordinate and endorse, and nobody else: then all states go to all of them."""
-        _version("evmVersion", configuration.evm_version)
+        version = _version("evmVersion", configuration.evm_version).value
+        if configuration.evm_version != version:
+            raise Rejected("evmVersion", f"must be written as {version}")
+        for number, member in enumerate(configuration.members):
+            party_of(f"members[{number}]", member, node_of(member))
         nodes = tuple(dict.fromkeys(node_of(member) for member in configuration.members))
         if contract.mode is not Mode.RING or contract.committee != nodes or contract.endorsers != nodes:
             raise Rejected("members", "must be those whose nodes coordinate in turn and endorse")

@@ -530,7 +530,9 @@ def _in_tree(statement: Statement, claim: Claim[Configuration]) -> Statement:
 
 
 def _opened(record: Record, salt: bytes) -> Coin:
-    assert isinstance(record, ZetoCoin), "the only state of this domain is a coin"
+    """The coin that a record is; `ValueError` when it is none, as somebody may send it."""
+    if not isinstance(record, ZetoCoin):
+        raise ValueError("it is no coin")
     return Coin(record.amount, _salt_of(salt), _point_of(record.owner_key), int(record.delegate, 16))
 
 

@@ -1,0 +1,89 @@
+"""A genesis that a peer proposes is refused when this node could not live with it, and stops nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from rota import hosting
+from rota.domains.base import Rejected
+from rota.genesis import Genesis, decode_genesis, encode_genesis
+from rota.messages import DelegationCommand, Envelope, Verdict
+from rota.runtime.contracts import ContractRefused
+from rota.sim.domain import intent_id
+from rota.types import NEVER_HEARD, ContractAddress, KnownContract, NodeName, Party, RequestId, Tried, node_of
+from rota.wire import Frame, Malformed, decode_frame, encode_frame
+from tests.ledger.chains import CHAIN_ID, in_loop
+from tests.runtime.test_deploying import ID, OTHER, OURS, SIGNER, contracts, judged
+
+# A letter that nobody sees, one that ends a line, and too many.
+UNREADABLE = ("no\u200bde3", "node3\n", "n" * 256)
+
+
+def group(*members: str, version: str = "cancun") -> Genesis:
+    """The genesis of a privacy group, as a liar writes it."""
+    domain = hosting.load_domains()["pente"]
+    wanted = hosting.deploy(domain, {"members": ["alice@node1", "bob@node2"]}, Party("bob@node2"))
+    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    _, *others = msgspec.json.decode(genesis.configuration)
+    others[2] = version
+    nodes = tuple(dict.fromkeys(node_of(Party(member)) for member in members))
+    return replace(
+        genesis,
+        configuration=msgspec.json.encode([members, *others]),
+        members=tuple(map(Party, members)),
+        committee=nodes,
+        endorsers=nodes,
+    )
+
+
+def is_readable(name: str) -> bool:
+    """Whether a peer goes on with a node that says it could not reach a member of this name."""
+    tried = (Tried(NodeName(name), NEVER_HEARD),)
+    body = DelegationCommand(RequestId(1, 1), (), tried)
+    frame = decode_frame(encode_frame([Envelope(ContractAddress("0x" + "11" * 20), RequestId(1, 1), 1, 1, body)]))
+    assert isinstance(frame, Frame | Malformed)
+    return isinstance(frame, Frame)
+
+
+@in_loop
+async def test_group_whose_domain_cannot_open_it_is_refused_and_the_node_goes_on() -> None:
+    assert judged(group("alice@node1", "bob@node2")).verdict is Verdict.ACCEPTED
+    event = judged(group("alice@node1", "bob@node2", version="Cancun"))
+    assert (event.verdict, event.reason) == (Verdict.REFUSED, "genesis: evmVersion: must be written as cancun")
+
+
+def test_domain_that_fails_on_a_genesis_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = hosting.load_domains()
+
+    def fail(*_: object) -> None:
+        raise KeyError("of the domain's own")
+
+    monkeypatch.setattr(type(domains["pente"]), "memory", fail)
+    with pytest.raises(Rejected, match="the domain failed: KeyError"):
+        hosting.open_genesis(domains, group("alice@node1", "bob@node2"), ContractAddress("0x" + "11" * 20), bytes(32))
+
+
+@in_loop
+async def test_group_with_a_member_whose_name_no_peer_reads_is_refused() -> None:
+    for name in UNREADABLE:
+        assert not is_readable(name), "whoever named it to another member would lose the connection, again and again"
+        assert judged(group("alice@node1", "bob@node2", f"carol@{name}")).verdict is Verdict.REFUSED
+        false = replace(group("alice@node1", "bob@node2"), members=(Party("alice@node1"), Party(f"carol@{name}")))
+        assert judged(false).verdict is Verdict.REFUSED
+    assert is_readable("node3")
+    assert judged(group("alice@node1", "bob@node2", "carol@node3")).verdict is Verdict.ACCEPTED
+
+
+def test_second_group_with_the_id_of_a_known_one_is_refused() -> None:
+    known = contracts()
+    first = encode_genesis(group("alice@node1", "bob@node2"))
+    other = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    known.add(KnownContract(decode_genesis(first).contract(OTHER), ID, (OURS, OTHER), first))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    with pytest.raises(ContractRefused, match="has another group of this id"):
+        known.consider(other, intent_id("another"), (), SIGNER)
+    known.consider(other, intent_id("another"), (), SIGNER, is_own=True)
