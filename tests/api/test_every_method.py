@@ -463,7 +463,8 @@ def _blocks(world: World, one: Client, _: Client) -> None:
 def _ours(world: World, one: Client, two: Client) -> None:
     ask = world.ask
     assert ask(one, "rpc.discover")["methods"]
-    known = world.to.nodes.processes[NodeName("node1")].running.contracts.known(ContractAddress(world.token))
+    store = world.to.nodes.processes[NodeName("node1")].running.adapters.store
+    known = world.to.run(store.contract(ContractAddress(world.token)))
     assert known is not None
     deployment = str(UUID(bytes=known.deployment))
     assert ask(one, "seq_endorserAddress", deployment) == known.signers[0]

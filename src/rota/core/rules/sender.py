@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -128,7 +128,7 @@ def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
     """none of our intents came further for the progress time-out, or others are much faster; there is another member"""
     if not _is_waiting(sender) or len(sender.context.ranking(sender.context.block_range)) < 2:
         return False
-    return sender.progress.left_ms(_is_on_its_way(sender)) <= 0 or sender.progress.is_slow()
+    return sender.progress.left_ms(_deserves_patience(sender)) <= 0 or sender.progress.is_slow()
 
 
 def holder_does_nothing(sender: Sender, event: ProgressDue) -> bool:
@@ -313,7 +313,7 @@ def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
 def demote_delegate(sender: Sender, event: ProgressDue) -> None:
     """It does nothing for us: another one, also for what has our permission there."""
     assert sender.delegate is not None, "who does nothing was asked"
-    if sender.progress.left_ms(_is_on_its_way(sender)) > 0:
+    if sender.progress.left_ms(_deserves_patience(sender)) > 0:
         sender.progress.pace.note_left()
     _demote(sender, sender.delegate)
 
@@ -543,9 +543,18 @@ def _is_waiting(sender: Sender) -> bool:
     """The delegate has something to do for us, and we could see it."""
     if not _could_see(sender):
         return False
+    return any(True for _ in _asked(sender)) or _is_on_its_way(sender)
+
+
+def _asked(sender: Sender) -> Iterator[SenderTransaction]:
+    """What the delegate is to bring further, as far as our own node knows."""
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
-    is_asked = any(not _waits_for_others(transaction) for transaction in chain(sender.delegated.values(), ready))
-    return is_asked or _is_on_its_way(sender)
+    return (transaction for transaction in chain(sender.delegated.values(), ready) if not transaction.is_kept_away)
+
+
+def _deserves_patience(sender: Sender) -> bool:
+    """The delegate has a permission of ours, or nothing of ours but what endorsers may refuse until it is its turn."""
+    return _is_on_its_way(sender) or all(transaction.may_wait_for_its_turn for transaction in _asked(sender))
 
 
 def _held_back_count(sender: Sender) -> int:
@@ -586,7 +595,7 @@ def _permitted_to(sender: Sender, node: NodeName) -> list[SenderTransaction]:
 
 
 def _watch_progress(sender: Sender) -> None:
-    left_ms = sender.progress.left_ms(_is_on_its_way(sender))
+    left_ms = sender.progress.left_ms(_deserves_patience(sender))
     delay_ms = min(left_ms, sender.progress.step_ms) if left_ms > 0 else sender.progress.step_ms
     sender.context.timers.set(sender, "progress", sender.context.after(delay_ms), ProgressDue())
 
