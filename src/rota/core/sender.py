@@ -485,7 +485,7 @@ class Sender(Machine):
     def note_unused(self) -> None:
         """States may have been kept for an external intent of ours in vain: others may have their turn (`turns.py`).
 
-        Endorsers do not agree on how long. Until the longest rest is over no delegate is to blame for such intents.
+        Endorsers do not agree on how long. Until the longest rest is over a delegate has more time for such intents.
         """
         self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
 
