@@ -18,6 +18,7 @@ DOCS := .venv-docs
 DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
+COVERING := tests/core tests/wire tests/test_transcripts.py
 SLOW_PROCESSES := $(shell echo $$(( $$(nproc) * 2 )))
 COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
@@ -62,13 +63,15 @@ check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity
 	$(SAY) 'Quick tests (pytest)'
 	@$(PYTEST) -m 'not slow and not chaos'
 
-# Quick tests compute and are traced; slow ones start processes and wait, so that more of them run than there are cores.
+# The tests of core and wire cover both whole, and only they are traced. The slow tests start processes and wait, so that more
+# tests run at a time than there are cores.
 .PHONY: test
-test: $(STAMP) ## All tests; branch coverage of rota/core and rota/wire by the quick ones must be whole
-	$(SAY) 'Quick tests, with branch coverage of rota/core and rota/wire (pytest)'
-	@$(PYTEST) -m 'not slow and not chaos' --cov=rota.core --cov=rota.wire --cov-report=
+test: $(STAMP) ## All tests; those of rota/core and rota/wire must cover every branch of both
+	$(SAY) 'Tests of rota/core and rota/wire, with branch coverage (pytest)'
+	@$(PYTEST) -m 'not slow and not chaos' --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
 	@$(BIN)/coverage report --fail-under=100
-	$(SAY) 'Slow tests (pytest)'
+	$(SAY) 'Other quick tests, then slow ones (pytest)'
+	@$(PYTEST) -m 'not slow and not chaos' $(foreach path,$(COVERING),--ignore=$(path))
 	@$(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m 'slow and not chaos'
 
 .PHONY: coverage

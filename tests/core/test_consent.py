@@ -49,7 +49,7 @@ def decide(
 
 
 def asked_about(bench: DeploymentBench) -> list[tuple[NodeName, IntentId]]:
-    return [(each.peer, each.deployment) for each in bench.node.deployments.proposals.questions]
+    return [(each.peer, each.deployment) for each in bench.node.questions]
 
 
 # Policy.

@@ -80,6 +80,14 @@ def test_states_of_one_message_are_taken_together_or_not_at_all() -> None:
     assert stored(bench) == 3
 
 
+def test_copy_that_comes_while_its_first_is_being_written_takes_no_second_place() -> None:
+    bench = NodeBench(slow=(StatesReceived,))
+    send(bench, B, made(1))
+    send(bench, B, made(1), made(2))
+    assert len(bench.writes) == 2
+    assert bench.node.states.unconfirmed.usage[B].count == 2
+
+
 def test_peers_that_collude_leave_another_one_its_least() -> None:
     bench = NodeBench()
     assert [send(bench, LIAR, made(number)) for number in range(5)] == [1, 1, 1, 1, 0]
