@@ -114,6 +114,7 @@ FAILED = {
     2846: ("spends-others", "beats-backwards"),
     2986: ("spends-others", MUTATES),
     6257: ("withholds-permission", "revives", "submits-late", MUTATES),
+    80278: ("replays", MUTATES),
 }
 
 

@@ -199,7 +199,7 @@ class RestartContradictsNothing(Invariant):
         """What is durable, what is said, and what new lives remember."""
         self.said: dict[NodeName, Said] = {node: Said() for node in self.terms.nodes}
         self.numbers: dict[IntentId, tuple[DelegationNumber, NodeName]] = {}
-        self.sent_states: dict[tuple[NodeName, ContractAddress, Digest, int], tuple[StateId, ...]] = {}
+        self.sent_states: dict[tuple[NodeName, NodeName, ContractAddress, Digest, int], tuple[StateId, ...]] = {}
         self.asked: dict[tuple[NodeName, ContractAddress, RequestId], dict[IntentId, Leaf]] = {}
         self.committed: set[IntentId] = set()
         return {
@@ -366,13 +366,14 @@ class RestartContradictsNothing(Invariant):
         # To acknowledge what was asked for promises nothing: it ends no delivery, and is not the same on every repeat.
         if body.part < FOUND_PARTS_FROM:
             states = tuple(s.id for t in body.transitions for s in t.outputs if s.content is not None)
-            self.sent_states[(fact.peer, fact.envelope.contract, body.digest, body.part)] = states
+            self.sent_states[(fact.node, fact.peer, fact.envelope.contract, body.digest, body.part)] = states
 
     def _acknowledged(self, fact: Sent) -> None:
         said = self._speaks(fact)
         body = fact.envelope.body
         assert isinstance(body, StateDistributionAcknowledgement)
-        for state in self.sent_states.get((fact.node, fact.envelope.contract, body.digest, body.part), ()):
+        # Only what its own author sent: a liar may send something else under the same digest.
+        for state in self.sent_states.get((fact.peer, fact.node, fact.envelope.contract, body.digest, body.part), ()):
             if state not in said.states:
                 self.accuse(f"{fact.node} acknowledged a state of leaf {state.leaf.hex()[:8]} that is not on its disk")
 
