@@ -5,8 +5,8 @@ dissolved. So the coordinator checks itself what needs no one else: that the lea
 called after it, and that the bytes which it sees have their commitments. A sender that brings anything else is on
 probation.
 
-The party's signature is left to the endorsers, who verify it anyway: a false one costs the round that it is in one
-request, and its sender its good standing.
+The party's signature needs the party's verifier and is verified by an effect, for senders that have not proven
+themselves (`signers.py`). Endorsers verify every signature.
 
 That the inputs exist is not looked up. Only a store knows of all states, and a look for each input of each transition
 would cost every honest sender as much as an assembly, though it would not suffice: a state that exists may have a
