@@ -1,8 +1,9 @@
 # Every target but `help`, `clean` and `setup` itself sets up the environment first if it is not up to date,
 # so that a fresh clone needs nothing but, say, `make test`.
 #
-#   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock)
+#   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock, ratchets)
 #   ROUNDS=1 ONLY=3-anvil FAULTS='kill, cut' SEED=7     what `make chaos` plays; left out, all of it three times
+#   ONLY=hostile MINUTES=10 a network at work beside a hostile stranger, by `make chaos`
 #   ROUNDS=10 SEEDS=100 how long `make soak` explores
 #   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
 
@@ -29,7 +30,7 @@ endif
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## Make .venv with the locked dependencies and this package in it
@@ -45,7 +46,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@touch $@
 
 .PHONY: check
-check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, generated code and docs, quick tests
+check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, spelling, generated code and docs, quick tests
 	$(SAY) 'Format (ruff)'
 	@$(BIN)/ruff format --check .
 	$(SAY) 'Lint (ruff)'
@@ -56,6 +57,8 @@ check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity
 	@$(BIN)/lint-imports --no-logo
 	$(SAY) 'Purity and names (tools/purity.py)'
 	@$(BIN)/python -m tools.purity
+	$(SAY) 'Spelling (codespell)'
+	@git ls-files -z | xargs -0 $(BIN)/codespell
 	$(SAY) 'Generated wire code (tools/generate_wire.py --check)'
 	@$(BIN)/python -m tools.generate_wire --check
 	$(SAY) 'Generated docs (rota docs --check)'
@@ -81,7 +84,7 @@ coverage: $(STAMP) ## Branch coverage of all packages by all tests; takes twice 
 .PHONY: chaos
 chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=
 	@$(BIN)/python -m tests.cluster.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)') \
-		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED))
+		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 	@$(if $(ONLY)$(FAULTS),true,$(PYTEST) -m chaos)
 
 # Random exploration: what the gates draw is the same in every run, here it is new each time. A failure prints what
@@ -107,6 +110,18 @@ bench: $(STAMP) ## Run the benchmarks
 .PHONY: transcripts
 transcripts: $(STAMP) ## Record the walk-throughs anew; their expectations stay as they are
 	@$(BIN)/python -m tools.record_transcripts
+
+.PHONY: digests
+digests: $(STAMP) ## Compare 230 simulated runs with their recorded digests; takes a few minutes
+	@$(BIN)/python -m tools.digests check --jobs $$(nproc)
+
+.PHONY: record-digests
+record-digests: $(STAMP) ## Record the digests of simulated runs again, after an intended change of behaviour
+	@$(BIN)/python -m tools.digests record --jobs $$(nproc)
+
+.PHONY: ratchets
+ratchets: $(STAMP) ## Record lower counts of tests/tidy.txt and tests/prose.txt; ARGS=--accept-rises after a merge
+	@status=0; for tool in tidy prose; do $(BIN)/python -m tools.$$tool record $(ARGS) || status=1; done; exit $$status
 
 .PHONY: docs
 docs: $(STAMP) ## Write the generated documents

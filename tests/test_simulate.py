@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rota.cli.simulate import command
+from rota.cli.simulate import KIT, command
 from rota.core.effects import RoundDispatch
 from rota.core.submitter import Submitter
 from rota.sim.breaking import broken
@@ -17,7 +17,9 @@ from rota.sim.canaries import CANARIES
 from rota.sim.coverage import Place
 from rota.sim.invariants import Count
 from rota.sim.liars.throughput import Throughput
+from rota.sim.plan import DEPLOYMENTS, Settings, draw_domain
 from rota.sim.swarm import Report
+from rota.testing.workloads.canaries import workload_canaries
 from rota.types import Rotation
 
 NONCE_CANARY = next(canary for canary in CANARIES if canary.name == "reuses a nonce")
@@ -36,7 +38,7 @@ def test_clean_seeds_exit_0_and_say_so() -> None:
 
 def test_json_is_one_object_of_the_named_shape() -> None:
     summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--liars", "0", "--json").stdout)
-    counts = ["seeds", "events", "simulated_seconds", "faults", "intents", "liars", "lies"]
+    counts = ["seeds", "events", "simulated_seconds", "faults", "intents", "domains", "liars", "lies"]
     assert list(summary) == [*counts, "mutated_fields", "invariants", "without_chances", "work", "violations"]
     assert summary["seeds"] == 1
     assert summary["intents"] > 0
@@ -128,8 +130,43 @@ def test_json_names_the_invariant_and_the_replay_of_each_failing_seed() -> None:
     with broken(NONCE_CANARY):
         result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--no-shrink", "--json")
     assert result.exit_code == 1
-    replay = "rota simulate --seed 3 --minutes 0.1 --faults none --no-shrink --trace"
+    replay = "rota simulate --seed 3 --minutes 0.1 --domain synthetic --faults none --no-shrink --trace"
     assert json.loads(result.stdout)["violations"] == [{"seed": 3, "invariant": "S7", "replay": replay}]
+
+
+@pytest.mark.parametrize("domain", ["deployments", "noto", "pente", "zeto"])
+def test_domain_is_played_and_reported(domain: str) -> None:
+    result = simulate("--seed", "3", "--minutes", "0.1", "--faults", "none", "--domain", domain, "--json")
+    summary = json.loads(result.stdout)
+    assert (result.exit_code, summary["domains"][domain], summary["violations"]) == (0, 1, [])
+    name = "D1" if domain == "deployments" else "W1"
+    assert summary["invariants"][name]["chances"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "shrinks"), [(0, "--shrink"), (1, "--no-shrink"), (2, "--no-shrink")])
+def test_broken_domain_exits_1_with_the_command_that_replays_it(number: int, shrinks: str) -> None:
+    canary = workload_canaries(KIT)[number]
+    domain = str(canary.settings.domain)
+    with broken(canary):
+        result = simulate("--seed", "0", "--minutes", "0.1", "--faults", "none", "--domain", domain, shrinks)
+        assert (result.exit_code, "seed 0: W1:" in result.stdout) == (1, True)
+        (line,) = [line for line in result.stdout.splitlines() if "replay: " in line]
+        smaller = " --only-faults none --intents " if shrinks == "--shrink" else " --no-shrink"
+        assert f"--domain {domain} --faults none{smaller}" in line
+        replay = line.partition("replay: rota simulate ")[2].split()
+        again = simulate(*replay)
+        assert (again.exit_code, "seed 0: W1:" in again.stdout) == (1, True)
+    assert simulate(*replay).exit_code == 0
+
+
+def test_seed_that_draws_another_domain_is_replayed_with_that_domain() -> None:
+    anything = Settings(domain=None)
+    seed = next(seed for seed in range(100) if draw_domain(seed, anything) == DEPLOYMENTS)
+    arguments = ("--seed", str(seed), "--minutes", "0.05", "--no-shrink", "--json")
+    with broken(NONCE_CANARY):
+        (violation,) = json.loads(simulate(*arguments).stdout)["violations"]
+    assert violation["replay"].startswith(f"rota simulate --seed {seed} --minutes 0.05 --domain deployments")
 
 
 def test_coverage_lists_the_rows_that_no_seed_took() -> None:
@@ -173,6 +210,9 @@ def test_invariant_without_a_canary_fails_the_command(monkeypatch: pytest.Monkey
         (("--committee", "4"), "--committee: 4 members need --nodes of at least 4"),
         (("--canaries", "--seed", "1"), "--canaries has seeds of its own"),
         (("--coverage", "--json"), "exclude each other"),
+        (("--domain", "noto", "--liars", "1"), "--liars and --strategies go with --domain synthetic"),
+        (("--domain", "deployments", "--faults", "failover"), "go with --domain synthetic"),
+        (("--domain", "zeto", "--mode", "ring"), "are the domain's to say with --domain zeto"),
     ],
 )
 def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ...], complaint: str) -> None:

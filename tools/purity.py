@@ -22,6 +22,7 @@ PURE_PACKAGES: Final = frozenset(
     {
         "types",
         "abi",
+        "abi_decoding",
         "config",
         "digests",
         "payload",
@@ -81,9 +82,14 @@ def main(arguments: list[str]) -> int:
 def check_module(source: Path, module: Path) -> list[Finding]:
     """All that is wrong with one module of the package that lies in the folder `source`."""
     tree = ast.parse(module.read_text(encoding="utf-8"), filename=str(module))
-    remarks = list(empty_module_names(source, module)) + list(empty_class_names(tree))
+    return check_nodes(source, module, list(ast.walk(tree)))
+
+
+def check_nodes(source: Path, module: Path, nodes: list[ast.AST]) -> list[Finding]:
+    """The same of a module whose syntax tree is walked already."""
+    remarks = list(empty_module_names(source, module)) + list(empty_class_names(nodes))
     if is_pure(source, module):
-        remarks += impurities(tree)
+        remarks += impurities(nodes)
     return sorted(Finding(module, line, message) for line, message in remarks)
 
 
@@ -98,8 +104,8 @@ def empty_module_names(source: Path, module: Path) -> Iterator[tuple[int, str]]:
         yield 1, f"module {name} has a name that says nothing"
 
 
-def empty_class_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def empty_class_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.ClassDef) and last_word(node.name) in EMPTY_WORDS:
             yield node.lineno, f"class {node.name} has a name that says nothing"
 
@@ -108,8 +114,8 @@ def last_word(class_name: str) -> str:
     return re.split(r"_|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", class_name)[-1].lower()
 
 
-def impurities(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def impurities(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 for alias in names:

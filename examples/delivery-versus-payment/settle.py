@@ -12,7 +12,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from rota.client import Client, ClientError, Failed, Group, GroupContract, PublicContract, Token, Transaction
 from rota.ledger.artifacts import load_artifact
@@ -20,6 +22,7 @@ from rota.ledger.artifacts import load_artifact
 NODES = ("http://127.0.0.1:31548", "http://127.0.0.1:31648", "http://127.0.0.1:31748")
 # contracts/PrivateToken.sol and contracts/Settlement.sol as the compiler made them.
 SHARES, SETTLEMENT = load_artifact("PrivateToken"), load_artifact("Settlement")
+T = TypeVar("T")
 MONEY, PRICE, HELD, SOLD = 1_000, 400, 50, 7
 
 
@@ -37,11 +40,32 @@ class Deal:
     settlement: PublicContract
 
 
+async def paid_for(node: Client, party: str, work: Awaitable[T]) -> T:
+    """What the party has done on the ledger; where gas costs something, say at once that it has no ether to pay."""
+    done = asyncio.ensure_future(work)
+    open_ones = {"limit": 10, "eq": [{"field": "from", "value": party}]}
+    has_spoken = False
+    while not (await asyncio.wait([done], timeout=0.5))[0]:
+        pending = await node.ask("ptx_queryPendingTransactions", open_ones, True, is_repeatable=True)
+        for each in pending if isinstance(pending, list) else ():
+            found = await node.explain(each["id"])
+            if found is not None and found.waits_for.startswith("funds:") and not has_spoken:
+                has_spoken = True
+                address = await node.address_of(party)
+                print(f"{party} cannot pay for gas: {found.waits_for}", file=sys.stderr, flush=True)
+                print("On a development chain this pays it, with the folder of any node:", file=sys.stderr)
+                print(f"  rota ledger fund ./node1 --to {address}", file=sys.stderr, flush=True)
+    return await done
+
+
 async def prepared(bank: Client, buyer: Client, seller: Client) -> Deal:
     """Money for the buyer, shares for the seller, and a settlement contract: it owns nothing, and one serves all."""
     the_bank = f"bank@{await bank.name()}"
     the_buyer, the_seller = f"buyer@{await buyer.name()}", f"seller@{await seller.name()}"
-    settlement = await bank.ledger.deploy(SETTLEMENT.abi, "0x" + SETTLEMENT.bytecode.hex())
+    deployed = bank.ledger.deploy(SETTLEMENT.abi, "0x" + SETTLEMENT.bytecode.hex())
+    settlement = await paid_for(bank, the_bank, deployed)
+    await buyer.create_party("buyer")
+    await seller.create_party("seller")
     issued = await bank.tokens.deploy(name="Money", symbol="M", notary=the_bank)
     await (await issued.mint(the_buyer, MONEY))
     group = await seller.groups.create(members=[the_seller, the_buyer], name="shareholders")
@@ -82,6 +106,11 @@ async def bound(deal: Deal, lock: str) -> tuple[Transaction, Transaction]:
     return await payment.bind(legs), await delivery.bind(legs)
 
 
+async def settled(deal: Deal, legs: list[Any]) -> None:
+    """Both legs are brought to the settlement contract, which the buyer pays for."""
+    await (await deal.settlement.send("settle", {"legs": legs}, sender="buyer"))
+
+
 async def show(deal: Deal) -> None:
     """What both have now, each as its owner's node has it."""
     money = await deal.money.balance_of(deal.the_buyer)
@@ -105,7 +134,7 @@ async def trade(bank: Client, buyer: Client, seller: Client) -> None:
     await delivery.cancel()
     await delivery.ended()
     try:
-        await (await deal.settlement.send("settle", {"legs": legs}, sender="buyer"))
+        await paid_for(deal.buyer, deal.the_buyer, settled(deal, legs))
     except Failed as failed:
         print(f"{deal.the_seller} has backed out, and nothing is settled: {failed}", flush=True)
     await payment.cancel()
@@ -114,7 +143,7 @@ async def trade(bank: Client, buyer: Client, seller: Client) -> None:
 
     payment, delivery = await bound(deal, lock)
     legs = [await payment.leg(), await delivery.leg()]
-    await (await deal.settlement.send("settle", {"legs": legs}, sender="buyer"))
+    await paid_for(deal.buyer, deal.the_buyer, settled(deal, legs))
     for side, leg in ((deal.buyer, payment), (deal.seller, delivery)):
         # Each side hears of both: its own leg, and the other's as soon as its node holds what it got by it.
         receipt = await side.transaction(leg.id)

@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import sys
 
-from rota.client import Client, ClientError, Failed
+from rota.client import BalanceUnknown, Client, ClientError, Failed
 
 NODES = ("http://127.0.0.1:31548", "http://127.0.0.1:31648", "http://127.0.0.1:31748")
 ISSUED, PAID = 1_000, 250
@@ -26,6 +26,10 @@ async def issue(bank: Client, alice: Client, bob: Client) -> None:
         f"alice@{await alice.name()}",
         f"bob@{await bob.name()}",
     )
+
+    # Only known parties are paid, so that a misspelt name is refused: these nodes have their parties from now on.
+    await alice.create_party("alice")
+    await bob.create_party("bob")
 
     # The notary endorses every transaction of its token. All nodes know the token when this is done.
     token = await bank.tokens.deploy(name="Example Coin", symbol="EXC", notary=the_bank)
@@ -50,8 +54,11 @@ async def issue(bank: Client, alice: Client, bob: Client) -> None:
         (the_bank, bank, the_payee),
         (the_payee, bob, the_payer),
     ):
-        balance = await client.tokens.at(token.address).balance_of(account)
-        print(f"{who} sees that {account} has {balance.total_balance}", flush=True)
+        try:
+            balance = await client.tokens.at(token.address).balance_of(account)
+            print(f"{who} sees that {account} has {balance.total_balance}", flush=True)
+        except BalanceUnknown as unknown:
+            print(f"{who} does not see what {account} has: {' and '.join(unknown.known_by)} would", flush=True)
 
     try:
         await (await bob.tokens.at(token.address).transfer(the_payer, PAID + 1))

@@ -19,9 +19,10 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import msgspec
-from eth_abi.abi import decode, encode
+from eth_abi.abi import encode
 from eth_abi.exceptions import DecodingError, EncodingError, InsufficientDataBytes, ParseError
 
+from rota.abi_decoding import decode
 from rota.digests import keccak
 from rota.types import Rejected
 

@@ -6,7 +6,7 @@ command's id say which change it is, and the period says since when it must not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NewType, TypeAlias
 
@@ -141,3 +141,11 @@ class CompletionFilter:
         return completion.application_id == self.application_id and any(
             party in self.parties for party in completion.parties
         )
+
+    def narrowed(self, page: CompletionPage) -> CompletionPage:
+        """As a subscriber is shown it: of the parties of each completion those that it subscribed for."""
+        completions = tuple(
+            replace(each, parties=tuple(party for party in each.parties if party in self.parties))
+            for each in page.completions
+        )
+        return replace(page, completions=completions)

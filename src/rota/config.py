@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "sender_gas_max", "tip_wei")
+MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "revert_retry_max", "sender_gas_max", "tip_wei")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from rota.types import (
     Digest,
     IntentId,
     Leaf,
+    NodeName,
     Party,
     Preparation,
     StateId,
@@ -162,6 +163,12 @@ def refusal_digest(separator: bytes, party: Party, transition: Transition) -> Di
     signed = keccak(party.encode()) + keccak(transition.signature)
     struct = keccak(_REFUSAL_TYPE_HASH + _word(transition.leaf) + until + signed)
     return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+
+
+def holding_proof(asker: NodeName, asked: NodeName, leaf: Leaf, content: bytes) -> Digest:
+    """Shows the asked node that the asking one has this content of the leaf; nobody makes it from what is public."""
+    names = b"".join(len(name.encode()).to_bytes(2, "big") + name.encode() for name in (asker, asked))
+    return Digest(keccak(b"rota.holding.v1" + names + leaf + content))
 
 
 def keccak(content: bytes) -> bytes:

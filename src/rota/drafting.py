@@ -14,7 +14,8 @@ anybody.
 Whoever is to get something by somebody else's draft must not take its core on trust. An *opening* of it is the
 transition with those states that the reader's node may see: from that, the node works out the core itself, and tells
 what would be done. What an opening says of a private contract's execution is true if it is ever committed, because its
-endorsers sign nothing else.
+endorsers sign nothing else. Where transitions are proved nobody endorses: of such an opening a node tells only the
+states that the ledger would be told of by their commitments, and that their owners can spend (`hosting.proving`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.core.effects import AssembleIntents
-from rota.core.events import AssemblyFinished
+from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import Core, leaf_of_transition, state_commitment
 from rota.domains.base import Rejected
 from rota.hosting import NO_BACKGROUND, Background, Held, Hosted, assemble, receipt
@@ -78,9 +79,18 @@ class Examined:
 
 def draft(hosted: Hosted, intent: Intent, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> Draft:
     """The draft of an external intent on what is held now. `Rejected` when it cannot be assembled."""
+    return drafted(hosted, intent, assemble(hosted, order_of(intent), held, node, background))
+
+
+def order_of(intent: Intent) -> AssembleIntents:
+    """What is asked of the domain for a draft."""
     assert intent.submit_mode is SubmitMode.EXTERNAL, "only what its user commits can be conditional"
-    order = AssembleIntents(hosted.contract.address, _NO_REQUEST, (intent,), Snapshot(), 0, 0, 0)
-    (result,) = assemble(hosted, order, held, node, background)
+    return AssembleIntents(intent.contract, _NO_REQUEST, (intent,), Snapshot(), 0, 0, 0)
+
+
+def drafted(hosted: Hosted, intent: Intent, results: list[AssemblyFinished | AssemblyFailed]) -> Draft:
+    """The draft that an assembly is. `Rejected` when it ended in another way."""
+    (result,) = results
     transition = result.transition if isinstance(result, AssemblyFinished) else None
     if transition is None:
         raise Rejected("", result.reason)

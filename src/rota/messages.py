@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from rota.frozen import dataclass
 from rota.types import (
     NO_LEAF,
+    BlockHash,
     ContractAddress,
     DelegationNumber,
     Digest,
@@ -33,6 +34,7 @@ from rota.types import (
 
 PROTOCOL_VERSION = (2, 0)
 STATE_REQUEST_LEAVES_MAX = 64
+HOLDINGS_ASKED_MAX = 64
 REFUSAL_KEPT_MAX = 4
 # Each may have a text of four kibibytes. What is more goes in another heartbeat of the same number.
 SUBMITTED_LISTED_MAX = 512
@@ -381,6 +383,15 @@ class ListedIntent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class MissingEndorser:
+    """An endorser that a round with intents of the receiver lacks: for how long, and what it answered last."""
+
+    endorser: NodeName
+    age_ms: int
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CoordinatorHeartbeat(Message):
     """I coordinate, in this state, and I hold these intents of yours.
 
@@ -397,6 +408,7 @@ class CoordinatorHeartbeat(Message):
     gone: tuple[IntentId, ...] = ()
     count: int = 0
     digest: int = 0
+    missing: tuple[MissingEndorser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,19 +583,24 @@ class PreparedTransactionAcknowledgement(Message):
 
 @dataclass(frozen=True, slots=True)
 class VerifierRequest(Message):
-    """Which verifier has this party of yours?"""
+    """Which verifier has this party of yours? With `asks_announced`: and have your users used it?"""
 
     request_id: RequestId
     party: Party
+    asks_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierResponse(Reply):
-    """The party's verifier; empty when there is no such party here."""
+    """The party's verifier; empty when there is no such party here.
+
+    `announced` says whether users of this node have used the party; None when that was not asked, or is not told.
+    """
 
     request_id: RequestId
     party: Party
     verifier: str = ""
+    announced: bool | None = None
 
 
 # A contract to its members, before it is on the chain: a Request in two turns, and Notifications.
@@ -696,3 +713,32 @@ class GroupMessageAcknowledgement(Message):
     """It is durable here."""
 
     id: IntentId
+
+
+# Who holds what a transaction made: asked when its receipt is final, for users who read at another node (api.md). They
+# are no part of sequencing, and the core sees none.
+
+
+class Holding(NamedTuple):
+    """A leaf, and the proof that its author has a content of it that the asked node may see (`holding_proof`)."""
+
+    leaf: Leaf
+    proof: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingsRequest(Message):
+    """Have you indexed this block, and do you hold the states of these leaves?"""
+
+    request_id: RequestId
+    height: int
+    block_hash: BlockHash
+    holdings: tuple[Holding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingsResponse(Reply):
+    """The block is indexed here, and the states of these leaves are durable."""
+
+    request_id: RequestId
+    leaves: tuple[Leaf, ...]

@@ -343,6 +343,28 @@ class SignedLeaf(NamedTuple):
     valid_until_s: int
 
 
+class CallVerdict(Enum):
+    """What our own Ethereum node answers when a call that failed in a block is made again on the state after it."""
+
+    UNKNOWN = "unknown"
+    SUCCEEDS = "succeeds"
+    REFUSED = "refused"
+    NO_CONTRACT = "no contract"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """The call on the public ledger for which a transition was skipped; `number` counts from 0.
+
+    `revert` holds what the target reverted with, as far as that is known, and is bounded.
+    """
+
+    number: int = 0
+    to: ContractAddress | None = None
+    verdict: CallVerdict = CallVerdict.UNKNOWN
+    revert: bytes = b""
+
+
 class Outcome(Enum):
     """How an intent ended."""
 

@@ -15,12 +15,14 @@ TYPES: Final[dict[str, dict[str, str]]] = API["types"]
 
 _RETURNS: Final = re.compile(r".*-> \((?:\w+): ([A-Za-z0-9]+)(\[\])?\)")
 
-# What our answers have beside: the leaf by which a private transition stands on the chain, and what it depends on.
+# What our answers have beside: the leaf by which a private transition stands on the chain, what it depends on, the
+# position that reads can wait for, and the nodes that have not acknowledged its states.
+_RECEIPT: Final = {"leaf", "position", "unacknowledged"}
 BESIDE: Final = {
     "Transaction": {"dependsOn"},
-    "TransactionReceipt": {"leaf"},
-    "TransactionReceiptFull": {"leaf"},
-    "TransactionReceiptData": {"leaf"},
+    "TransactionReceipt": _RECEIPT,
+    "TransactionReceiptFull": _RECEIPT,
+    "TransactionReceiptData": _RECEIPT,
 }
 
 

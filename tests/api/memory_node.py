@@ -243,6 +243,7 @@ class MemoryNode:
     consents: MemoryConsents = field(default_factory=MemoryConsents)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)
+    positions: Any = field(default_factory=Elsewhere)
     neighbours: Any = field(default_factory=Elsewhere)
     registries: Any = field(default_factory=Elsewhere)
     domains: Any = field(default_factory=Elsewhere)

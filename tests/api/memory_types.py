@@ -15,7 +15,7 @@ from rota.keys.signers import MemorySigner
 from rota.ports import StoredAbi
 from rota.runtime.facades.types import Types
 from rota.runtime.verifiers import Verifiers
-from rota.types import NodeName
+from rota.types import NodeName, Party
 
 KEY = PrivateKey(b"\x07" * 32)
 
@@ -56,4 +56,8 @@ def _stored(entries: Sequence[Entry]) -> StoredAbi:
 def memory_types() -> Types:
     """Alice has a key here; no other node answers."""
     signer = MemorySigner({"party/alice@node1": KEY})
-    return Types(NodeName("node1"), MemoryAbis(), signer, Verifiers(lambda _: None, patience_ms=1))
+
+    async def note(_: Party) -> None:
+        """Nobody asks this node which parties are announced."""
+
+    return Types(NodeName("node1"), MemoryAbis(), signer, Verifiers(lambda _: None, patience_ms=1), note)

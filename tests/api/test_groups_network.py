@@ -71,6 +71,63 @@ def test_a_member_is_known_to_a_private_contract_by_its_one_address(to: ThreeNod
     assert len(to.node2.ask("pgroup_queryGroups", {"eq": [{"field": "domain", "value": "pente"}]})) == 1
 
 
+def stored_contract(to: ThreeNodes) -> dict[str, Any]:
+    """A private contract in a group of two; how it is asked."""
+    base = group_of_two(to)
+    deploy = {**base, "from": "a@node1", "bytecode": BYTECODE, "function": CONSTRUCTOR}
+    deployed = to.node1.receipt(to.node1.ask("pgroup_sendTransaction", deploy), is_full=True)
+    return {**base, "to": deployed["domainReceipt"]["receipt"]["contractAddress"]}
+
+
+def store(to: ThreeNodes, contract: dict[str, Any], number: int) -> dict[str, Any]:
+    """The receipt of a write at node1, read with tight polling."""
+    sent = to.node1.ask("pgroup_sendTransaction", {**contract, "from": "a", "function": STORE, "input": [number]})
+    while True:
+        if (receipt := to.node1.ask("ptx_getTransactionReceipt", sent)) is not None:
+            return dict(receipt)
+
+
+def test_read_at_another_node_sees_the_write_of_a_receipt(to: ThreeNodes) -> None:
+    contract = stored_contract(to)
+    ask = {**contract, "from": "b", "function": RETRIEVE, "input": []}
+    for number in range(1, 13):
+        receipt = store(to, contract, number)
+        position = receipt["position"]
+        assert position["nodes"] == ["node1", "node2"]
+        assert position["blockNumber"] == receipt["blockNumber"]
+        # With the position the new value, always; without it, because node2 has acknowledged before the receipt.
+        at_least = position if number % 2 else [position]
+        assert to.node2.ask("pgroup_call", {**ask, "atLeast": at_least}) == {"value": str(number)}
+        assert "unacknowledged" not in receipt
+
+
+def test_read_of_a_position_that_is_not_there_is_an_error(to: ThreeNodes) -> None:
+    contract = stored_contract(to)
+    position = store(to, contract, 7)["position"]
+    ask = {**contract, "from": "b", "function": RETRIEVE, "input": []}
+    with pytest.raises(RpcFailed, match="node2 still lacks block 9999999 after 2 s") as late:
+        to.node2.ask("pgroup_call", {**ask, "atLeast": {**position, "blockNumber": 9_999_999}})
+    assert late.value.code == -32006
+    with pytest.raises(RpcFailed, match="still lacks the private states") as lacking:
+        to.node2.ask("pgroup_call", {**ask, "atLeast": {**position, "leaf": "0x" + "ab" * 32}})
+    assert lacking.value.code == -32006
+    with pytest.raises(RpcFailed, match=r"^call\.atLeast\.blockHash: must be that of block") as fork:
+        to.node2.ask("pgroup_call", {**ask, "atLeast": {**position, "blockHash": "0x" + "ab" * 32}})
+    assert fork.value.code == -32602
+    with pytest.raises(RpcFailed, match=r"^call\.atLeast\.chain: must be this node's chain"):
+        to.node2.ask("pgroup_call", {**ask, "atLeast": {**position, "chain": "0x" + "ab" * 32}})
+    with pytest.raises(RpcFailed, match=r"^call\.atLeast: must be at most 16 positions, not 17$"):
+        to.node2.ask("pgroup_call", {**ask, "atLeast": [position] * 17})
+    # A node that is not named holds nothing of it, and waits for the block alone.
+    elsewhere = {**position, "leaf": "0x" + "ab" * 32, "nodes": ["node1"]}
+    assert to.node2.ask("pgroup_call", {**ask, "atLeast": elsewhere}) == {"value": "7"}
+    schema = to.node2.ask("pstate_listSchemas", "pente")[0]["id"]
+    for method in ("pstate_queryStates", "pstate_queryNullifiers"):
+        to.node2.ask(method, "pente", schema, {}, "all", position)
+        with pytest.raises(RpcFailed, match=r"^atLeast\.blockHash: must be"):
+            to.node2.ask(method, "pente", schema, {}, "all", {**position, "blockHash": "0x" + "ab" * 32})
+
+
 def group_of_two(to: ThreeNodes) -> dict[str, Any]:
     group: dict[str, Any] = to.node1.ask("pgroup_createGroup", {"domain": "pente", "members": ["a@node1", "b@node2"]})
     receipt = to.node1.receipt(group["genesisTransaction"])

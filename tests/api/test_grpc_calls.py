@@ -109,6 +109,33 @@ async def test_calls_end_when_their_credentials_are_removed_or_changed() -> None
 
 
 @asynchronous
+async def test_call_that_is_ended_in_the_middle_of_a_write_ends_when_the_write_is_done() -> None:
+    """Else its status cannot be sent, and the caller waits for it for ever."""
+    may_end, events = asyncio.Event(), list[str]()
+
+    async def write() -> None:
+        await may_end.wait()
+        events.append("written")
+
+    async def call() -> None:
+        try:
+            await command_server.written(write())
+        except asyncio.CancelledError:
+            events.append("ended")
+            raise
+
+    ended_call = asyncio.ensure_future(call())
+    await asyncio.sleep(0)
+    ended_call.cancel()
+    await asyncio.sleep(0)
+    assert events == []
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await ended_call
+    assert events == ["written", "ended"]
+
+
+@asynchronous
 async def test_one_caller_does_not_take_the_places_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_server, "CALLER_CALLS_MAX", 2)
     async with served(standing_node(), settings=SETTINGS) as to, grpc.aio.insecure_channel(address_of(to)) as channel:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -14,11 +15,12 @@ from rota.api.credentials import EVERY_ROLE, Caller, token_credential
 from rota.api.credentials_file import PARTIES_MAX
 from rota.api.errors import Rejected
 from rota.api.parties import RULES, may_act, require_allowed
+from rota.api.privacy_groups import GroupView, MessageView
 from rota.api.settings import Settings
 from rota.api.table import TABLE
 from rota.domains.queries import Query
 from rota.store.queries import Column, Kind, Table, selection
-from rota.types import NodeName
+from rota.types import ContractAddress, IntentId, NodeName, Party
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import CONTRACT, MemoryNode
 from tests.api.test_command_inputs import TAKEN, code_of, request_with
@@ -152,6 +154,57 @@ async def test_private_call_of_a_held_caller_is_for_its_own_balance_alone() -> N
             {"from": "bob", "data": {"account": "alice"}},
         ):
             assert (await to.call("ptx_call", {**call, **wrong}, **HELD_HEADER))["code"] == NOT_AUTHORISED
+
+
+class TwoGroups:
+    """A group of alice's and one of bob's; the second byte of an id is a message's group."""
+
+    async def with_id(self, domain: str, group: bytes) -> GroupView | None:
+        member = {1: "alice@node1", 2: "bob@node1"}.get(group[0])
+        if member is None:
+            return None
+        members = (Party(member), Party("alice@node2"))
+        return GroupView(group, domain, 0, "", members, {}, {}, bytes(32), IntentId(bytes(16)))
+
+    async def with_address(self, contract: ContractAddress) -> GroupView | None:
+        return await self.with_id("pente", bytes.fromhex(contract[2:]))
+
+    async def message(self, message: bytes) -> MessageView | None:
+        return (
+            MessageView(message, 1, 0, 0, NodeName("node2"), "pente", message[:1] * 32, "", {}) if message[0] else None
+        )
+
+    async def send_message(self, _: object) -> bytes:
+        return bytes(16)
+
+    async def call(self, _: object) -> object:
+        return "0x"
+
+
+@asynchronous
+async def test_held_caller_has_the_groups_of_its_parties_alone() -> None:
+    node = MemoryNode(groups=TwoGroups())
+    async with served(node, settings=SETTINGS) as to:
+
+        async def answers(number: int, sender: str) -> list[Any]:
+            group, address = "0x" + f"{number:02x}" * 32, "0x" + f"{number:02x}" * 20
+            message = {"domain": "pente", "group": group, "topic": "t", "data": {}}
+            return [
+                await to.call("pgroup_getGroupById", "pente", group, **HELD_HEADER),
+                await to.call("pgroup_getGroupByAddress", address, **HELD_HEADER),
+                await to.call("pgroup_getMessageById", str(UUID(bytes=bytes([number]) * 16)), **HELD_HEADER),
+                await to.call("pgroup_sendMessage", message, **HELD_HEADER),
+                await to.call("pgroup_call", {"domain": "pente", "group": group, "from": sender}, **HELD_HEADER),
+            ]
+
+        def codes(answered: list[Any]) -> list[object]:
+            return [each.get("code") if isinstance(each, dict) else None for each in answered]
+
+        assert codes(await answers(1, "alice")) == [None] * 5
+        refused = await answers(2, "bob")
+        assert codes(refused) == [NOT_AUTHORISED] * 5
+        assert refused[:4] == (await answers(3, "bob"))[:4], "there is no difference to a group that does not exist"
+        assert codes(await answers(1, "alice@node2"))[4] == NOT_AUTHORISED
 
 
 @asynchronous

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pty
 import re
@@ -69,6 +70,13 @@ def test_both_addresses_of_a_node_get_funds_on_a_development_chain(tmp_path: Pat
     for address in (made["submitter"], made["registrar"]):
         assert chain.balance(address) == 3 * 10**18
         assert f"{address} got 3 ether." in result.output
+
+
+def test_another_address_gets_funds_instead_of_those_of_the_node(tmp_path: Path, chain: ChainProcess) -> None:
+    made, other = init(tmp_path / "one", url=chain.url), "0x" + "5e" * 20
+    result = rota("ledger", "fund", tmp_path / "one", "--to", other, "--ether", "2", "--json")
+    assert json.loads(result.output) == {"paid": [other], "ether": 2}
+    assert (chain.balance(other), chain.balance(made["registrar"])) == (2 * 10**18, 0)
 
 
 def test_contracts_are_deployed_and_told_as_settings(tmp_path: Path, chain: ChainProcess) -> None:

@@ -45,7 +45,18 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     token = done("token", "deploy", *bank, "--name", "Coin", "--symbol", "C", "--notary", "bank@node1")
     assert "Symbol    C" in done("token", "show", token, "--node", to.node1.url)
     assert told("token", "show", token, "--node", to.node1.url)["name"] == "Coin"
+    misspelt = rota("token", "mint", token, "alcie@node2", 100, *bank)
+    assert misspelt.exit_code == 1
+    assert "alcie@node2 is not known: no user of node2 has used it" in misspelt.stderr
+    assert "--new-party" in misspelt.stderr
+    wallet = rota("token", "mint", token, "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266", 100, *bank)
+    assert wallet.exit_code == 1
+    assert "must be a party, not an address, key or hash" in wallet.stderr
+    created = done("party", "create", "alice", "--node", to.node2.url)
+    assert created == f"alice@node2  {told('party', 'create', 'alice', '--node', to.node2.url)['address']}"
     assert done("token", "mint", token, "alice@node2", 100, *bank).startswith("confirmed: ")
+    assert rota("token", "transfer", token, "bob@node3", 30, *alice).exit_code == 1
+    done("party", "create", "bob@node3", "--node", to.node3.url)
     paid = told("token", "transfer", token, "bob@node3", 30, *alice, "--key", "rent")
     assert paid["success"] is True
     assert told("token", "transfer", token, "bob@node3", 30, *alice, "--key", "rent")["id"] == paid["id"]
@@ -58,7 +69,20 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     assert unknown.exit_code == 3
     assert "cannot be told: function: must be" in unknown.stderr
     assert f"rota tx show {paid['id']}" in unknown.stderr
-    assert done("token", "balance", token, "alice@node2", "--node", to.node1.url) == "70"
+    once = ("token", "transfer", token, "bob@node3", 2, *alice, "--exactly-once", "invoice 7")
+    assert done(*once).startswith("succeeded: it happened once, at offset 1")
+    assert done(*once).startswith("succeeded: it was done before, at offset 1, on 20")
+    conflict = rota(*once[:4], 3, *once[5:])
+    assert (conflict.exit_code, "COMMAND_ID_USED" in conflict.stderr) == (1, True)
+    assert rota(*once, "--key", "k").exit_code == 2
+    done("token", "transfer", token, "alice@node2", 2, "--node", to.node3.url, "--from", "bob")
+    assert done("token", "balance", token, "alice@node2", "--node", to.node1.url) == "70 (0.0070 with 4 decimals)"
+    elsewhere = rota("token", "balance", token, "bob@node3", "--node", to.node2.url)
+    assert elsewhere.exit_code == 1
+    assert "unknown: this node does not know the balance of bob@node3; node1 and node3 would" in elsewhere.stderr
+    assert "digits behind the point" in rota("token", "mint", token, "carol@node2", "1.00001", *bank).stderr
+    done("token", "mint", token, "carol@node2", "1.5", *bank, "--new-party")
+    assert told("token", "balance", token, "carol@node2", "--node", to.node1.url)["totalBalance"] == 15_000
     done("token", "burn", token, 10, *alice)
     done("token", "transfer", token, "bob@node3", 5, "--owner", "alice@node2", *bank)
     done("token", "burn", token, 5, "--owner", "alice@node2", *bank)
@@ -71,7 +95,8 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     delegated = told("token", "lock", token, 1, *alice)["lock"]
     done("token", "delegate-lock", token, delegated, "0x" + "11" * 20, *alice)
     found = told("token", "balance", token, "bob@node3", "--node", to.node1.url)
-    assert found == {"account": "bob@node3", "totalBalance": 60, "totalStates": found["totalStates"], "overflow": False}
+    counted = {"totalBalance": 60, "totalStates": found["totalStates"], "overflow": False, "decimals": 4}
+    assert found == {"account": "bob@node3", **counted}
 
     poor = rota("token", "transfer", token, "bob@node3", 1_000, *alice)
     assert poor.exit_code == 1

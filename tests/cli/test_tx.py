@@ -242,7 +242,7 @@ async def test_watching_tells_each_thing_once_and_ends_as_the_transaction_does()
         assert result.exit_code == 0
         first, waiting, *rest = result.stdout.splitlines()
         assert first.endswith("+0.000 s  accepted")
-        assert waiting.strip().endswith(": waits for its delegation to be accepted, from node2")
+        assert waiting.strip().endswith(": waits for its delegation to be accepted (blocked by node2)")
         assert rest[-1].startswith(f"confirmed: {sent}")
         assert (
             sum("accepted" in line for line in result.stdout.splitlines())
@@ -345,7 +345,8 @@ def test_an_address_that_is_none_is_wrong_use(url: str) -> None:
         (("tx", "send", "--from", "alice"), "Name the contract with --to"),
         (("tx", "send", "--to", CONTRACT), "Missing option '--from'"),
         ((*SEND[:-1], "{"), "must be JSON"),
-        (("token", "mint", CONTRACT, "bob", "0", "--from", "a"), "0 is not in the range"),
+        (("token", "mint", CONTRACT, "bob", "0", "--from", "a"), "must be a number above 0, such as 30 or 1.5"),
+        (("token", "mint", CONTRACT, "bob", "1,5", "--from", "a"), "must be a number above 0, such as 30 or 1.5"),
         (("token", "unlock", CONTRACT, "0x12", "--owner", "a", "--share", "b", "--from", "a"), "PARTY=AMOUNT"),
         (("token", "spend-lock", CONTRACT, "lock", "--from", "a"), "must be hex digits"),
         (("group", "show", "desk"), "the id of a group, 0x and 64 hex digits"),

@@ -12,7 +12,19 @@ from uuid import UUID
 import pytest
 from aiohttp import web
 
-from rota.client import Client, ClientLimits, Closed, Failed, Pending, Refused, Unreachable, Unsettled, bearer
+from rota.client import (
+    Behind,
+    Client,
+    ClientLimits,
+    Closed,
+    Failed,
+    Pending,
+    Positions,
+    Refused,
+    Unreachable,
+    Unsettled,
+    bearer,
+)
 from rota.types import ContractAddress, IntentId
 from tests.ledger.chains import in_loop
 
@@ -59,7 +71,7 @@ class Server:
 
 
 @asynccontextmanager
-async def client_of(server: Server, **headers: str) -> AsyncIterator[Client]:
+async def client_of(server: Server, positions: Positions | None = None, **headers: str) -> AsyncIterator[Client]:
     application = web.Application()
     application.router.add_post("/", server.answer)
     application.router.add_get("/readyz", server.readiness)
@@ -67,9 +79,94 @@ async def client_of(server: Server, **headers: str) -> AsyncIterator[Client]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
-    async with Client(f"http://127.0.0.1:{port}/", LIMITS, headers) as client:
+    async with Client(f"http://127.0.0.1:{port}/", LIMITS, headers, positions=positions or Positions()) as client:
         yield client
     await runner.cleanup()
+
+
+POSITION = {
+    "blockNumber": 7,
+    "blockHash": "0x" + "07" * 32,
+    "logIndex": 1,
+    "contract": CONTRACT,
+    "leaf": "0x" + "1e" * 32,
+}
+RECEIPT = {"id": ID, "sequence": 1, "success": True, "source": CONTRACT}
+
+
+@in_loop
+async def test_read_passes_positions_of_receipts_that_another_client_has_read() -> None:
+    seen = Positions()
+    there = {**POSITION, "nodes": ["node1", "node2"]}
+    elsewhere = {**POSITION, "blockNumber": 8, "nodes": ["node1", "node3"]}
+    writer = Server({"result": {**RECEIPT, "position": there}}, {"result": {**RECEIPT, "position": elsewhere}})
+    async with client_of(writer, seen) as client:
+        await client.receipt(ID)
+        await client.receipt(OTHER_ID)
+    reader = Server({"result": "node2"}, error(-32006, "node2 still lacks block 8"), {"result": "5"}, {"result": "6"})
+    async with client_of(reader, seen) as client:
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+        assert await client.call("0x" + "c1" * 20, "get", sender="bob") == "6"
+    # It is told of no other node that holds states, and nothing but the block of what it holds nothing of.
+    bare = {"blockNumber": 8, "blockHash": "0x" + "07" * 32, "logIndex": 1}
+    assert parameters(reader.asked[1])[0]["atLeast"] == [{**POSITION, "nodes": ["node2"]}, bare]
+    assert "atLeast" not in parameters(reader.asked[3])[0]
+
+
+@in_loop
+async def test_read_with_credentials_that_may_not_ask_for_the_nodes_name_waits_for_blocks_alone() -> None:
+    seen = Positions()
+    seen.note(CONTRACT, {**POSITION, "nodes": ["node2"]})
+    server = Server(error(-32000, "the family 'transport'"), {"result": "5"}, {"result": "5"})
+    async with client_of(server, seen) as client:
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+    assert "leaf" not in parameters(server.asked[1])[0]["atLeast"][0]
+
+
+@in_loop
+async def test_read_at_a_node_that_stays_behind_is_an_error() -> None:
+    seen = Positions()
+    seen.note(CONTRACT, POSITION)
+    server = Server({"result": "node2"}, *[error(-32006, "node2 still lacks block 7")] * LIMITS.attempts_max)
+    async with client_of(server, seen) as client:
+        with pytest.raises(Behind, match="still lacks block 7"):
+            await client.call(CONTRACT, "get", sender="bob")
+
+
+@in_loop
+async def test_position_of_another_chain_is_forgotten() -> None:
+    seen = Positions()
+    seen.note(CONTRACT, POSITION)
+    server = Server(
+        {"result": "node2"}, error(-32602, field="transaction.atLeast.chain"), {"result": "5"}, {"result": "5"}
+    )
+    async with client_of(server, seen) as client:
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+    assert [("atLeast" in parameters(asked)[0]) for asked in server.asked[1:]] == [True, False, False]
+
+
+@in_loop
+async def test_position_on_another_fork_is_refused_once() -> None:
+    seen = Positions()
+    seen.note(CONTRACT, POSITION)
+    server = Server({"result": "node2"}, error(-32602, field="transaction.atLeast.blockHash"), {"result": "5"})
+    async with client_of(server, seen) as client:
+        with pytest.raises(Refused):
+            await client.call(CONTRACT, "get", sender="bob")
+        assert await client.call(CONTRACT, "get", sender="bob") == "5"
+
+
+def test_positions_are_bounded() -> None:
+    seen = Positions()
+    for number in range(1_030):
+        seen.note(f"0x{number:040x}", POSITION)
+    for number in range(40):
+        seen.note(CONTRACT, {**POSITION, "blockNumber": number})
+        seen.note(CONTRACT, {**POSITION, "blockNumber": number})
+    assert seen.of("0x" + "0" * 40) == ()
+    assert [each["blockNumber"] for each in seen.of(CONTRACT)] == list(range(24, 40))
 
 
 def parameters(asked: dict[str, object]) -> list[Any]:
@@ -125,6 +222,7 @@ async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_
             "function": "mint",
             "data": {"data": "0x"},
             "dependsOn": [ID],
+            "payees": "known",
             "idempotencyKey": "k",
         }
     ]
@@ -228,7 +326,7 @@ async def test_transaction_that_takes_too_long_says_what_it_waits_for_and_goes_o
         "history": [{"at": "2026-01-01T00:00:00Z", "text": "accepted"}],
     }
     async with client_of(Undecided(explanation)) as client:
-        words = f"{ID} has not ended after 30 ms: Delegated, waiting for the coordinator, from node2, node3"
+        words = f"{ID} has not ended after 30 ms: Delegated: the coordinator; in the way: node2, node3"
         with pytest.raises(Pending, match=words) as caught:
             await client.transaction(ID).confirmed(timeout_ms=30)
     assert caught.value.explanation is not None
@@ -311,7 +409,7 @@ async def test_readiness_is_told_in_the_nodes_own_words() -> None:
 @in_loop
 async def test_node_that_is_away_is_unreachable_and_the_token_goes_with_every_request() -> None:
     server = Server({"result": "node1"})
-    async with client_of(server, **bearer("secret")) as client:
+    async with client_of(server, None, **bearer("secret")) as client:
         assert await client.name() == "node1"
         url = client.url
     assert server.headers == ["Bearer secret"]

@@ -138,7 +138,7 @@ async def test_a_change_that_goes_well_is_submitted_once(
     assert (verdict.outcome, verdict.completion_offset) == (Outcome.SUCCEEDED, 8)
     (sent,) = node.submitted
     assert sent["applicationId"] == "shop"
-    assert sent["transaction"] == TRANSACTION
+    assert sent["transaction"] == {**TRANSACTION, "payees": "known"}
     if bound_ms is None:
         assert (sent["deduplicationOffset"], "deduplicationDuration" in sent) == (7, False)
     else:
@@ -161,7 +161,9 @@ async def test_a_duplicate_is_a_success(tmp_path: Path, uses_stream: bool) -> No
 async def test_command_id_that_the_journal_does_not_know_is_checked_against_all_that_the_node_knows(
     tmp_path: Path, bound_ms: int | None
 ) -> None:
-    pruned = refusal("FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="4")
+    pruned = refusal(
+        "FAILED_PRECONDITION", "PARTICIPANT_PRUNED_DATA_ACCESSED", earliest_offset="4", earliest_at_ms="500"
+    )
     before = refusal("ALREADY_EXISTS", "DUPLICATE_COMMAND", completion_offset="5", accepted_at_ms="900", same="true")
     for number, script in enumerate(((before,), (pruned, WELL), (Unreachable("lost"), before))):
         node = ScriptedNode(*script)
@@ -177,6 +179,10 @@ async def test_command_id_that_the_journal_does_not_know_is_checked_against_all_
         assert [sent["deduplicationOffset"] for sent in node.submitted] == [[0], [0, 4], [0, 0]][number]
         # After an attempt of our own the acceptance may be ours.
         assert verdict.done_before_ms == [900, None, None][number]
+        # Of what was pruned nobody knows, and the verdict says since when it was not done.
+        assert verdict.not_since_ms == [None, 500, None][number]
+        again = await application.commands.exactly_once(*order, command_id="salary 5")
+        assert (again.done_before_ms, again.not_since_ms) == (verdict.done_before_ms, verdict.not_since_ms)
         application.journal.close()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rota.client import Client, Failed, Refused, Token
+from rota.client import BalanceUnknown, Client, Failed, Payees, Refused, Token
 from rota.ledger.artifacts import load_artifact
 from tests.api.three_nodes import ThreeNodes, three_nodes
 
@@ -30,9 +30,11 @@ def to(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
 
 
 @asynccontextmanager
-async def clients(to: ThreeNodes, *senders: str) -> AsyncIterator[tuple[Client, ...]]:
+async def clients(to: ThreeNodes, *senders: str, payees: Payees = "any") -> AsyncIterator[tuple[Client, ...]]:
     """One for each node, in their order, with its own party."""
-    made = tuple(Client(each.url, sender=sender) for each, sender in zip(to.clients, senders, strict=True))
+    made = tuple(
+        Client(each.url, sender=sender, payees=payees) for each, sender in zip(to.clients, senders, strict=True)
+    )
     try:
         yield made
     finally:
@@ -54,6 +56,79 @@ async def until(look: Callable[[], Coroutine[Any, Any, object]], wanted: object)
     """What other nodes hold comes to them in its own time."""
     while await look() != wanted:
         await asyncio.sleep(LOOK_S)
+
+
+def test_misspelt_payee_is_refused_and_a_known_one_is_paid(to: ThreeNodes) -> None:
+    async def story() -> None:
+        async with clients(to, "mint", "anna", "bert", payees="known") as (mint, anna, bert):
+            token = await mint.tokens.deploy(name="Coin", symbol="C", notary="mint@node1")
+            with pytest.raises(Refused, match="bret@node3 is not known: no user of node3 has used it") as unknown:
+                await (await token.mint("bret@node3", 5))
+            assert unknown.value.details == {"field": "transaction.payees", "party": "bret@node3", "checked": True}
+            with pytest.raises(Refused, match="mnit@node1 is not known: no user of node1 has used it"):
+                await (await token.mint("mnit", 5))
+            with pytest.raises(Refused, match="must be a party, not an address, key or hash"):
+                await (await token.mint("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266@node3", 5))
+            # Nobody has used it, and a payment does not announce it; its own user does.
+            await (await token.mint("bert@node3", 5, new_party=True))
+            await bert.create_party("bert")
+            await bert.create_party("berta")
+            await (await token.mint("berta@node3", 7))
+            # A party that has sent something is known, and the payer's own node needs no answer of another.
+            anna_address = await anna.create_party("anna")
+            assert anna_address == await mint.address_of("anna@node2")
+            await (await token.mint("anna@node2", 10))
+            hers = anna.tokens.at(token.address)
+            with pytest.raises(Refused, match="brta@node3 is not known"):
+                await (await hers.transfer("brta@node3", 1))
+            await (await hers.transfer("berta@node3", 1))
+            with pytest.raises(BalanceUnknown, match="node1 and node3 would") as elsewhere:
+                await hers.balance_of("berta@node3")
+            assert elsewhere.value.known_by == ("node1", "node3")
+            assert (await bert.tokens.at(token.address).balance_of("berta")).total_balance == 8
+            assert await hers.units("1.5") == 15_000
+            with pytest.raises(ValueError, match="at most 4 digits behind the point"):
+                await hers.units("1.00001")
+            answer = await anna.ask("ptx_call", {**BALANCE, "from": "anna", "to": token.address})
+            assert answer == {"totalStates": "1", "totalBalance": "1", "overflow": False, **UNKNOWN}
+
+    told(story)
+
+
+BALANCE = {"type": "private", "function": "balanceOf", "data": {"account": "berta@node3"}}
+UNKNOWN = {"unknown": True, "knownBy": ["node1", "node3"]}
+
+
+def test_payee_of_a_node_that_is_away_cannot_be_checked(to: ThreeNodes) -> None:
+    async def issued() -> str:
+        async with clients(to, "mint", "anna", "bert", payees="known") as (mint, _, bert):
+            token = await mint.tokens.deploy(name="Coin", symbol="C", notary="mint@node1")
+            await bert.create_party("early")
+            await (await token.mint("early@node3", 5))
+            return token.address
+
+    addresses: list[str] = []
+
+    async def before() -> None:
+        addresses.append(await issued())
+
+    told(before)
+    to.stop("node3")
+    try:
+
+        async def without() -> None:
+            async with Client(to.node1.url, sender="mint") as mint:
+                token = mint.tokens.at(addresses[0])
+                with pytest.raises(Refused, match="cannot be checked now: node3 has not said") as open_:
+                    await (await token.mint("late@node3", 5))
+                assert open_.value.details["checked"] is False
+                # What is known stays known.
+                accepted = await token.mint("early@node3", 5)
+                assert accepted.id
+
+        told(without)
+    finally:
+        to.start("node3")
 
 
 async def total_of(token: Token, account: str) -> int:

@@ -2,7 +2,7 @@
 
 One cluster after the other, each with its own processes and folder. A fault that fails ends its cluster, and the next
 one has its turn; the folder of one that failed is kept, with the logs of its nodes. The order of faults is drawn from
-the seed and the kind: `--seed` plays another.
+the seed and the kind: `--seed` plays another. `--only hostile` is another play (`hostile.py`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Final
 import pytest
 
 from rota.network.chains import ChainKind
+from tests.cluster import hostile
 from tests.cluster.kit import Cluster, Kind, cluster, require
 
 EVERY: Final = tuple(Kind(*each) for each in product((3, 5), ChainKind, ("sqlite", "postgres")))
@@ -41,6 +42,7 @@ FAULTS: Final = (
 )
 JUDGEMENT: Final = "the judgement"
 ROUNDS: Final = 3
+HOSTILE: Final = "hostile"
 COLUMNS: Final = ("combination", "fault", "intents", "seconds", "result")
 
 
@@ -131,7 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="combinations with this in their name, such as 3-anvil or postgres")
     parser.add_argument("--faults", default="", help="these faults alone, with commas between them")
     parser.add_argument("--seed", type=int, default=0, help="for another order of the faults")
+    parser.add_argument("--minutes", type=float, default=hostile.MINUTES, help="for how long a stranger attacks")
     chosen = parser.parse_args(arguments)
+    if chosen.only == HOSTILE:
+        return hostile.main(["--minutes", str(chosen.minutes)])
     faults = [each.strip() for each in chosen.faults.split(",") if each.strip()] or list(FAULTS)
     unknown = [each for each in faults if each not in FAULTS]
     if unknown:

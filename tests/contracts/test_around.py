@@ -91,6 +91,25 @@ def test_deployment_is_an_intent_and_a_used_id_is_refused_to_everybody() -> None
     chain.call("Factory", factory, "deployProved", *proved(1, verifier))
 
 
+def calling_back(call: bytes) -> bytes:
+    """Creation code that makes this call of whoever creates it, and leaves an empty contract."""
+    # PUSH2 size PUSH1 20 PUSH0 CODECOPY, then PUSH0 PUSH0 PUSH2 size PUSH0 PUSH0 CALLER GAS CALL STOP.
+    code = bytes.fromhex(f"61{len(call):04x}60205f39" + f"5f5f61{len(call):04x}5f5f335af100")
+    return code.ljust(32, b"\0") + call
+
+
+def test_constructor_that_deploys_under_the_same_id_is_told_of_first() -> None:
+    """Nodes take the first of the two: what the outer one deploys is nothing that they know."""
+    chain = Chain()
+    factory = chain.deploy("Factory")
+    ours = call_data("Factory", "deployEndorsed", intent_id(0), GENESIS, [ALICE, BOB], 2)
+    liars = call_data("Factory", "deployProved", intent_id(0), FIRST, BOB, calling_back(ours), b"")
+    events = chain.send(factory, liars).events
+    # Intent, ledger and genesis are indexed.
+    assert [event.topics[3] for event in events] == [GENESIS, FIRST]
+    assert len({event.topics[1] for event in events}) == 1
+
+
 def test_deployment_that_fails_does_not_use_its_intent() -> None:
     chain = Chain()
     factory = chain.deploy("Factory")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -31,10 +32,12 @@ from rota.core.events.coordinator_transaction import (
     StateTimeout,
     ValidityEnded,
 )
+from rota.core.explanation import explain_at_coordinator
 from rota.core.machine import Event
 from rota.core.states.coordinator_transaction import GONE, State
 from rota.messages import (
     Answer,
+    AssembleError,
     AssembleRequest,
     AssembleResponse,
     AssemblyOutcome,
@@ -277,6 +280,26 @@ def test_transition_that_is_refused_too_often_goes_back_to_its_sender_with_the_r
     assert bench.coordinator.graph.placed == {}
 
 
+@pytest.mark.parametrize("code", [ErrorCode.FAILED, ErrorCode.CANCELLED])
+def test_refused_intent_of_which_its_sender_signs_no_other_version_goes_back_with_the_refusals(code: ErrorCode) -> None:
+    """`rota simulate --seed 302 --minutes 0.5 --domain deployments`: its sender never got the refusals that end it."""
+    bench = active()
+    bench.delegate("B-1")
+    made = transition("B-1")
+    bench.assemble(made)
+    bench.asked(EndorsementRequest, C)
+    bench.refuse(B, "B-1")
+    bench.wait(250)
+    assert bench.state_of("B-1") is State.ASSEMBLING
+    request = bench.said(AssembleRequest, B)[-1]
+    bench.hear(B, AssembleError(request.request_id, (IntentError(intent_id("B-1"), code),)))
+    evidence = (EndorserSignature(B, refusal_by(B)),)
+    told = TransactionReverted(intent_id("B-1"), DelegationNumber(1, 1), made.leaf, "B refuses B-1", evidence)
+    is_told = code is ErrorCode.FAILED
+    assert bench.said(TransactionReverted, B) == ([told] if is_told else [])
+    assert bench.state_of("B-1") is (State.REVERTED if is_told else None)
+
+
 def test_what_stands_on_a_refused_transition_is_reset_last_to_first_and_each_waits_for_its_maker() -> None:
     bench = active()
     bench.bring(State.ENDORSEMENT_GATHERING, *chain("B-1", "B-2", "B-3"), transition("B-4"))
@@ -462,7 +485,7 @@ def test_nothing_times_out_past_the_point_of_no_return(state: State) -> None:
 
 def ledger_says(bench: CoordinatorBench, made: Transition, **more: object) -> None:
     """The version under way fails on the chain."""
-    bench.block(1, bench.outcome(made, LedgerStatus.REVERTED, **more))
+    bench.block(1, bench.outcome(made, LedgerStatus.SKIPPED, **more))
 
 
 def test_retryable_failure_is_counted_and_retried_after_a_backoff() -> None:
@@ -511,12 +534,46 @@ def test_failure_after_the_last_retry_is_told_to_the_sender_with_the_ledgers_rea
     assert bench.coordinator.graph.placed == {}
 
 
-def test_failure_that_cannot_be_retried_ends_at_once() -> None:
-    bench = active()
+def test_first_failure_is_told_to_the_sender_where_no_retry_is_allowed() -> None:
+    bench = active(config=Config(revert_retry_max=0))
     made = transition("B-1")
     bench.bring(State.DISPATCHED, made)
-    ledger_says(bench, made, is_retryable=False)
+    ledger_says(bench, made)
     assert bench.state_of("B-1") is State.REVERTED
+
+
+def revert_whole(bench: CoordinatorBench, version: int) -> None:
+    """The transaction of a round that holds this version of B-1 alone reverts."""
+    made = transition("B-1", version=version)
+    bench.assemble(made)
+    bench.sign()
+    bench.permit()
+    bench.write_rounds()
+    bench.block(1, bench.outcome(made, LedgerStatus.REVERTED, reason="expired"))
+
+
+def test_revert_of_a_whole_transaction_is_retried_however_often_and_paced_by_pauses_of_its_sender() -> None:
+    bench = active()
+    bench.delegate("B-1")
+    waits_ms = []
+    for version in range(8):
+        revert_whole(bench, version)
+        assert (bench.state_of("B-1"), bench.transaction("B-1").revert_count) == (State.POOLED, 0)
+        bench.forget()
+        waits_ms.append(0)
+        while not bench.said(AssembleRequest, B):
+            bench.forget()
+            bench.wait(200)
+            waits_ms[-1] += 200
+    assert bench.said(TransactionReverted) == []
+    assert 200 <= waits_ms[0] < 1_000, "once may be an accident"
+    assert all(later >= 2 * wait for wait, later in pairwise(waits_ms[1:7])), waits_ms
+    assert max(waits_ms) <= bench.sequencer.context.config.probation_max_ms
+    revert_whole(bench, 8)
+    assert bench.coordinator.probation.has(B), "its rounds are its own"
+    found = explain_at_coordinator(bench.sequencer, intent_id("B-1"))
+    assert found is not None
+    assert found.waits_for == "the end of a pause: the chain skipped or reverted what B sent (expired)"
 
 
 def test_contention_is_not_counted_and_is_retried_at_once_even_after_the_last_retry() -> None:
@@ -528,7 +585,7 @@ def test_contention_is_not_counted_and_is_retried_at_once_even_after_the_last_re
     bench.sign()
     bench.permit()
     bench.write_rounds()
-    bench.block(1, bench.outcome(made, LedgerStatus.SKIPPED, is_contention=True, is_retryable=False, reason="spent"))
+    bench.block(1, bench.outcome(made, LedgerStatus.SKIPPED, is_contention=True, reason="spent"))
     held = bench.transaction("B-1")
     assert (held.revert_count, held.reason) == (3, "spent")
     assert asked_names(bench) == ["B-1"]

@@ -532,9 +532,6 @@ def test_list_of_a_peer_is_kept_up_to_a_bound() -> None:
     listing = observer(bench).peer(A).listing
     assert listing is not None
     assert listing.count == most
-    heartbeat = observer(bench).peer(A).heartbeat
-    assert heartbeat is not None
-    assert heartbeat.intents == (), "the list is kept once"
 
 
 def test_list_with_names_of_states_that_no_coordinator_has_is_not_kept() -> None:

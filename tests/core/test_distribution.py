@@ -280,6 +280,20 @@ def test_acknowledgement_is_durable_before_delivery_stops() -> None:
     assert len(bench.records(StatesAcknowledged)) == 2
 
 
+def test_peer_that_repeats_its_acknowledgement_has_it_written_once_at_a_time() -> None:
+    bench = bench_that_owes(order(listed_for(C)))
+    bench.tell(Tick())
+    bench.slow = (StatesAcknowledged,)
+    for _ in range(10):
+        bench.hear(C, StateDistributionAcknowledgement(DIGEST))
+    assert len(bench.writes) == 1
+    bench.finish_write(succeeded=False)
+    bench.hear(C, StateDistributionAcknowledgement(DIGEST))
+    assert len(bench.writes) == 1
+    bench.finish_write()
+    assert not bench.node.distribution.is_open(C, DIGEST, 0)
+
+
 def test_delivery_waits_for_a_lost_connection() -> None:
     bench = bench_that_owes(order(listed_for(C)))
     bench.tell(ConnectionLost(C))

@@ -204,6 +204,16 @@ def test_domain_that_fails_is_told_as_unavailable_and_checked_again_when_asked_a
     assert len(bench.take(CheckRound)) == 2
 
 
+def test_round_that_is_not_judged_at_all_is_told_as_unavailable_and_signs_nothing() -> None:
+    """A peer that has used up its budget: no leaf is at fault, and nobody is refused."""
+    bench = endorser()
+    made = transition("A-1")
+    bench.hear(A, request(made))
+    bench.judge(A, FIRST)
+    assert responses(bench) == []
+    assert bench.said(EndorsementError, A) == [EndorsementError(FIRST, Rejection.UNAVAILABLE)]
+
+
 # What is refused without the domain (ledger: what the network must do).
 
 

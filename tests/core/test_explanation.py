@@ -21,7 +21,15 @@ from rota.core.events import (
     Tick,
     TransitionSigned,
 )
-from rota.core.explanation import MEANINGS, Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.core.explanation import (
+    MEANINGS,
+    Explanation,
+    Missing,
+    explain_at_coordinator,
+    explain_at_sender,
+    explain_deployment,
+)
+from rota.core.listing import Listing
 from rota.core.public_transaction import State as PublicState
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
@@ -34,6 +42,8 @@ from rota.messages import (
     AssembleResponse,
     AssemblyOutcome,
     AssemblyResult,
+    CoordinatorHeartbeat,
+    CoordinatorState,
     Delegation,
     DelegationAccepted,
     DelegationCommand,
@@ -45,6 +55,8 @@ from rota.messages import (
     EndorsementRequest,
     EndorsementResponse,
     IntentAnswer,
+    ListedIntent,
+    MissingEndorser,
     Rejection,
     Snapshot,
     SubmittedIntent,
@@ -188,14 +200,16 @@ def test_pending_names_why_its_delegation_was_not_accepted() -> None:
     bench = pending()
     (command,) = bench.said(DelegationCommand, A)
     bench.hear(A, DelegationRejected(command.command_id, Rejection.MISMATCHED_BLOCK_HEIGHT, 0, 0))
-    expect_sender(bench, SenderSide.PENDING, "A answered MismatchedBlockHeight", A)
+    waits_for = "its delegation to be accepted (A answered MismatchedBlockHeight)"
+    expect_sender(bench, SenderSide.PENDING, waits_for, A)
 
 
 def test_pending_says_when_nobody_can_be_reached() -> None:
     bench = Bench(node=B, of=contract(A))
     bench.tell(ConnectionLost(A))
     bench.submit("B-1")
-    expect_sender(bench, SenderSide.PENDING, "no member of the committee can be reached")
+    waits_for = "its delegation to be accepted (no member of the committee can be reached)"
+    expect_sender(bench, SenderSide.PENDING, waits_for)
 
 
 def test_delegated_waits_for_its_coordinator_to_ask() -> None:
@@ -213,6 +227,51 @@ def test_signing_waits_for_its_party() -> None:
 def test_endorsement_gathering_waits_for_its_coordinator() -> None:
     waits_for = "its coordinator to gather endorsements and ask for permission"
     expect_sender(gathering(), SenderSide.ENDORSEMENT_GATHERING, waits_for, A)
+
+
+def beat_with(bench: Bench, sequence: int, *missing: MissingEndorser) -> None:
+    """A's heartbeat lists our intent, and says which endorsers are missing."""
+    listing = Listing()
+    listing.apply((ListedIntent(B1, "Endorsement_Gathering"),), ())
+    entries = tuple(ListedIntent(each, state) for each, state in listing.states.items())
+    number, active = HeartbeatNumber(1, sequence), CoordinatorState.ACTIVE
+    bench.hear(A, CoordinatorHeartbeat(number, active, entries, count=1, digest=listing.digest, missing=missing))
+
+
+def test_sender_names_the_missing_endorser_since_when_and_what_it_answered_by_its_coordinators_word() -> None:
+    bench = gathering()
+    bench.wait(100)
+    told = MissingEndorser(C, 40, "No\x1b\nLedger" + "!" * 100)
+    beat_with(bench, 9, told, MissingEndorser(NodeName("Z"), 1, "no"))
+    waits_for = "its coordinator to gather endorsements (not from C yet) and ask for permission"
+    expect_sender(bench, SenderSide.ENDORSEMENT_GATHERING, waits_for, C)
+    found = explain_at_sender(bench.sequencer, B1)
+    assert found is not None
+    said = ("NoLedger" + "!" * 100)[:80]
+    assert found.missing == (Missing(C, bench.now_ms - 40, said, A),), "Z endorses nothing here"
+    beat_with(bench, 10, MissingEndorser(C, 10**9))
+    found = explain_at_sender(bench.sequencer, B1)
+    assert found is not None
+    assert [each.since_ms for each in found.missing] == [found.since_ms], "not before it began"
+    beat_with(bench, 11)
+    expect_sender(bench, SenderSide.ENDORSEMENT_GATHERING, waits_for.replace(" (not from C yet)", ""), A)
+
+
+def test_coordinator_tells_each_sender_which_endorsers_its_rounds_lack_after_a_while() -> None:
+    bench = gathered()
+    endorse(bench, B)
+    (request,) = bench.said(EndorsementRequest, C)[-1:]
+    bench.hear(C, EndorsementError(request.request_id, Rejection.NO_LEDGER))
+    bench.wait(bench.config.request_timeout_ms)
+    assert {each.missing for each in bench.said(CoordinatorHeartbeat, B)} == {()}
+    bench.forget()
+    bench.wait(2 * bench.config.heartbeat_ms)
+    told = bench.said(CoordinatorHeartbeat, B)[-1]
+    assert [(each.endorser, each.said) for each in told.missing] == [(C, "NoLedger")]
+    assert told.missing[0].age_ms > bench.config.request_timeout_ms
+    found = explain_at_coordinator(bench.sequencer, B1)
+    assert found is not None
+    assert [(each.endorser, each.said, each.told_by) for each in found.missing] == [(C, "NoLedger", A)]
 
 
 def test_prepared_waits_for_its_coordinator_to_dispatch() -> None:

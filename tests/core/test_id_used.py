@@ -11,7 +11,6 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core.assembly import VERSIONS_MAX
 from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import (
     FindStates,
@@ -41,6 +40,7 @@ from rota.core.events import (
 from rota.core.events.sender import VersionDurable
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
+from rota.core.versions import VERSIONS_MAX
 from rota.digests import void_leaf
 from rota.messages import (
     AssembleError,
@@ -661,7 +661,9 @@ def test_intent_whose_id_was_used_before_it_was_submitted_ends(is_void: bool, co
     """Ids count upwards on a page of the chain: enough lying endorsers can burn the next one."""
     bench = Bench(height=x.HEIGHT)
     leaf = void_leaf(SEPARATOR, x.ID) if is_void else Leaf(b"b" * 32)
-    bench.block(x.HEIGHT + 1, LedgerOutcome(x.ID, leaf, Digest(bytes(32)), LedgerStatus.COMMITTED))
+    outcome = LedgerOutcome(x.ID, leaf, Digest(bytes(32)), LedgerStatus.COMMITTED)
+    bench.block(x.HEIGHT + 1, outcome)
+    bench.tell(OutcomesFinal(GENESIS_S, (outcome,)))
     bench.submit("A-1")
     bench.wait(bench.config.id_used_grace_ms + bench.config.request_timeout_ms)
     bench.write()
@@ -696,6 +698,24 @@ def test_permission_is_not_given_for_a_copy_whose_contents_were_taken_out_with_t
     x.verified(bench, 20)
     assert x.state(bench) is State.DELEGATED
     assert x.refusals(bench) == [ErrorCode.STATES_MISSING]
+
+
+@pytest.mark.parametrize("is_void", [False, True])
+def test_intent_whose_id_was_used_before_ends_only_when_the_block_is_final(is_void: bool) -> None:
+    """What a reorganisation may still take back is no outcome: the intent goes on when it does."""
+    made = void_transition("A-1") if is_void else OURS
+    bench = Bench(height=x.HEIGHT)
+    bench.block(x.HEIGHT + 1, committed(made))
+    bench.submit("A-1")
+    bench.wait(2 * GRACE_MS)
+    assert receipts(bench) == []
+    bench.tell(BlocksRemoved(x.HEIGHT, (committed(made),)))
+    assert not x.machine(bench).is_ended
+    bench.block(x.HEIGHT + 1, committed(made))
+    bench.tell(OutcomesFinal(GENESIS_S, (committed(made),)))
+    bench.wait(2 * GRACE_MS)
+    (receipt,) = receipts(bench)
+    assert receipt.outcome is Outcome.REVERTED
 
 
 def test_leaf_of_an_intent_that_has_ended_is_recorded_without_harm() -> None:

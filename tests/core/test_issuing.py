@@ -549,6 +549,7 @@ def test_signature_is_not_given_when_that_was_not_written_and_the_states_are_fre
     fail_write(bench)
     assert responses(bench) == []
     assert bench.sequencer.kept.standing == {}
+    assert bench.sequencer.turns.turns == {}, "nothing counts against its sender"
     bench.forget()
     bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     assert len(bench.take(CheckRound)) == 1

@@ -105,7 +105,7 @@ def test_permission_that_was_not_written_makes_no_dispatch_credible_after_its_de
 
 def test_failure_whose_block_is_indexed_again_counts_once() -> None:
     bench = x.submitted()
-    failed = x.outcome(LedgerStatus.REVERTED)
+    failed = x.outcome(LedgerStatus.SKIPPED)
     for _ in range(2):
         bench.block(x.HEIGHT + 1, failed)
         bench.tell(BlocksRemoved(x.HEIGHT, (failed,)))

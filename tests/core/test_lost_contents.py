@@ -342,3 +342,28 @@ def test_endorser_writes_what_it_signed_beside_a_copy_with_false_lists(comes_fir
     own = StatesReceived(Digest(made.leaf), (made,), private_states.SEEN_PART)
     assert own in bench.records(StatesReceived)
     assert len(bench.sequencer().endorser.seen) == 0
+
+
+@pytest.mark.parametrize("change", [{"signature": b"false"}, {"valid_until_s": 1}])
+def test_copy_with_a_false_signature_or_bound_does_not_make_an_endorser_forget_what_it_signed(
+    change: dict[str, object],
+) -> None:
+    """A sender that lost its disk knows its own work by its party's signature of leaf and bound (trust rule 1)."""
+    bench, made = endorser(), states("B-1", (b"for all", (A, B, C)))
+    endorse(bench, made, 1)
+    bench.sequencer.endorser.states_stored((Consistent(replace(made, **change)),))  # type: ignore[arg-type]
+    assert remembered(bench, made) == (made,)
+    bench.sequencer.endorser.states_stored((made,))
+    assert remembered(bench, made) == ()
+
+
+def test_sender_that_lost_its_disk_is_shown_its_own_signature_although_a_liar_sent_another_one_first() -> None:
+    """B, which coordinates, sends everybody C's transition with a false signature; C then loses its disk."""
+    made = states("C-1", (b"for all", (A, B, C)))
+    bench = NodeBench(contracts=(contract(A, B, C),))
+    bench.sequencer().endorser.seen.note_signed(made, C)
+    bench.hear(B, StateDistribution(digest_of(made.leaf), (Consistent(replace(made, signature=b"false")),)))
+    bench.block((ADDRESS, committed(made)))
+    bench.wait(3_000)
+    [(_, (shown,))] = bench.disk.find_states(ADDRESS, (made.leaf,), C)
+    assert shown == made

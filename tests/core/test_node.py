@@ -32,6 +32,7 @@ from rota.core.events import (
     LedgerBack,
     LedgerLost,
     PersistFailed,
+    PublicTransactionEnded,
     StopRequested,
     TransitionSigned,
 )
@@ -53,8 +54,21 @@ from rota.messages import (
     StateRequest,
     SubmitterHeartbeat,
 )
-from rota.types import BlockHash, Contract, Digest, HeartbeatNumber, Leaf, Mode, Outcome, Party, Receipt, RequestId
-from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, contract
+from rota.sim.disk import Disk
+from rota.types import (
+    BlockHash,
+    Contract,
+    Digest,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    Mode,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+)
+from tests.core.kit import ADDRESS, GENESIS_S, A, B, C, contract, intent_id
 from tests.core.node_bench import (
     A1,
     A2,
@@ -399,6 +413,43 @@ def test_dependency_that_is_reverted_already_reverts() -> None:
     bench.restart()
     bench.submit("A-2", OTHER, depends_on=(A1,))
     assert bench.receipts() == [(A1, Outcome.REVERTED), (A2, Outcome.REVERTED)]
+
+
+def _with_public(monkeypatch: pytest.MonkeyPatch, public: IntentId) -> NodeBench:
+    """The store knows a public transaction of this node that has not ended."""
+    look_up = Disk.look_up
+    monkeypatch.setattr(Disk, "look_up", lambda *asked: replace(look_up(*asked), unfinished=(public,)))
+    return NodeBench()
+
+
+def test_private_intent_waits_for_a_public_transaction_to_succeed(monkeypatch: pytest.MonkeyPatch) -> None:
+    public = intent_id("public")
+    bench = _with_public(monkeypatch, public)
+    bench.submit("A-1", depends_on=(public,))
+    assert bench.nonces_sent() == []
+    bench.tell(PublicTransactionEnded(public, Outcome.CONFIRMED))
+    assert bench.nonces_sent() == [0]
+    assert bench.node.dependents == {}
+
+
+def test_private_intent_reverts_with_a_public_transaction_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    public = intent_id("public")
+    bench = _with_public(monkeypatch, public)
+    bench.submit("A-1", depends_on=(public,))
+    bench.tell(PublicTransactionEnded(public, Outcome.REVERTED))
+    assert bench.receipts() == [(A1, Outcome.REVERTED)]
+
+
+def test_public_transaction_that_ends_while_its_dependent_is_being_written_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    public = intent_id("public")
+    bench = _with_public(monkeypatch, public)
+    bench.slow = (IntentAccepted,)
+    bench.submit("A-1", depends_on=(public,))
+    bench.tell(PublicTransactionEnded(public, Outcome.CONFIRMED))
+    bench.finish_write()
+    assert bench.nonces_sent() == [0]
 
 
 def test_dependency_that_ends_while_its_dependent_is_being_written_holds_nobody_up() -> None:

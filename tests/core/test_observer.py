@@ -67,6 +67,18 @@ def test_any_message_ends_the_silence_of_a_lost_connection() -> None:
 # Silence: heartbeats.
 
 
+def test_coordinator_that_restarted_and_sends_no_heartbeats_is_not_silent() -> None:
+    """It coordinated in an earlier incarnation: nobody can expect heartbeats of the new one."""
+    bench = Bench()
+    bench.hear(B, heartbeat(incarnation=1))
+    bench.hear(B, StartupAcknowledgement(RequestId(9, 9)), life=2)
+    assert not at(bench, 100 * bench.config.silence_ms).is_silent(B)
+    assert not at(bench, 100 * bench.config.silence_ms).is_gone(B)
+    bench.now_ms = 100 * bench.config.silence_ms
+    bench.hear(B, heartbeat(incarnation=2), life=2)
+    assert at(bench, 101 * bench.config.silence_ms).is_silent(B)
+
+
 @pytest.mark.parametrize("state", [CoordinatorState.STANDBY, *LIVE])
 def test_acting_coordinator_is_silent_when_more_than_the_grace_are_missing(state: CoordinatorState) -> None:
     bench = Bench()

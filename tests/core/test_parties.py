@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.core import parties as parties_module
 from rota.core.effects import IntentFinalised, LookUpVerifier, Persist, ReportReceipt, ReportVerifier
 from rota.core.events import OutcomesFinal, Tick, VerifierLookedUp, VerifierWanted
 from rota.core.explanation import explain_at_sender
-from rota.core.parties import VERIFIERS_KEPT_MAX, VERIFIERS_WANTED_MAX
+from rota.core.parties import VERIFIER_CHARACTERS_MAX, VERIFIERS_KEPT_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
 from rota.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
@@ -273,9 +274,88 @@ def test_whoever_wants_the_verifier_of_a_stranger_is_told_that_there_is_none() -
     assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, CAROL, "")]
 
 
-def test_verifiers_that_are_wanted_at_once_are_bounded() -> None:
+def test_node_whose_parties_are_wanted_has_a_bounded_number_of_them_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parties_module, "WANTED_OF_NODE_MAX", 2)
     bench = Bench(height=400)
-    parties = bench.sequencer.sender.parties
-    parties.wanted.update({Party(f"p{number}@C"): None for number in range(VERIFIERS_WANTED_MAX)})
+    for number in range(3):
+        bench.tell(VerifierWanted(Party(f"p{number}@C")))
+    bench.tell(VerifierWanted(Party("p0@C")))
+    assert [request.party for request in bench.said(VerifierRequest, C)] == ["p0@C", "p1@C"]
+    answer(bench, C, Party("p0@C"), "0xca401")
+    bench.tell(VerifierWanted(Party("p2@C")))
+    assert bench.said(VerifierRequest, C)[-1].party == "p2@C"
+
+
+def test_parties_whose_nodes_never_answer_keep_no_other_party_from_being_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parties_module, "VERIFIERS_WANTED_MAX", 3)
+    bench = Bench(height=400)
+    for number in range(3):
+        bench.tell(VerifierWanted(Party(f"p{number}@D")))
     bench.tell(VerifierWanted(CAROL))
-    assert bench.said(VerifierRequest, C) == []
+    assert [request.party for request in bench.said(VerifierRequest, C)] == [CAROL]
+    parties = bench.sequencer.sender.parties
+    assert list(parties.resolving) == ["p1@D", "p2@D", CAROL], "the node with the most makes room"
+    assert parties.wanted_count == 3
+
+
+def test_party_that_is_wanted_in_vain_is_asked_for_during_a_bounded_time() -> None:
+    bench = Bench(height=400)
+    bench.tell(VerifierWanted(CAROL))
+    bench.wait(bench.config.unavailable_ttl_ms)
+    parties = bench.sequencer.sender.parties
+    assert not parties.resolving
+    assert not parties.wanted
+    bench.forget()
+    bench.wait(10 * bench.config.unavailable_ttl_ms)
+    assert bench.said(VerifierRequest) == []
+    bench.tell(VerifierWanted(CAROL))
+    assert [request.party for request in bench.said(VerifierRequest, C)] == [CAROL], "it is asked for anew"
+
+
+def test_party_that_is_wanted_in_vain_and_that_an_intent_needs_is_asked_for_however_long() -> None:
+    bench = bench_with(CAROL)
+    bench.tell(VerifierWanted(CAROL))
+    bench.wait(2 * bench.config.unavailable_ttl_ms)
+    assert not bench.sequencer.sender.parties.wanted
+    answer(bench, C, CAROL, "0xca401")
+    assert delegated(bench) == [intent_id("A-1")]
+
+
+def test_verifier_that_is_longer_than_any_key_is_not_kept() -> None:
+    bench = Bench(height=400)
+    bench.tell(VerifierWanted(CAROL))
+    answer(bench, C, CAROL, "0" * (VERIFIER_CHARACTERS_MAX + 1))
+    assert bench.take(ReportVerifier) == []
+    answer(bench, C, CAROL, "0" * VERIFIER_CHARACTERS_MAX)
+    assert len(bench.take(ReportVerifier)) == 1
+
+
+def test_node_of_a_party_is_asked_whether_it_is_announced_also_when_its_verifier_is_known() -> None:
+    bench = bench_with(BOB)
+    answer(bench, B, BOB, "0xb0b")
+    bench.take(ReportVerifier)
+    bench.tell(VerifierWanted(BOB))
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, BOB, "0xb0b")]
+    bench.tell(VerifierWanted(BOB, asks_announced=True))
+    asked = bench.said(VerifierRequest, B)[-1]
+    assert asked.asks_announced
+    # Whoever wants the same meanwhile waits for the same answer.
+    bench.tell(VerifierWanted(BOB, asks_announced=True))
+    assert bench.said(VerifierRequest, B)[-1] == asked
+    bench.hear(B, VerifierResponse(asked.request_id, BOB, "0xb0b", announced=False))
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, BOB, "0xb0b", announced=False)]
+
+
+def test_answer_to_an_earlier_request_does_not_say_whether_a_party_is_announced() -> None:
+    bench = Bench(height=400)
+    bench.tell(VerifierWanted(BOB))
+    (plain,) = bench.said(VerifierRequest, B)
+    bench.tell(VerifierWanted(BOB, asks_announced=True))
+    asked = bench.said(VerifierRequest, B)[-1]
+    assert (plain.asks_announced, asked.asks_announced) == (False, True)
+    bench.hear(B, VerifierResponse(plain.request_id, BOB, "0xb0b"))
+    assert bench.take(ReportVerifier) == []
+    bench.hear(B, VerifierResponse(asked.request_id, BOB, "0xb0b", announced=True))
+    assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, BOB, "0xb0b", announced=True)]

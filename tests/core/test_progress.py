@@ -26,6 +26,7 @@ from rota.core.progress import GROWTH_MAX, Progress
 from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.core.turns import longest_rest_s
+from rota.core.versions import VERSIONS_MAX
 from rota.messages import (
     Answer,
     AssembleRequest,
@@ -570,6 +571,19 @@ def test_delegate_is_left_for_what_does_not_wait_for_a_prepared_transition() -> 
     kept_away(delegate)
     delegate.live(2 * TIMEOUT_MS)
     assert delegate.bench.sequencer.observer.is_demoted(B)
+
+
+@pytest.mark.parametrize("is_resting", [False, True])
+def test_delegate_has_the_leave_bound_for_an_intent_of_which_we_sign_no_other_version_yet(is_resting: bool) -> None:
+    """`rota simulate --seed 70022 --minutes 0.5 --liars 0`: C left B because C itself spaced its versions."""
+    delegate = Delegate("A-1")
+    transaction = delegate.bench.sequencer.sender.transactions[intent_id("A-1")]
+    for number in range(VERSIONS_MAX // 2 - (not is_resting)):
+        transaction.note_version(transition("A-1", version=number).leaf, GENESIS_S + delegate.bench.config.validity_s)
+    delegate.live(2 * TIMEOUT_MS)
+    assert delegate.bench.sequencer.observer.is_demoted(B) is not is_resting
+    delegate.live(3 * TIMEOUT_MS if is_resting else 0)
+    assert delegate.bench.sequencer.observer.is_demoted(B), "a liar that asks for many versions is left, too"
 
 
 def kept_away(delegate: Delegate) -> KeptStates:

@@ -203,6 +203,23 @@ def test_proposal_that_is_withdrawn_while_it_is_judged_is_not_kept() -> None:
     assert (bench.kept(), bench.said(DeploymentAnswer, B)) == ([], [])
 
 
+def test_proposal_that_comes_again_after_it_was_withdrawn_waits_for_the_judgement_of_the_first() -> None:
+    bench = DeploymentBench(silent=(JudgeProposal,), slow=(DeploymentProposed,))
+    bench.propose(B)
+    bench.hear(B, DeploymentWithdrawn(ID))
+    bench.propose(B, OTHER_GENESIS)
+    (order,) = bench.all(JudgeProposal)
+    # The verdict is one on the first genesis, and nothing is written for the second.
+    bench.tell(bench.judged(order))
+    assert (bench.records(DeploymentProposed), bench.said(DeploymentAnswer, B)) == ([], [])
+    bench.propose(B, OTHER_GENESIS)
+    _, order = bench.all(JudgeProposal)
+    assert order.genesis == encode_genesis(OTHER_GENESIS)
+    bench.tell(bench.judged(order))
+    bench.finish_write()
+    assert [each.genesis for each in bench.kept()] == [encode_genesis(OTHER_GENESIS)]
+
+
 def test_proposal_that_is_withdrawn_while_it_is_written_is_forgotten_when_it_is_there() -> None:
     bench = DeploymentBench(slow=(DeploymentProposed,))
     bench.propose(B)

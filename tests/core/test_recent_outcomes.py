@@ -100,3 +100,13 @@ def test_skips_push_out_old_flush_points_but_no_commitments() -> None:
     assert not recent.is_settled(FlushPoint(ROUND, number(1)))
     assert recent.is_settled(FlushPoint(ROUND, number(2)))
     assert recent.is_committed(number(0))
+
+
+def test_commit_is_final_when_its_own_block_is() -> None:
+    recent = noted(outcome(LedgerStatus.SKIPPED), outcome())
+    recent.note_final(outcome(LedgerStatus.SKIPPED))
+    assert not recent.is_final(INTENT)
+    recent.note_final(outcome())
+    assert recent.is_final(INTENT)
+    recent.undo(outcome())
+    assert not recent.is_final(INTENT)

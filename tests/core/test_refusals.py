@@ -391,19 +391,19 @@ def test_refusal_with_a_false_signature_leaves_the_coordinator_without_evidence(
 
 
 def refused_once_and_dropped(name: str, bench: CoordinatorBench) -> None:
-    """Its endorser refuses it, and its sender does not assemble it again so soon."""
+    """Its endorser refuses it, and its sender does not assemble it again: it gave it to another one."""
     bench.delegate(name)
     bench.assemble(transition(name))
     bench.refuse(B, name)
     while not (asked := bench.said(AssembleRequest)):
         bench.wait(50)
-    error = IntentError(intent_id(name), ErrorCode.FAILED)
+    error = IntentError(intent_id(name), ErrorCode.NOT_CURRENT_DELEGATE)
     bench.hear(NodeName(name[0]), AssembleError(asked[-1].request_id, (error,)))
     bench.forget()
 
 
 def test_refusals_are_counted_although_the_sender_drops_the_intent_between_them() -> None:
-    """Seed 2: a sender that has signed many versions signs more only now and then, and nobody ever gave it up."""
+    """Seed 2: a sender took the intent back between two refusals, and nobody ever gave it up."""
     bench = active(of=endorsed_by_others(endorsers=(B,)))
     refused_once_and_dropped("B-1", bench)
     assert intent_id("B-1") not in bench.coordinator.transactions
@@ -595,6 +595,7 @@ def test_endorser_that_answers_twice_with_other_refusals_neither_stops_the_coord
     refusals = tuple(Refusal(made.intent, "no", (), made.leaf, refusal_by(C)) for made in request.transitions)
     for count in counts:
         bench.hear(C, EndorsementResponse(request.request_id, request.digest, b"", refusals[:count]))
+        bench.wait(bench.config.request_timeout_ms)
     first, second = bench.take(VerifyEndorsers)
     assert (len(first.signed), len(second.signed)) == counts
     assert len({first.request_id, second.request_id, request.request_id}) == 3

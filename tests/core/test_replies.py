@@ -27,6 +27,7 @@ QUESTIONS: dict[str, set[type[Message]]] = {
         messages.DeploymentProposal,
         messages.ContractsRequest,
         messages.GenesisRequest,
+        messages.HoldingsRequest,
     },
     "command_id": {messages.DelegationCommand},
     "startup_id": {messages.Startup},
@@ -77,6 +78,7 @@ def test_every_question_has_a_reply() -> None:
         "EndorsementResponse",
         "GenesisResponse",
         "Handover",
+        "HoldingsResponse",
         "StartupAcknowledgement",
         "VerifierResponse",
     }

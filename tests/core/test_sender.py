@@ -455,7 +455,7 @@ def test_when_nobody_answers_the_walk_starts_again_from_the_first() -> None:
     assert bench.sequencer.sender.command is None
     explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
     assert explanation is not None
-    assert explanation.waits_for == "no member of the committee can be reached"
+    assert explanation.waits_for == "its delegation to be accepted (no member of the committee can be reached)"
     bench.forget()
     bench.wait(749)
     assert told(bench) == []
@@ -963,7 +963,7 @@ def test_sender_that_is_behind_waits_until_its_index_is_there() -> None:
     assert told(bench) == []
     explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
     assert explanation is not None
-    assert explanation.waits_for == "our index must reach height 500"
+    assert explanation.waits_for == "its delegation to be accepted (our index must reach height 500)"
     bench.block(500)
     assert delegated_to(bench, B) == [intent_id("A-1"), intent_id("A-2")]
     bench.forget()
@@ -1039,7 +1039,7 @@ def test_delegate_that_does_not_allow_it_is_asked_again_later() -> None:
     assert told(bench) == [B]
     explanation = explain_at_sender(bench.sequencer, intent_id("A-1"))
     assert explanation is not None
-    assert explanation.waits_for == "B answered NotAllowed"
+    assert explanation.waits_for == "its delegation to be accepted (B answered NotAllowed)"
 
 
 def test_new_intents_do_not_hurry_a_delegate_that_is_to_be_asked_again_later() -> None:
@@ -1077,7 +1077,7 @@ def test_what_the_delegate_has_no_room_for_is_offered_again_at_its_next_heartbea
     assert transaction(bench, "A-3").state is TransactionState.PENDING
     explanation = explain_at_sender(bench.sequencer, intent_id("A-3"))
     assert explanation is not None
-    assert explanation.waits_for == "B has no room for more"
+    assert explanation.waits_for == "its delegation to be accepted (B has no room for more)"
     bench.submit("A-4")
     bench.forget()
     bench.wait(300)
@@ -1298,7 +1298,7 @@ def test_what_the_ledger_skipped_at_an_earlier_delegate_comes_to_the_current_one
     bench.submit("A-2")
     accept(bench, C)
     bench.forget()
-    bench.block(HEIGHT + 1, outcome("A-1", LedgerStatus.REVERTED))
+    bench.block(HEIGHT + 1, outcome("A-1", LedgerStatus.SKIPPED))
     (command,) = commands(bench, C)
     assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(2, 2), revert_count=1),)
 

@@ -17,6 +17,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    JudgeFailure,
     LeavesSigned,
     PermissionGranted,
     Persist,
@@ -31,6 +32,7 @@ from rota.core.events import (
     BlocksRemoved,
     CancelRequested,
     ConnectionLost,
+    FailureJudged,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -72,7 +74,19 @@ from rota.messages import (
     TransactionDispatched,
     TransactionReverted,
 )
-from rota.types import DelegationNumber, HeartbeatNumber, Leaf, NodeName, Outcome, Party, Receipt, RequestId, Transition
+from rota.types import (
+    CallFailure,
+    CallVerdict,
+    DelegationNumber,
+    HeartbeatNumber,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+    Transition,
+)
 from tests.core.kit import (
     ADDRESS,
     GENESIS_S,
@@ -264,15 +278,17 @@ def give_up(
 
 
 def fail_for_good(bench: Bench) -> None:
-    """Our own index says that the permitted version failed, and is not to be retried."""
-    bench.block(HEIGHT, outcome(LedgerStatus.REVERTED, retryable=False))
+    """A call of the permitted version failed on our own index, and our own domain finds no retry worth it."""
+    bench.block(HEIGHT, outcome(LedgerStatus.SKIPPED))
+    (order,) = bench.take(JudgeFailure)
+    bench.tell(FailureJudged(ID, order.leaf, is_worth_retrying=False))
 
 
 def outcome(
-    status: LedgerStatus = LedgerStatus.COMMITTED, *, version: int = 0, contention: bool = False, retryable: bool = True
+    status: LedgerStatus = LedgerStatus.COMMITTED, *, version: int = 0, contention: bool = False
 ) -> LedgerOutcome:
     leaf = transition("A-1", version=version).leaf
-    return LedgerOutcome(ID, leaf, digest_of(leaf), status, "input spent", contention, retryable)
+    return LedgerOutcome(ID, leaf, digest_of(leaf), status, "input spent", contention)
 
 
 def final_at(bench: Bench, height: int, time_s: int) -> None:
@@ -934,10 +950,20 @@ def test_lease_moves_what_was_skipped_after_a_reorganisation() -> None:
     assert numbers(bench, C) == [SECOND]
 
 
-@pytest.mark.parametrize("status", [LedgerStatus.SKIPPED, LedgerStatus.REVERTED])
-def test_revert_that_cannot_be_retried_ends_the_intent(status: LedgerStatus) -> None:
+def test_sender_that_rested_asks_its_silent_delegate_for_what_was_skipped_after_a_reorganisation() -> None:
+    """`rota simulate --seed 122 --minutes 0.5 --domain noto`: nothing but a new intent made it look again."""
     bench = submitted()
-    bench.block(HEIGHT + 1, outcome(status, retryable=False))
+    bench.block(HEIGHT + 1, outcome())
+    bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
+    bench.forget()
+    bench.wait(Config().silence_ms)
+    assert [command.delegations[0].intent.id for command in bench.said(DelegationCommand, B)][:1] == [ID]
+
+
+def test_failure_that_our_domain_finds_not_worth_retrying_ends_the_intent() -> None:
+    bench = submitted()
+    fail_for_good(bench)
     assert state(bench) is State.ENDING
     assert records(bench) == [EndingDecided(ID, "input spent")]
     bench.write()
@@ -946,16 +972,70 @@ def test_revert_that_cannot_be_retried_ends_the_intent(status: LedgerStatus) -> 
     assert records(bench) == [IntentFinalised(reverted("input spent"))]
 
 
-def test_contention_is_retried_whatever_the_domain_says_of_other_failures() -> None:
+def test_domain_is_asked_once_about_each_version_whose_call_failed_and_may_have_it_retried() -> None:
     bench = submitted()
-    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED, contention=True, retryable=False))
+    failure = CallFailure(1, None, CallVerdict.REFUSED, b"no")
+    for _ in range(2):
+        bench.block(HEIGHT + 1, replace(outcome(LedgerStatus.SKIPPED), failure=failure))
+    (order,) = bench.take(JudgeFailure)
+    assert (order.intent.id, order.leaf, order.failure) == (ID, LEAF, failure)
+    bench.tell(FailureJudged(ID, LEAF, is_worth_retrying=True))
     assert state(bench) is State.DELEGATED
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        outcome(LedgerStatus.SKIPPED, contention=True),
+        outcome(LedgerStatus.REVERTED),
+        outcome(LedgerStatus.REVERTED, contention=True),
+    ],
+    ids=["contention", "whole transaction", "nonce taken"],
+)
+def test_domain_is_not_asked_about_contention_nor_about_reverts_of_whole_transactions(failed: LedgerOutcome) -> None:
+    bench = submitted()
+    bench.block(HEIGHT + 1, failed)
+    assert bench.take(JudgeFailure) == []
+    assert (state(bench), machine(bench).revert_count) == (State.DELEGATED, 0)
+    bench.tell(FailureJudged(ID, transition("A-1", version=7).leaf, is_worth_retrying=False))
+    assert state(bench) is State.DELEGATED, "a verdict on another version"
+
+
+def test_verdict_on_an_intent_that_is_gone_or_ends_already_changes_nothing() -> None:
+    bench = submitted()
+    bench.tell(FailureJudged(intent_id("A-9"), LEAF, is_worth_retrying=False))
+    fail_for_good(bench)
+    bench.write()
+    bench.forget()
+    bench.tell(FailureJudged(ID, LEAF, is_worth_retrying=False))
+    assert state(bench) is State.PENDING
+    assert records(bench) == []
+
+
+def test_reverts_of_whole_transactions_never_end_an_intent() -> None:
+    bench = prepared()
+    for version in range(1, 9):
+        bench.block(HEIGHT + version, outcome(LedgerStatus.REVERTED, version=version - 1))
+        assert state(bench) is State.DELEGATED
+        ask_assembly(bench, 10 + version)
+        finish_assembly(bench, 10 + version, version=version)
+        ask_permission(bench, 30 + version, number=DelegationNumber(1, 1 + version), version=version)
+        bench.write()
+    assert machine(bench).revert_count == 0
+
+
+def test_first_failed_call_ends_an_intent_whose_node_allows_no_retry() -> None:
+    bench = submitted()
+    bench.sequencer.context.config = Config(revert_retry_max=0)
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
+    assert state(bench) is State.ENDING
+    assert bench.take(JudgeFailure) == []
 
 
 def test_intent_ends_when_its_retries_are_used_up() -> None:
     bench = prepared()
     for version in range(1, 4):
-        bench.block(HEIGHT + version, outcome(LedgerStatus.REVERTED, version=version - 1))
+        bench.block(HEIGHT + version, outcome(LedgerStatus.SKIPPED, version=version - 1))
         assert state(bench) is State.DELEGATED
         ask_assembly(bench, 10 + version)
         finish_assembly(bench, 10 + version, version=version)
@@ -963,7 +1043,7 @@ def test_intent_ends_when_its_retries_are_used_up() -> None:
         bench.write()
     bench.block(HEIGHT + 4, outcome(LedgerStatus.SKIPPED, version=3, contention=True))
     assert state(bench) is State.DELEGATED
-    bench.block(HEIGHT + 5, outcome(LedgerStatus.REVERTED, version=3))
+    bench.block(HEIGHT + 5, outcome(LedgerStatus.SKIPPED, version=3))
     assert state(bench) is State.ENDING
 
 
@@ -972,7 +1052,7 @@ def test_revert_after_the_hold_was_released_is_counted_and_the_intent_goes_on_wh
     bench.wait(4_000)
     bench.tell(ConnectionLost(B))
     accept(bench, C)
-    bench.block(HEIGHT + 1, outcome(LedgerStatus.REVERTED))
+    bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
     assert state(bench) is State.DELEGATED
     assert machine(bench).delegate == C
     list_dispatched(bench, submission_count=1)
@@ -997,7 +1077,7 @@ def test_revert_that_cannot_be_retried_ends_the_intent_even_after_the_hold_was_r
     bench = submitted()
     bench.wait(4_000)
     assert state(bench) is State.PENDING
-    bench.block(HEIGHT + 1, outcome(LedgerStatus.REVERTED, retryable=False))
+    fail_for_good(bench)
     assert state(bench) is State.ENDING
 
 
@@ -1008,7 +1088,7 @@ def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
     finish_assembly(bench, 11, version=1)
     ask_permission(bench, 21, number=SECOND, version=1)
     bench.write()
-    bench.block(HEIGHT + 2, outcome(LedgerStatus.REVERTED, version=1))
+    bench.block(HEIGHT + 2, outcome(LedgerStatus.SKIPPED, version=1))
     bench.tell(ConnectionLost(B))
     (command,) = bench.said(DelegationCommand, C)
     assert command.delegations[0].revert_count == 1
@@ -1127,11 +1207,44 @@ def test_intent_that_the_domain_finds_invalid_is_reverted_with_its_reason() -> N
 def test_intent_that_is_found_invalid_later_ends_when_its_earlier_version_is_void() -> None:
     bench = assembled()
     ask_assembly(bench, 11)
-    bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.REVERTED, reason="no funds"))
+    bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.REVERTED, reason="no funds", code="GONE"))
     assert state(bench) is State.ENDING
+    assert records(bench) == [EndingDecided(ID, "no funds", "GONE")]
     bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    assert records(bench) == [IntentFinalised(reverted("no funds"))]
+    assert records(bench) == [IntentFinalised(replace(reverted("no funds"), code="GONE"))]
+
+
+def test_code_of_an_ending_that_was_decided_before_a_restart_is_in_the_receipt() -> None:
+    recorded = (signed_leaf(transition("A-1")),)
+    found = Restored(intent("A-1"), ending_reason="no funds", versions=recorded, ending_code="GONE")
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    final_at(bench, HEIGHT + 1, GENESIS_S + 601)
+    assert records(bench) == [IntentFinalised(replace(reverted("no funds"), code="GONE"))]
+
+
+@pytest.mark.parametrize("lacks_states", [True, False])
+def test_backoff_for_want_of_a_state_is_cut_short_once_when_states_arrive(lacks_states: bool) -> None:
+    bench = assembling()
+    machine(bench).failure_count = 6
+    bench.tell(AssemblyFailed(RequestId(1, 10), ID, "output 0 of 0x… is not here yet", lacks_states=lacks_states))
+    assert machine(bench).not_before_ms > bench.now_ms + 5_000
+    bench.forget()
+    committed = LedgerOutcome(intent_id("C-1"), transition("C-1").leaf, digest_of(LEAF), LedgerStatus.COMMITTED)
+    bench.block(HEIGHT + 1, committed)
+    bench.wait(0)
+    assert bool(bench.said(DelegationCommand, B)) is lacks_states
+    assert bench.sequencer.sender.assembly.lacking == {}
+
+
+def test_arrival_of_states_concerns_no_intent_that_has_ended_or_waits_no_longer() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFailed(RequestId(1, 10), ID, "not here yet", lacks_states=True))
+    bench.wait(1_000)
+    bench.sequencer.sender.assembly.lacking[intent_id("A-9")] = None
+    before_ms = machine(bench).not_before_ms
+    bench.sequencer.sender.assembly.states_arrived()
+    assert machine(bench).not_before_ms == before_ms
 
 
 def test_failing_domain_makes_the_intent_delegated_again_after_a_pause() -> None:

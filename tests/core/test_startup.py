@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.events import BlockIndexed, ConnectionLost, ConnectionMade, LedgerBack, LedgerLost, LedgerOutcome
+from rota.core.events import (
+    BlockIndexed,
+    CancelRequested,
+    ConnectionLost,
+    ConnectionMade,
+    LedgerBack,
+    LedgerLost,
+    LedgerOutcome,
+)
 from rota.core.events import LedgerStatus as Status
 from rota.messages import (
     CoordinatorHeartbeat,
@@ -239,3 +247,33 @@ def test_notice_makes_its_author_available_again() -> None:
     assert not bench.sequencer.sender.is_available(A)
     bench.hear(A, Startup(RequestId(5, 7)))
     assert bench.sequencer.sender.is_available(A)
+
+
+@pytest.mark.parametrize("has_intent", [False, True])
+def test_node_that_has_nothing_to_do_in_a_contract_tells_nobody(has_intent: bool) -> None:
+    """Whoever deploys a contract names its members: one that does not exist would be told for ever."""
+    bench = Bench(of=contract(B, mode=Mode.STATIC))
+    if has_intent:
+        bench.submit("A-1")
+    bench.tell(BlockIndexed(1, GENESIS_S, (OUTCOME,)))
+    assert bool(told(bench, B)) == has_intent
+
+
+def test_node_whose_last_intent_has_ended_tells_nobody_any_more() -> None:
+    bench = Bench(of=contract(B, mode=Mode.STATIC))
+    bench.submit("A-1")
+    bench.tell(BlockIndexed(1, GENESIS_S, (OUTCOME,)))
+    bench.tell(CancelRequested("user", intent("A-1").id))
+    bench.write()
+    bench.forget()
+    bench.wait(60_000)
+    assert told(bench, B) == []
+    assert bench.sequencer.next_deadline_ms() is None, "it may leave the memory"
+
+
+def test_heartbeats_in_a_contract_in_which_a_node_has_nothing_to_do_keep_nothing_awake() -> None:
+    bench = Bench(of=contract(B, mode=Mode.STATIC))
+    bench.hear(B, CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE, is_whole=True))
+    assert not bench.sequencer.is_busy
+    assert bench.sequencer.next_deadline_ms() is None
+    assert bench.sequencer.observer.peer(B).listing is None, "and nothing that they list is remembered"

@@ -237,3 +237,59 @@ def test_what_was_asked_for_is_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     known = Unconfirmed(CONFIG)
     known.note_asked(ADDRESS, [made(number).leaf for number in range(3)])
     assert list(known.asked) == [(ADDRESS, made(number).leaf) for number in (1, 2)]
+
+
+def test_later_bound_is_on_the_account_of_the_peer_that_sends_it() -> None:
+    """Else a peer could hold another one's quota by copies of its transitions with later and later bounds."""
+    bench = NodeBench()
+    bench.block()
+    first, second = (replace(made(1), valid_until_s=bench.node.chain_time_s + days * 86_400) for days in (1, 2))
+    assert send(bench, B, first) == 1
+    assert send(bench, C, second) == 1
+    usage = bench.node.states.unconfirmed.usage
+    assert B not in usage
+    assert usage[C].count == 1
+    for number in range(2, 5):
+        assert send(bench, C, made(number)) == 1
+    third = replace(made(9), valid_until_s=bench.node.chain_time_s + 86_400)
+    assert send(bench, B, third) == 1
+    assert send(bench, C, replace(third, valid_until_s=third.valid_until_s + 86_400)) == 0, "C has no room for it"
+    assert usage[B].count == 1
+
+
+def test_transition_that_one_message_holds_twice_takes_one_place() -> None:
+    bench = NodeBench()
+    send(bench, B, made(1), made(1))
+    usage = bench.node.states.unconfirmed.usage
+    assert B not in usage or usage[B].count == 1
+
+
+def test_copy_in_the_same_message_has_no_bound_or_size_of_its_own() -> None:
+    """Else the disk would keep it when it has left its quota, and more of it than was counted."""
+    bench = NodeBench()
+    bench.block()
+    known, first = bench.node.states.unconfirmed, made(1)
+    latest_s = bench.node.chain_time_s + known.ahead_s
+    assert send(bench, B, first, replace(first, valid_until_s=latest_s + 1)) == 0
+    assert stored(bench) == 0
+    assert send(bench, B, first, replace(first, valid_until_s=latest_s)) == 1
+    assert known.sent[ADDRESS, first.leaf][2] == latest_s
+    assert known.usage[B].count == 1
+
+
+def test_larger_copy_is_on_the_account_of_the_peer_that_sends_it() -> None:
+    known, small = Unconfirmed(CONFIG), made(1)
+    [state] = small.outputs
+    large = replace(small, outputs=(replace(state, content=bytes(10_000)),))
+    other = replace(small, outputs=(replace(state, content=bytes(2_000_000)),))
+    assert known.take(B, ADDRESS, (small,), GENESIS_S)
+    assert known.take(B, ADDRESS, (small, large, small), GENESIS_S)
+    assert (known.usage[B].count, known.usage[B].size_bytes) == (1, transition_bytes(large))
+    assert not known.take(B, ADDRESS, (other,), GENESIS_S), "it has no room for so much"
+    assert not known.take(C, ADDRESS, (other,), GENESIS_S)
+    assert known.usage[B].size_bytes == transition_bytes(large)
+    assert known.take(C, ADDRESS, (replace(large, outputs=(replace(state, content=bytes(20_000)),)),), GENESIS_S)
+    assert B not in known.usage
+    assert known.usage[C].count == 1
+    known.release(((ADDRESS, small.leaf),))
+    assert (known.usage, known.common_count, known.common_bytes) == ({}, 0, 0)

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota.core import verifier_requests
-from rota.core.effects import LookUpVerifier
-from rota.core.events import ForContract, VerifierLookedUp
-from rota.core.verifier_requests import ANSWER_MS, LOOKUPS_LEAST, LOOKUPS_MAX, LOOKUPS_OF_PEER_MAX
+from rota.core.effects import LoadContract, LookUpVerifier
+from rota.core.events import ForContract, VerifierLookedUp, VerifierWanted
+from rota.core.verifier_requests import (
+    ANNOUNCED_OF_PEER_MAX,
+    ANSWER_MS,
+    HOUR_MS,
+    LOOKUPS_LEAST,
+    LOOKUPS_MAX,
+    LOOKUPS_OF_PEER_MAX,
+)
 from rota.messages import VerifierRequest, VerifierResponse
-from rota.types import NO_CONTRACT, ContractAddress, NodeName, Party, RequestId
+from rota.types import NO_CONTRACT, ContractAddress, Mode, NodeName, Party, RequestId
 from tests.core.kit import ADDRESS, A, B, C
-from tests.core.node_bench import NodeBench
+from tests.core.node_bench import OURS, NodeBench
 
 
 def ask(bench: NodeBench, peer: NodeName, name: str, of: ContractAddress = ADDRESS) -> int:
@@ -68,3 +77,67 @@ def test_answers_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 def test_own_node_asks_as_often_as_it_likes() -> None:
     bench = NodeBench()
     assert sum(ask(bench, A, f"name{number}") for number in range(2 * LOOKUPS_OF_PEER_MAX)) == 2 * LOOKUPS_OF_PEER_MAX
+
+
+def found(bench: NodeBench, peer: NodeName, name: str, announced: bool | None, of: ContractAddress = ADDRESS) -> None:
+    """Our key store has answered what this peer asked."""
+    event = VerifierLookedUp(peer, RequestId(1, 1), Party(f"{name}@A"), "0xa11ce", announced)
+    bench.tell(ForContract(of, event))
+
+
+def asks(bench: NodeBench, peer: NodeName, name: str, of: ContractAddress = ADDRESS) -> int:
+    """A peer asks also whether the party is announced; how many look-ups that made."""
+    before = len(bench.all(LookUpVerifier))
+    bench.hear(peer, VerifierRequest(RequestId(1, 1), Party(f"{name}@A"), asks_announced=True), of)
+    return len(bench.all(LookUpVerifier)) - before
+
+
+def told(bench: NodeBench, peer: NodeName) -> list[bool | None]:
+    return [reply.announced for reply in bench.said(VerifierResponse, peer)]
+
+
+def test_announced_party_is_told_to_nodes_that_share_the_contract() -> None:
+    bench = NodeBench(contracts=(replace(OURS, mode=Mode.RING, committee=(A, B)),))
+    stranger = NodeName("stranger")
+    for peer, of in ((B, ADDRESS), (stranger, ADDRESS), (B, NO_CONTRACT)):
+        assert asks(bench, peer, "alice", of) == 1 or peer == stranger
+        found(bench, peer, "alice", True, of)
+    assert told(bench, B) == [True, None]
+    assert told(bench, stranger) == [None, None], "once from what is kept, once from the key store"
+    assert all(each.asks_announced for each in bench.all(LookUpVerifier)[:1])
+
+
+def test_party_that_is_not_announced_is_looked_up_again_when_that_is_asked() -> None:
+    bench = NodeBench()
+    asks(bench, B, "bbo")
+    found(bench, B, "bbo", False)
+    assert told(bench, B) == [False]
+    assert ask(bench, B, "bbo") == 0, "its verifier is known"
+    assert asks(bench, B, "bbo") == 1, "it may have been created since"
+    found(bench, B, "bbo", True)
+    assert asks(bench, B, "bbo") == 0
+    assert told(bench, B) == [False, None, True, True]
+
+
+def test_peer_cannot_try_all_names_that_there_could_be() -> None:
+    bench = NodeBench()
+    for number in range(ANNOUNCED_OF_PEER_MAX + 10):
+        found(bench, B, f"name{number}", number % 2 == 0)
+    found(bench, A, "own", True)
+    answers = told(bench, B)
+    assert answers[:2] == [True, False]
+    assert answers[ANNOUNCED_OF_PEER_MAX:] == [None] * 10
+    found(bench, C, "carol", True)
+    assert told(bench, C) == [True], "another peer has its own allowance"
+    bench.wait(HOUR_MS)
+    found(bench, B, "later", True)
+    assert told(bench, B)[-1] is True
+
+
+def test_user_who_asks_whether_a_party_is_announced_has_the_contract_loaded() -> None:
+    bench = NodeBench(contracts=(), known=(OURS,))
+    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@B"))))
+    assert bench.all(LoadContract) == []
+    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@B"), asks_announced=True)))
+    assert len(bench.all(LoadContract)) == 1
+    assert [request.party for request in bench.said(VerifierRequest, B)] == ["bob@B"]

@@ -9,10 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from rota.config import Config
 from rota.core.effects import (
     AssembleIntents,
     EndingDecided,
     IntentFinalised,
+    JudgeFailure,
     Persist,
     ReplyToUser,
     ReportReceipt,
@@ -31,6 +33,7 @@ from rota.core.events import (
     TransitionSigned,
 )
 from rota.core.explanation import explain_at_sender
+from rota.core.pacing import VOIDED_TIMES_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as Held
 from rota.core.states.sender_transaction import Restored, State
@@ -138,8 +141,8 @@ def ask_void_permission(bench: Bench, counter: int, number: DelegationNumber = S
     bench.hear(B, DispatchConfirmationRequest(RequestId(1, counter), digest_of(VOID), (item,)), height=HEIGHT)
 
 
-def void_outcome(status: LedgerStatus = LedgerStatus.COMMITTED, *, retryable: bool = True) -> LedgerOutcome:
-    return LedgerOutcome(ID, VOID, digest_of(VOID), status, "no gas", False, retryable)
+def void_outcome(status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
+    return LedgerOutcome(ID, VOID, digest_of(VOID), status, "no gas")
 
 
 # At the sender.
@@ -174,6 +177,22 @@ def test_others_of_the_slot_are_assembled_by_the_domain() -> None:
     bench.hear(B, slot, height=HEIGHT)
     (order,) = bench.take(AssembleIntents)
     assert [one.id for one in order.intents] == [intent_id("A-2")]
+
+
+def test_coordinator_that_asks_for_the_empty_transition_again_and_again_has_it_signed_a_few_times() -> None:
+    bench = void_delegated()
+    bench.forget()
+    for counter in range(1_000, 1_020):
+        ask_assembly(bench, counter)
+        bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
+    assert len(bench.take(SignTransition)) == VOIDED_TIMES_MAX
+    assert len(bench.said(AssembleResponse, B)) == VOIDED_TIMES_MAX
+    refused = bench.said(AssembleError, B)
+    assert [each.errors for each in refused] == [(IntentError(ID, ErrorCode.FAILED),)] * (20 - VOIDED_TIMES_MAX)
+    bench.wait(bench.config.request_timeout_ms)
+    bench.forget()
+    ask_assembly(bench, 2_000)
+    assert len(bench.take(SignTransition)) == 1
 
 
 def test_empty_transition_is_no_version_that_the_end_waits_for() -> None:
@@ -262,8 +281,9 @@ def test_void_that_a_reorganisation_takes_back_is_under_way_again() -> None:
 
 def test_void_that_failed_once_is_tried_again_with_the_same_leaf() -> None:
     bench = void_prepared()
-    bench.block(HEIGHT + 1, void_outcome(LedgerStatus.REVERTED))
+    bench.block(HEIGHT + 1, void_outcome(LedgerStatus.SKIPPED))
     assert state(bench) is State.DELEGATED
+    assert bench.take(JudgeFailure) == [], "a domain did not make it"
     ask_assembly(bench, 12)
     bench.tell(TransitionSigned(RequestId(1, 12), ID, b"signed"))
     ask_void_permission(bench, 22, DelegationNumber(1, 3))
@@ -289,7 +309,8 @@ def test_void_that_the_endorsers_refuse_is_given_up_and_the_intent_ends_with_its
 
 def test_void_that_fails_on_the_ledger_for_good_is_given_up() -> None:
     bench = void_prepared()
-    bench.block(HEIGHT + 1, void_outcome(LedgerStatus.REVERTED, retryable=False))
+    machine(bench).revert_count = bench.sequencer.context.config.revert_retry_max
+    bench.block(HEIGHT + 1, void_outcome(LedgerStatus.SKIPPED))
     assert state(bench) is State.ENDING
     assert machine(bench).reason == "no gas"
     bench.block(HEIGHT + 2, void_outcome())
@@ -498,9 +519,9 @@ def test_delegation_under_a_lower_number_voids_nothing() -> None:
 
 
 def test_intent_that_was_given_up_begins_anew_when_its_sender_voids_it() -> None:
-    bench = active()
+    bench = active(config=Config(revert_retry_max=0))
     bench.bring(Held.DISPATCHED, transition("B-1"))
-    bench.block(1, bench.outcome(transition("B-1"), LedgerStatus.SKIPPED, is_retryable=False))
+    bench.block(1, bench.outcome(transition("B-1"), LedgerStatus.SKIPPED))
     assert bench.state_of("B-1") is Held.REVERTED
     bench.delegate("B-1")
     assert answers(bench, B) == [Answer.REJECTED]

@@ -496,6 +496,13 @@ def test_node_that_is_registered_elsewhere(folder: Path) -> None:
     assert found == "others look for this node at 127.0.0.1:1, and transport.endpoint is 10.0.0.1:31550"
 
 
+def test_registered_endpoint_that_is_not_where_the_node_listens_is_a_warning(folder: Path) -> None:
+    set_key(folder, "transport.listen", "127.0.0.1:31999")
+    found = looked(folder)["endpoint"]
+    assert found["status"] == "warning"
+    assert found["found"] == "others look for this node at 127.0.0.1:1, and it will listen at 127.0.0.1:31999"
+
+
 @asynccontextmanager
 async def shown(identity: Identity, folder: Path) -> AsyncIterator[int]:
     """A server that shows a certificate, as a node does."""

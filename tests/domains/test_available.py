@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.digests import state_commitment
-from rota.domains.available import Available, Known, Shelf, cover, cover_in_order
+from rota.domains.available import Available, Known, Shelf, SpentAs, cover, cover_in_order, own_id
 from rota.domains.contents import Content, Told, seal
 from rota.domains.noto.records import Coin, Lock
 from rota.domains.queries import Query
@@ -62,6 +63,37 @@ def test_what_is_locked_is_not_there_and_what_is_under_way_is() -> None:
     assert available.get(reference(9)) is not None
     # The shelf beneath is as it was.
     assert amounts(Available(held).where(Coin)) == [1, 2]
+
+
+def spent_as_even(known: Known[Record]) -> StateId:
+    """By a reference of its own; two states in a row share one."""
+    return StateId(Leaf((1_000 + int.from_bytes(known.id.leaf, "big") // 2).to_bytes(32, "big")), 255)
+
+
+@pytest.mark.parametrize("spent_as", [own_id, spent_as_even])
+@given(
+    owners=st.lists(st.sampled_from((ALICE, BOB)), max_size=6),
+    locked=st.sets(st.integers(0, 9)),
+    under_way=st.sets(st.integers(0, 9)),
+    removed=st.sets(st.integers(0, 9)),
+)
+def test_total_is_that_of_the_states_that_are_found(
+    spent_as: SpentAs, owners: list[Party], locked: set[int], under_way: set[int], removed: set[int]
+) -> None:
+    coins = [state(number, Coin(owner, 1 + 3**number)) for number, owner in enumerate(owners)]
+    held = Shelf(KNOWN, coins, spent_as)
+    owner_of = dict(enumerate(owners))
+    told = [state(number, Coin(owner_of.get(number, ALICE), 1 + 3**number)) for number in under_way]
+    references = [spent_as(Known(reference(number), Coin(ALICE, 1), bytes(32), ())) for number in locked]
+    available = Available(held, references, told)
+    for number in removed:
+        available.remove(reference(number))
+    for owner in (ALICE, BOB):
+        found = amounts(available.where(Coin, owner=owner))
+        assert available.total(Coin, "owner", owner) == (len(found), sum(found))
+    for number in range(10):
+        held.remove(reference(number))
+    assert held.total((Coin, "owner", ALICE)) == (0, 0)
 
 
 def test_a_state_that_is_confirmed_while_it_is_offered_is_there_once() -> None:
@@ -226,7 +258,47 @@ def test_a_query_is_an_object() -> None:
         legs.holds(Lock(bytes(32), ALICE, 1, ALICE))
 
 
-def test_a_hostile_pattern_takes_no_time() -> None:
-    owner = Party("a" * 3_000)
-    query = Query.parse({"like": [{"field": "owner", "value": "%a" * 200 + "b"}]})
-    assert not query.holds(Coin(owner, 1))
+@pytest.mark.parametrize(
+    ("length", "pattern"),
+    [
+        (3_000, "%a" * 200 + "b"),
+        (500_000, "%" + "a" * 250_000 + "b"),
+        (500_000, "%" + "a" * 250_000 + "%b"),
+        (500_000, "a%" * 100_000 + "b"),
+        (2_000, "%" + "_a" * 900 + "b%"),
+        (10, "%" + "_" * 400_000 + "%"),
+    ],
+)
+def test_a_hostile_pattern_takes_no_time(length: int, pattern: str) -> None:
+    query = Query.parse({"like": [{"field": "owner", "value": pattern}]})
+    assert not query.holds(Coin(Party("a" * length), 1))
+
+
+def test_a_pattern_that_would_take_long_is_refused() -> None:
+    query = Query.parse({"like": [{"field": "owner", "value": "%" + "_a" * 1_000 + "b%"}]})
+    with pytest.raises(Rejected, match="must be a shorter pattern"):
+        query.holds(Coin(Party("a" * 500_000), 1))
+
+
+@given(st.text("ab\n", max_size=8), st.text("ab_%\n", max_size=8))
+def test_a_pattern_fits_what_its_letters_say(value: str, pattern: str) -> None:
+    expression = "".join({"%": ".*", "_": "."}.get(each, re.escape(each)) for each in pattern)
+    query = Query.parse({"like": [{"field": "owner", "value": pattern}]})
+    assert query.holds(Coin(Party(value), 1)) is bool(re.fullmatch(expression, value, re.DOTALL))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"in": [{"field": "amount", "values": list(range(1_000))}] * 3},
+        {"or": [{"or": [{"eq": [{"field": "amount", "value": 1}] * 8}] * 64}] * 64},
+        {"or": [{"or": [{"or": [{}] * 64}] * 64}] * 64},
+    ],
+)
+def test_a_query_of_too_many_comparisons_is_refused(query: dict[str, Any]) -> None:
+    with pytest.raises(Rejected, match="no more than 2560 comparisons"):
+        Query.parse(query)
+    with pytest.raises(Rejected, match=r"query\.sort: must be a list of at most 8"):
+        Query.parse({"sort": ["amount"] * 9})
+    several = {"in": [{"field": "amount", "values": [1, 2]}], "or": [{"null": [{"field": "owner"}]}]}
+    assert Query.parse(several).size == 3

@@ -15,8 +15,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from rota.testing.workloads.pente import entry_of
 from rota.types import NodeName
-from tests.domains.pente.members import entry_of, playground
+from tests.domains.pente.members import playground
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import Network, network
 

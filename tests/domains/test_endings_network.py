@@ -21,8 +21,9 @@ from rota.hosting import AnyDomain, load_domains
 from rota.keys.node_keys import make_node_keys
 from rota.ledger.bindings import separator_of
 from rota.runtime import process
+from rota.testing.workloads.pente import call_of
 from rota.types import ContractAddress, IntentId, NodeName, Outcome
-from tests.domains.pente.members import call_of, playground, token
+from tests.domains.pente.members import playground, token
 from tests.domains.pente.test_network import created
 from tests.domains.pente.test_transactions import DESTROYING
 from tests.domains.test_noto_network import deployed
@@ -150,13 +151,19 @@ class ContraryEvm(PrivateEvm):
 MINT = keccak(b"mint(address,uint256)")[:4]
 
 
+class ContraryPente(Pente):
+    """Runs its code in the node: a worker process would know nothing of its EVM."""
+
+    runs_code = False
+
+
 @pytest.mark.slow
 @in_loop
 async def test_what_an_endorser_disagrees_with_ends_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def contrary(settings: Mapping[str, Mapping[str, object]]) -> dict[str, AnyDomain]:
-        return {**load_domains(settings), "pente": Pente(ContraryEvm)}
+        return {**load_domains(settings), "pente": ContraryPente(ContraryEvm)}
 
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(NODE1, NODE2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import ClassVar
@@ -28,9 +29,10 @@ from rota.hosting import (
     init,
     open_genesis,
 )
+from rota.hosting.checking import MAKERS_A_STEP, STATES_A_STEP
 from rota.messages import AssemblyOutcome, Snapshot
 from rota.testing.synthetic import Synthetic
-from rota.types import Call, ContractAddress, IntentId, NodeName, Party, State, StateId, SubmitMode, Transition
+from rota.types import Call, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId, SubmitMode, Transition
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -432,3 +434,24 @@ def test_snapshot_does_not_tell_of_a_state_whose_content_is_not_its_commitment(h
     order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), (false,)))
     (assembled,) = map(transition_of, assemble(hosted, order, {}, NODE2))
     assert assembled.inputs == ()
+
+
+def steps_in(work: Generator[None, None, object]) -> int:
+    """In how many steps it is done."""
+    count = 1
+    with contextlib.suppress(StopIteration):
+        while True:
+            next(work)
+            count += 1
+    return count
+
+
+def test_large_snapshot_and_many_makers_are_taken_some_at_a_time(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 3)
+    (state,) = (each for each in made.outputs if each.content is not None and not is_info(each.content))
+    many = tuple(replace(state, id=StateId(Leaf(number.to_bytes(32, "big")), 0)) for number in range(1_000))
+    order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), many))
+    assert steps_in(hosting.assembling(hosted, order, {}, NODE2)) == 1 + 1_000 // STATES_A_STEP + 1
+    makers = tuple(replace(made, leaf=Leaf(number.to_bytes(32, "big"))) for number in range(320))
+    round_order = replace(round_of(hosted, (made,), (ALICE,)), makers=makers)
+    assert steps_in(hosting.checking(hosted, round_order, {}, NODE1)) == 1 + 320 // MAKERS_A_STEP + 1

@@ -5,20 +5,34 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from rota.core.events import AssemblyFinished
 from rota.digests import state_commitment
+from rota.domains.available import Available
 from rota.domains.base import NewState, Rejected
 from rota.domains.contents import Content, Role, Told, distribution_of, is_info, schema_of, seal, unseal
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import RECIPIENTS_MAX, lock_id_of
 from rota.domains.noto.records import Attached, Coin, Lock, Promised, Requested
 from rota.domains.records import Record, parameters
-from rota.hosting import UserCall, deploy, init, load_domains
-from rota.types import ContractAddress, Mode, NodeName, Party, Preparation, State, StateId, SubmitMode, Transition
-from tests.domains.kit import hosted_by
+from rota.hosting import UserCall, assemble, deploy, init, load_domains
+from rota.messages import AssemblyOutcome
+from rota.types import (
+    ContractAddress,
+    Mode,
+    NodeName,
+    Party,
+    Preparation,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+    node_of,
+)
+from tests.domains.kit import assembly_order, hosted_by
 from tests.domains.town import Reverts, Town
 
 NOTARY, ALICE, BOB, CAROL = (Party(name) for name in ("notary@node1", "alice@node2", "bob@node3", "carol@node4"))
@@ -525,3 +539,50 @@ def test_schemas_are_told_as_the_api_tells_them() -> None:
         {"name": "amount", "type": "uint256", "indexed": True},
     ]
     assert len({each.id for each in Noto.schemas()}) == 5
+
+
+def test_balance_and_shortage_do_not_cost_more_the_more_coins_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = town()
+    for _ in range(20):
+        built.do(NOTARY, "mint", {"to": ALICE, "amount": 5})
+
+    def look_through(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("all coins are looked through")
+
+    monkeypatch.setattr(Available, "where", look_through)
+    assert balance(built, ALICE) == 100
+    with pytest.raises(Reverts, match=r"15 coins are spent at once, which are worth 75 here"):
+        built.do(ALICE, "transfer", {"to": BOB, "amount": 80})
+
+
+# Parking.
+
+
+def test_transfer_without_funds_is_parked_where_the_node_says_so_and_nothing_else_is() -> None:
+    domain = Noto()
+    domain.set_up({"park_transfers": True})
+    built = Town(domain, TOKEN, NOTARY)
+    built.do(NOTARY, "mint", {"to": ALICE, "amount": 3})
+    for function, arguments, kind in (
+        ("transfer", {"to": BOB, "amount": 5}, AssemblyOutcome.PARKED),
+        ("transferFrom", {"from": ALICE, "to": BOB, "amount": 5}, AssemblyOutcome.PARKED),
+        ("burn", {"amount": 5}, AssemblyOutcome.REVERTED),
+    ):
+        built.number += 1
+        asked = built.intent(ALICE, function, arguments, SubmitMode.AUTO)
+        (result,) = assemble(built.hosted, assembly_order([asked]), built.held(node_of(ALICE)), node_of(ALICE))
+        assert isinstance(result, AssemblyFinished)
+        assert result.outcome is kind
+        assert result.reason.startswith("PD200005: Insufficient funds (available=3)")
+    built.do(NOTARY, "mint", {"to": ALICE, "amount": 2})
+    built.do(ALICE, "transfer", {"to": BOB, "amount": 5})
+    assert balance(built, BOB) == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "flaw"),
+    [({"park_transfers": "yes"}, "must be true or false, not 'yes'"), ({"parks": True}, "must be left out")],
+)
+def test_settings_that_are_not_right_are_named(settings: dict[str, object], flaw: str) -> None:
+    with pytest.raises(Rejected, match=flaw):
+        Noto().set_up(settings)

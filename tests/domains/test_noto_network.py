@@ -69,3 +69,31 @@ async def test_coins_go_from_node_to_node_and_nobody_overspends(tmp_path: Path) 
             # The notary's index may be a block behind the one that told of the receipt.
             while await balance(nodes, contract, account) != expected:
                 await asyncio.sleep(0.005)
+
+
+@pytest.mark.slow
+@in_loop
+async def test_parked_transfer_is_resumed_when_there_are_funds_also_after_a_restart(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        nodes.domains["noto"] = {"park_transfers": True}
+        await nodes.start(*ALL)
+        contract = await deployed(nodes)
+        waiting = await nodes.submit(NODE2, contract, "transfer", ["bob@node3", 60, "0x"])
+
+        async def until_parked() -> str:
+            while (found := await nodes.processes[NODE2].facade.explain(waiting)) is None or found.state != "Parked":
+                await asyncio.sleep(0.005)
+            return found.waits_for
+
+        assert "PD200005: Insufficient funds (available=0); resume it when there are funds" in await until_parked()
+        minted = await nodes.submit(NODE1, contract, "mint", ["alice@node2", 100, "0x"], sender="notary")
+        assert (await nodes.final(NODE1, minted)).outcome is Outcome.CONFIRMED
+        await nodes.kill(NODE2)
+        await nodes.start(NODE2)
+        await until_parked()
+        while await balance(nodes, contract, "alice@node2", NODE2) != 100:
+            await asyncio.sleep(0.005)
+        await nodes.processes[NODE2].facade.resume(waiting)
+        assert (await nodes.final(NODE2, waiting)).outcome is Outcome.CONFIRMED
+        while await balance(nodes, contract, "bob@node3") != 60:
+            await asyncio.sleep(0.005)

@@ -16,8 +16,9 @@ from rota.ledger.bindings import creation_code, encode_call, revert_text, separa
 from rota.ledger.client import RpcRefused
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data
+from rota.testing.workloads.pente import call_of
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
-from tests.domains.pente.members import call_of, token
+from tests.domains.pente.members import token
 from tests.domains.pente.test_network import Group, created
 from tests.domains.test_noto_network import balance, deployed
 from tests.ledger.chains import in_loop

@@ -10,8 +10,9 @@ import aiohttp
 import pytest
 
 from rota.ledger.artifacts import load_artifact
+from rota.testing.workloads.pente import entry_of
 from rota.types import NodeName
-from tests.domains.pente.members import entry_of, token
+from tests.domains.pente.members import token
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, CallFailed, callers
 from tests.runtime.kit import Network, network

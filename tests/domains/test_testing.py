@@ -59,7 +59,7 @@ def test_a_sound_domain_has_no_findings() -> None:
 
 def test_money_from_nowhere_is_found() -> None:
     (finding,) = findings(simulate(Blind(), WORKLOAD, seeds=(1,), minutes=0.05, faults=()))
-    assert finding.startswith("seed 1: 100 was minted, and 1")
+    assert finding.startswith("seed 1: W1: 100 was minted, and 1")
 
 
 def test_what_the_notary_refuses_ends_and_harms_nobody() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from rota.client import Client
 from rota.demo.serving import FIRST_PORT, ports_from
+from rota.types import NodeName
 from tests.api.three_nodes import ThreeNodes, three_nodes
+from tests.ledger.chains import in_loop
+from tests.runtime.kit import network, send
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUN_TIMEOUT_S = 100
+NODE1 = NodeName("node1")
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +51,7 @@ def test_a_token_is_issued_and_transferred(to: ThreeNodes) -> None:
         "bob@node3 sees that bob@node3 has 250",
         "bank@node1 sees that alice@node2 has 750",
         "bank@node1 sees that bob@node3 has 250",
-        "bob@node3 sees that alice@node2 has 0",
+        "bob@node3 does not see what alice@node2 has: node1 and node2 would",
         "bob@node3 cannot pay 251: PD200005: Insufficient funds (available=250)",
     ]
     # Again, with what is there from before.
@@ -103,3 +110,27 @@ def test_too_few_nodes_are_wrong_use() -> None:
     ended = run("token/issue.py", "http://127.0.0.1:1")
     assert ended.returncode == 2
     assert "nodes: must be 3 URLs, not 1" in ended.stderr
+
+
+@pytest.mark.slow
+@in_loop
+async def test_settling_says_at_once_which_address_lacks_ether_and_how_to_pay_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES / "delivery-versus-payment")
+    settle = importlib.import_module("settle")
+    async with network(tmp_path, "node1") as nodes:
+        await nodes.start(NODE1)
+        async with Client(nodes.processes[NODE1].entrance.http_url, sender="bank") as bank:
+            artifact = settle.SETTLEMENT
+            deployed = bank.ledger.deploy(artifact.abi, "0x" + artifact.bytecode.hex())
+            waiting = asyncio.create_task(settle.paid_for(bank, "bank@node1", deployed))
+            address = await bank.address_of("bank@node1")
+            told = ""
+            while f"rota ledger fund ./node1 --to {address}" not in told:
+                await asyncio.sleep(0.005)
+                told += capsys.readouterr().err
+                assert not waiting.done()
+            assert told.startswith(f"bank@node1 cannot pay for gas: funds: send {address} at least ")
+            await send(nodes.client, {"to": address, "value": hex(10**18)})
+            assert (await waiting).address.startswith("0x")

@@ -11,9 +11,9 @@ from rota.digests import keccak
 from rota.ledger.artifacts import artifact_from_json
 from rota.ledger.bindings import FailedCall
 from rota.ledger.client import ClientLimits, RpcClient
-from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, reason_of
+from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, Reason, reason_of
 from rota.ledger.hexadecimal import data
-from rota.types import Call, ContractAddress, Leaf
+from rota.types import Call, CallVerdict, ContractAddress, Leaf
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
@@ -38,10 +38,14 @@ async def test_the_chain_tells_why_a_call_fails(kind: str, tmp_path: Path) -> No
         height = int(str(await chain.rpc("eth_blockNumber")), 16)
         client = RpcClient(chain.url, ClientLimits(backoff_ms=1))
 
-        async def told(content: bytes, to: ContractAddress = target, gas: int = GAS) -> str:
+        verdicts: list[tuple[CallVerdict, bytes]] = []
+
+        async def told(content: bytes, to: ContractAddress = target, gas: int = GAS, number: int = 0) -> str:
             # A ledger is a contract, and asks as one.
-            failed = FailedCall(ledger, Leaf(bytes(32)), 1, Call(to, gas, content))
-            return await reason_of(client, Asked(failed, height))
+            failed = FailedCall(ledger, Leaf(bytes(32)), number, Call(to, gas, content))
+            reason = await reason_of(client, Asked(failed, height))
+            verdicts.append((reason.verdict, reason.revert))
+            return reason.text
 
         try:
             text = keccak(b"Error(string)")[:4] + encode(["string"], ["not today"])
@@ -55,6 +59,21 @@ async def test_the_chain_tells_why_a_call_fails(kind: str, tmp_path: Path) -> No
             assert "gas" in (await told(keccak(b"burn()")[:4])).lower()
             height += 1_000_000
             assert await told(keccak(b"fail()")[:4]) != ""
+            refused, unknown = CallVerdict.REFUSED, CallVerdict.UNKNOWN
+            assert [verdict for verdict, _ in verdicts] == [
+                *[refused] * 4,
+                CallVerdict.NO_CONTRACT,
+                CallVerdict.SUCCEEDS,
+                unknown,
+                unknown,
+            ]
+            assert verdicts[0][1] == text
+            assert verdicts[3][1] == b"\x07" * REVERT_BYTES_MAX
+            # One that follows others may have needed them.
+            height -= 1_000_000
+            assert await told(failing_with(text), number=1) == "not today"
+            assert await told(keccak(b"touch()")[:4], NOBODY, number=1) == "there is no contract"
+            assert [verdict for verdict, _ in verdicts[-2:]] == [unknown, unknown]
         finally:
             await client.close()
 
@@ -73,7 +92,8 @@ async def test_what_moves_tokens_fails_though_the_token_succeeds(tmp_path: Path)
             behave = keccak(b"behave(uint8)")[:4] + encode(["uint8"], [ways])
             await send(chain, {"to": token, "data": data(behave)})
             height = int(str(await chain.rpc("eth_blockNumber")), 16)
-            return await reason_of(client, Asked(FailedCall(ledger, Leaf(bytes(32)), 0, call), height, is_move))
+            asked = Asked(FailedCall(ledger, Leaf(bytes(32)), 0, call), height, is_move)
+            return (await reason_of(client, asked)).text
 
         try:
             assert (await told(HONEST)).startswith("reverted with 0xe450d38c"), "it has nothing"
@@ -97,7 +117,7 @@ async def test_a_chain_that_is_away_tells_nothing(tmp_path: Path) -> None:
     async with running("embedded", tmp_path) as chain:
         client = RpcClient(chain.url, ClientLimits(backoff_ms=1, timeout_ms=100))
     failed = FailedCall(NOBODY, Leaf(bytes(32)), 0, Call(NOBODY, GAS, b""))
-    assert await reason_of(client, Asked(failed, 1)) == ""
+    assert await reason_of(client, Asked(failed, 1)) == Reason("", CallVerdict.UNKNOWN)
     await client.close()
 
 

@@ -76,6 +76,7 @@ class Network:
     deployed: tuple[bytes, IntentId] = (b"", IntentId(b""))
     automation: AutomationSection = field(default_factory=AutomationSection)
     triggers: dict[str, dict[str, object]] = field(default_factory=dict)
+    domains: dict[str, dict[str, object]] = field(default_factory=dict)
     prover: Prover | None = None
     stores: dict[NodeName, PostgresServer] = field(default_factory=dict)
     # Most tests are about nodes that trust one another: who is not named here takes all proposals.
@@ -116,7 +117,7 @@ class Network:
             consent=ConsentSection(proposals=self.consent.get(name, ConsentMode.OPEN)),
             automation=self.automation,
             triggers=self.triggers,
-            domains={"synthetic": {"for_tests": True}},
+            domains={"synthetic": {"for_tests": True}, **self.domains},
             **{"proving": ProvingSection(allow_development_keys=True), **self.settings},
         )
 

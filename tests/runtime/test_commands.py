@@ -21,7 +21,7 @@ from grpc_status import rpc_status
 
 from rota.api import commands_pb2
 from rota.api.command_server import _shown_completion
-from rota.api.facade import CommandSubmission, GasOptions, Submission, TransactionType
+from rota.api.facade import CommandSubmission, GasOptions, Submission, TransactionType, WhichPayees
 from rota.client import Client, Refused
 from rota.command_types import (
     CommandRejected,
@@ -261,10 +261,9 @@ async def test_pruning_is_refused_within_the_maximum_and_then_forgets(tmp_path: 
         assert (failure.code, failure.error_id) == (StatusCode.FAILED_PRECONDITION, "INVALID_DEDUPLICATION_PERIOD")
         assert "longest_duration" in dict(failure.metadata)
         failure = await failure_of(made, command(contract, "pay 4", period=DeduplicationOffset(1)))
-        assert (failure.error_id, dict(failure.metadata)) == (
-            "PARTICIPANT_PRUNED_DATA_ACCESSED",
-            {"earliest_offset": "2"},
-        )
+        metadata = dict(failure.metadata)
+        assert (failure.error_id, metadata["earliest_offset"]) == ("PARTICIPANT_PRUNED_DATA_ACCESSED", "2")
+        assert int(metadata["earliest_at_ms"]) == own.desk.stream.pruned_at_ms
         # The offset that the error names is judged whole: what was accepted there or later is a duplicate.
         for number in (2, 3):
             failure = await failure_of(made, command(contract, f"pay {number}", period=DeduplicationOffset(2)))
@@ -297,6 +296,10 @@ async def test_subscribers_see_their_own_user_and_parties_alone(tmp_path: Path) 
         await own.submit_and_wait(command(contract, act_as=("alice", "bob")))
         assert [each.offset for each in await all_completions(made, "alice")] == [1, 2]
         assert [each.offset for each in await all_completions(made, "bob", "carol")] == [2]
+        assert [each.parties for each in await all_completions(made, "bob", "carol")] == [("bob@node1",)]
+        assert [each.parties for each in await all_completions(made, "alice", "bob")][1:] == [
+            ("alice@node1", "bob@node1")
+        ]
         assert await all_completions(made, "carol") == []
         assert await all_completions(made, application_id="bank") == []
         with pytest.raises(CommandRejected, match="must be a party of this node"):
@@ -411,6 +414,7 @@ def test_a_transaction_outlives_the_process_with_every_field() -> None:
         (IntentId(b"\x04" * 16),),
         SubmitMode.EXTERNAL,
         GasOptions(1, 2**200, 3, 4),
+        WhichPayees.KNOWN,
     )
     default = Submission(TransactionType.PRIVATE, "")
     for each in fields(Submission):
@@ -614,7 +618,10 @@ async def test_a_maximum_that_changes_in_the_file_holds_without_a_restart(tmp_pa
 
 @in_loop
 async def test_json_rpc_answers_the_same(tmp_path: Path) -> None:
-    async with one_node(tmp_path) as (made, contract), Client(made.processes[NODE1].entrance.http_url) as client:
+    async with (
+        one_node(tmp_path) as (made, contract),
+        Client(made.processes[NODE1].entrance.http_url, payees="any") as client,
+    ):
         transaction = {"type": "private", "to": contract, "function": "mint"}
         wanted = {"applicationId": "shop", "commandId": "pay 1", "actAs": ["alice"], "transaction": transaction}
         outcome = await client.ask("cmd_submitAndWait", {**wanted, "submissionId": "first"})

@@ -17,7 +17,9 @@ from rota.core.consistency import consistent_for
 from rota.core.effects import SendMessage
 from rota.core.events import AssemblyFailed, AssemblyFinished, ConnectionLost, ConnectionMade, MessageReceived
 from rota.core.machine import Event
+from rota.domains.available import Known
 from rota.domains.base import ENTROPY_BYTES
+from rota.domains.records import Record
 from rota.domains.zeto.domain import Zeto
 from rota.hosting import Background, UserCall
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
@@ -25,10 +27,11 @@ from rota.messages import Envelope, Handover, Message, StateDistribution, StateD
 from rota.ports import Tell, Unavailable, UnknownKey
 from rota.runtime import encrypted_peers
 from rota.runtime.contracts import KnownContracts
-from rota.runtime.encrypted_peers import WITH_STATES, EncryptedPeers
+from rota.runtime.encrypted_peers import WITH_STATES, EncryptedPeers, Pace
 from rota.runtime.encryption import StateEncryption
 from rota.types import ContractAddress, Digest, NodeName, Party, RequestId, State, StateId, Transition, node_of
 from rota.wire.codec import Frame, decode_frame, encode_frame
+from rota.wire.sizes import transition_bytes
 from tests.domains.kit import ADDRESS, assembly_order, intent, known_by, transition_of
 from tests.ledger.chains import in_loop
 
@@ -371,7 +374,7 @@ async def test_what_a_lost_peer_said_is_not_told_any_more() -> None:
 
 @in_loop
 async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encrypted_peers, "LINE_MAX", 2)
+    monkeypatch.setattr(encrypted_peers, "LEAVING_OF_A_PEER_MAX", 2)
     async with side(NODE1) as maker:
         body = StateDistribution(Digest(bytes(32)), (minted(maker, BOB).as_seen_by(NODE2),))
         for _ in range(5):
@@ -381,8 +384,20 @@ async def test_line_that_is_full_drops_what_comes(monkeypatch: pytest.MonkeyPatc
 
 
 @in_loop
+async def test_peer_that_asks_for_many_states_does_not_hold_up_the_states_for_others() -> None:
+    dave = Party("dave@node3")
+    async with side(NODE1) as maker:
+        for coins, peer in ((minted(maker, *[BOB] * 8), NODE2), (minted(maker, dave), NodeName("node3"))):
+            body = StateDistribution(Digest(bytes(32)), (coins.as_seen_by(peer),))
+            for _ in range(300 if peer == NODE2 else 1):
+                maker.peers.send(SendMessage(peer, enveloped(body)))
+        await idle()
+        assert maker.wire.said[0].peer == "node3"
+
+
+@in_loop
 async def test_peer_that_says_too_much_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encrypted_peers, "PLACES_OF_A_PEER_MAX", 2)
+    monkeypatch.setattr(encrypted_peers, "COMING_OF_A_PEER_MAX", 2)
     async with side(NODE1) as maker, side(NODE2) as owner:
         (said,) = await maker.say(minted(maker, BOB))
         other = NodeName("node3")
@@ -390,8 +405,66 @@ async def test_peer_that_says_too_much_leaves_room_for_the_others(monkeypatch: p
             for peer in (NODE1, NODE1, NODE1, other):
                 owner.wire.tell(MessageReceived(peer, said.envelope))
             await idle()
-            assert [event.peer for event in owner.told if isinstance(event, MessageReceived)] == [NODE1, NODE1, other]
+            assert [event.peer for event in owner.told if isinstance(event, MessageReceived)] == [NODE1, other, NODE1]
             owner.told.clear()
+
+
+@in_loop
+async def test_peer_that_sends_many_states_does_not_hold_up_the_states_of_others() -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (many,) = await maker.say(minted(maker, *[BOB] * 8))
+        (one,) = await maker.say(minted(maker, BOB))
+        for peer, said in ((NODE1, many), (NODE1, many), (NodeName("node3"), one)):
+            owner.wire.tell(MessageReceived(peer, said.envelope))
+        await idle()
+        told = [event.peer for event in owner.told if isinstance(event, MessageReceived)]
+        assert told == ["node3", NODE1, NODE1]
+
+
+@in_loop
+async def test_bytes_that_wait_are_bounded_by_peer_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB))
+        size_bytes = sum(map(transition_bytes, transitions_in(said)))
+        monkeypatch.setattr(encrypted_peers, "BYTES_OF_A_PEER_MAX", 2 * size_bytes)
+        monkeypatch.setattr(encrypted_peers, "BYTES_MAX", 3 * size_bytes)
+        for peer in (NODE1, NODE1, NODE1, NodeName("node3"), NodeName("node4")):
+            owner.wire.tell(MessageReceived(peer, said.envelope))
+        await idle()
+        told = [event.peer for event in owner.told if isinstance(event, MessageReceived)]
+        assert told == [NODE1, "node3", NODE1]
+        assert await owner.hear(*transitions_in(said)), "there is room again"
+
+
+def test_states_are_decrypted_at_a_pace_that_no_number_of_peers_changes() -> None:
+    pace = Pace(10, 3)
+    assert [pace.wait_s(0.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.1, 0.2]
+    assert [round(pace.wait_s(at_s), 6) for at_s in (0.2, 0.2, 100.0, 100.0)] == [0.1, 0.2, 0.0, 0.0]
+
+
+@in_loop
+async def test_nullifier_of_a_state_is_worked_out_when_it_is_decrypted_and_not_when_it_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worked_out: list[StateId] = []
+
+    def noted(_domain: Zeto, _configuration: object, state: Known[Record], _secret_of: object) -> None:
+        worked_out.append(state.id)
+
+    monkeypatch.setattr(Zeto, "nullifier", noted)
+    async with side(NODE1) as maker, side(NODE2) as owner:
+        (said,) = await maker.say(minted(maker, BOB, CAROL))
+        worked_out.clear()
+        (come,) = await owner.hear(*transitions_in(said))
+        known = [state.id for state in come.outputs]
+        assert worked_out == known
+        for state in come.outputs:
+            owner.contracts.nullifier_of(ADDRESS, state)
+        assert worked_out == known
+        other = replace(come.outputs[0], content=come.outputs[1].content)
+        changed = (other.content or b"").replace(b"carol", b"karla")
+        owner.contracts.nullifier_of(ADDRESS, replace(other, content=changed))
+        assert worked_out == [*known, other.id], "it is remembered by the contents and not by the id"
 
 
 @in_loop

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
 
 from rota import hosting
+from rota.api import errors
+from rota.api.privacy_groups import GroupCall
 from rota.domains.base import Rejected
+from rota.domains.queries import Query
 from rota.genesis import Genesis, decode_genesis, encode_genesis
-from rota.messages import DelegationCommand, Envelope, Verdict
+from rota.messages import DelegationCommand, Envelope, GroupMessage, Verdict
 from rota.runtime.contracts import ContractRefused
+from rota.runtime.facades.groups import Groups
 from rota.sim.domain import intent_id
-from rota.types import NEVER_HEARD, ContractAddress, KnownContract, NodeName, Party, RequestId, Tried, node_of
+from rota.types import NEVER_HEARD, ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId, Tried, node_of
 from rota.wire import Frame, Malformed, decode_frame, encode_frame
 from tests.ledger.chains import CHAIN_ID, in_loop
-from tests.runtime.test_deploying import ID, OTHER, OURS, SIGNER, contracts, judged
+from tests.runtime.test_deploying import ID, NODE, OTHER, OURS, SIGNER, contracts, judged
+from tests.runtime.test_mail import CONTRACT, GROUP, group_contract, posted
 
 # A letter that nobody sees, one that ends a line, and too many.
 UNREADABLE = ("no\u200bde3", "node3\n", "n" * 256)
@@ -86,4 +94,40 @@ def test_second_group_with_the_id_of_a_known_one_is_refused() -> None:
     assert known.consider(first, ID, (), SIGNER) == OURS
     with pytest.raises(ContractRefused, match="has another group of this id"):
         known.consider(other, intent_id("another"), (), SIGNER)
-    known.consider(other, intent_id("another"), (), SIGNER, is_own=True)
+    known.consider(other, intent_id("another"), (), SIGNER, proposer=NODE)
+
+
+def test_group_with_the_id_of_one_that_somebody_else_proposed_is_refused() -> None:
+    known = contracts()
+    first = encode_genesis(group("alice@node1", "bob@node2"))
+    copied = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
+    honest, liar, again = NodeName("node2"), NodeName("node3"), intent_id("again")
+    assert known.consider(first, ID, (), SIGNER, proposer=honest) == OURS
+    for proposer in (liar, None):
+        with pytest.raises(ContractRefused, match="node2 proposed another group of this id before"):
+            known.consider(copied, intent_id("another"), (), SIGNER, proposer=proposer)
+    known.consider(first, ID, (OURS, OTHER), SIGNER, proposer=honest)
+    known.consider(first, again, (), SIGNER, proposer=honest)
+    known.consider(first, again, (), SIGNER)
+
+
+@in_loop
+async def test_id_with_two_contracts_is_ambiguous_and_names_both(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        known = group_contract()
+        copied = replace(known, contract=replace(known.contract, address=OTHER), deployment=intent_id("another"))
+        groups = Groups(NODE, post.contracts, post.opened.store, post.mail, never, never)
+        call = GroupCall("pente", GROUP, "alice", OTHER, None, "0x", (), b"", 0, 0)
+        with pytest.raises(errors.Rejected, match=r"0x0101.* is none"):
+            await groups.send(call)
+        post.contracts.add(copied)
+        for asked in (groups.with_id("pente", GROUP), groups.send(call), groups.call(call)):
+            with pytest.raises(errors.Rejected, match=f"is ambiguous: .*{CONTRACT} and {OTHER} have this id"):
+                await asked
+        post.hear(NodeName("node2"), GroupMessage(IntentId(b"m" * 16), 5, "topic", b"1"), OTHER)
+        await asyncio.sleep(0)
+        assert await post.opened.store.mail.messages(Query()) == ()
+
+
+async def never(*_: object) -> NoReturn:
+    raise AssertionError("nothing is asked for")

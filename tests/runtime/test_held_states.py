@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
+
+import pytest
 
 from rota.core.consistency import Consistent
 from rota.core.effects import BlocksIndexed, StatesReceived
@@ -13,9 +16,9 @@ from rota.core.node import OWN
 from rota.domains.noto import Noto
 from rota.domains.noto.records import Coin
 from rota.hosting import UserCall, assemble
-from rota.ports import STATES_A_PAGE
+from rota.ports import STATES_A_PAGE, StateChanges, StatePage, StatePlace, Unavailable
 from rota.runtime.held_states import HeldStates, state_pages, unspent_pages
-from rota.types import BlockHash, Digest, Transition, node_of
+from rota.types import BlockHash, ContractAddress, Digest, State, Transition, node_of
 from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order, intent, transition_of
 from tests.domains.town import Town
 from tests.store.kit import Opened, in_loop, new_sqlite
@@ -67,3 +70,35 @@ async def test_more_than_a_page_is_held_and_followed(tmp_path: Path) -> None:
         assert [coin.record.amount for coin in shelf.find(Coin, {"owner": BOB})] == [3]
     finally:
         await opened.store.close()
+
+
+class Failing:
+    """A store that is away when it is asked for the second page, once."""
+
+    def __init__(self, states: tuple[State, ...]) -> None:
+        self.states = states
+        self.is_away = True
+
+    async def unspent_states(self, _: ContractAddress, after: StatePlace | None = None) -> StatePage:
+        if after is None:
+            return StatePage(1, (self.states[0],), StatePlace(1, 0, 0))
+        if self.is_away:
+            self.is_away = False
+            raise Unavailable("the store is away")
+        return StatePage(1, self.states[1:])
+
+    async def state_changes(self, _: ContractAddress, since: int) -> StateChanges:
+        return StateChanges(since, (), ())
+
+
+@in_loop
+async def test_what_was_spent_after_a_first_look_that_failed_is_not_held() -> None:
+    town = Town(Noto(), {"notary": NOTARY}, NOTARY)
+    states = tuple(town.do(NOTARY, "mint", [ALICE, amount]).outputs[0] for amount in (1, 2, 3))
+    store = Failing(states)
+    held = HeldStates(NODE1, cast(Any, store))
+    with pytest.raises(Unavailable):
+        await held.of(town.hosted)
+    store.states = states[1:]  # The first is spent before the next look.
+    shelf = await held.of(town.hosted)
+    assert sorted(coin.record.amount for coin in shelf.find(Coin, {"owner": ALICE})) == [2, 3]

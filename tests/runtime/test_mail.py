@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from rota.api.families.groups import shown_message
+from rota.api.privacy_groups import MessageDefinition
 from rota.core.effects import SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, Tick
 from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
+from rota.ports import ListenerPosition
 from rota.runtime import mail as mail_module
 from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.mail import ENTRY_BYTES, HOUR_MS, MESSAGE_DEPTH_MAX, WINDOW, GroupMail
+from rota.runtime.message_source import MessageSource
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
 from tests.domains.kit import known_by
 from tests.store.kit import NODE, Opened, in_loop, new_sqlite
@@ -42,6 +46,7 @@ class Post:
 
     mail: GroupMail
     opened: Opened
+    contracts: KnownContracts
     said: list[SendMessage] = field(default_factory=list)
     now_ms: list[int] = field(default_factory=lambda: [0])
 
@@ -69,7 +74,7 @@ async def posted(home: Path) -> AsyncIterator[Post]:
     mail = GroupMail(NODE, contracts, opened.store, said.append, lambda: (7, 1), lambda: now_ms[0], Acceptances())
     mail.start()
     try:
-        yield Post(mail, opened, said, now_ms)
+        yield Post(mail, opened, contracts, said, now_ms)
     finally:
         await mail.close()
         await opened.store.close()
@@ -150,7 +155,7 @@ async def test_what_is_no_json_is_not_taken(tmp_path: Path) -> None:
 @in_loop
 async def test_message_that_is_nested_deeper_than_users_can_be_shown_is_not_taken(tmp_path: Path) -> None:
     async with posted(tmp_path) as post:
-        for depth in (*range(900, 1_000), MESSAGE_DEPTH_MAX + 1, MESSAGE_DEPTH_MAX):
+        for depth in (*range(950, 1_000), MESSAGE_DEPTH_MAX + 1, MESSAGE_DEPTH_MAX):
             content = b"[" * depth + b"]" * depth
             post.hear(NODE2, GroupMessage(IntentId(b"%016d" % depth), 1, "topic", content, None))
         await post.until(NODE2, 1, GroupMessageAcknowledgement)
@@ -159,10 +164,20 @@ async def test_message_that_is_nested_deeper_than_users_can_be_shown_is_not_take
 
 
 @in_loop
+async def test_message_of_a_time_that_no_calendar_has_is_shown_and_ends_no_listener(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        source = MessageSource(NODE, post.opened.store.mail, post.mail)
+        post.hear(NODE2, GroupMessage(IntentId(b"m" * 16), 2**63 - 1, "topic", b"1"))
+        await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        (found,) = (await source.read(MessageDefinition(), ListenerPosition(0))).items
+        assert shown_message(found).sent == "9999-12-31T23:59:59.999Z"
+
+
+@in_loop
 async def test_member_that_sends_messages_without_end_has_so_many_kept_in_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mail_module, "TAKEN_OF_PEER_BYTES_MAX", 3 * (ENTRY_BYTES + 7))
+    monkeypatch.setattr(mail_module, "TAKEN_OF_PEER_BYTES_MAX", 3 * (ENTRY_BYTES + len("topic") + 7))
     monkeypatch.setattr(mail_module, "TAKEN_PEERS_MAX", 1)
     async with posted(tmp_path) as post:
         for number in range(10):
@@ -175,6 +190,16 @@ async def test_member_that_sends_messages_without_end_has_so_many_kept_in_an_hou
         post.now_ms[0] = HOUR_MS
         post.hear(NODE3, GroupMessage(IntentId(bytes(16)), 1, "topic", b'"hello"', None))
         await post.until(NODE3, 2, GroupMessageAcknowledgement)
+
+
+@in_loop
+async def test_peer_that_floods_a_node_with_messages_keeps_those_of_no_other_away(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        for number in range(500):
+            post.hear(STRANGER, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b"1"))
+            post.hear(NODE2, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b"1"))
+        post.hear(NODE3, GroupMessage(IntentId(b"m" * 16), 1, "topic", b"1"))
+        assert await post.until(NODE3, 1, GroupMessageAcknowledgement)
 
 
 @in_loop

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from rota.api.errors import ErrorCode, Rejected
+from rota.config import Config
 from rota.keys import secp256k1
 from rota.ledger.embedded.chain import EmbeddedChain
 from rota.ledger.embedded.server import ChainServer
@@ -16,10 +19,11 @@ from rota.messages import CoordinatorState
 from rota.ports import Unavailable
 from rota.types import ContractAddress, NodeName, Outcome
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import ALICE, CHAIN_ID, Network, network
+from tests.runtime.kit import ALICE, CHAIN_ID, Network, network, send
 
 pytestmark = pytest.mark.slow
 
+NOBODY = "0x" + "ab" * 20
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
 ALL = (NODE1, NODE2, NODE3)
 MEMBERS = tuple(f"{ALICE}@{name}" for name in ALL)
@@ -154,6 +158,37 @@ async def test_node_whose_chain_is_away_says_so_and_takes_nothing(tmp_path: Path
         with pytest.raises(Unavailable, match="not ready"):
             await nodes.submit(NODE1, ContractAddress("0x" + "11" * 20), "spend")
         life.cancel()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_node_whose_disk_is_full_names_the_disk_and_not_the_ledger(tmp_path: Path) -> None:
+    place = tmp_path / NODE1
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={16 << 20}", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a file system can only be mounted by root here")
+    try:
+        async with network(tmp_path, *ALL, config=Config(ledger_grace_ms=300)) as nodes:
+            await nodes.start(NODE1)
+            filler = place / "filler"
+            with filler.open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(bytes(1 << 12))
+            facade, index = nodes.processes[NODE1].facade, nodes.processes[NODE1].running.engine.core.index
+
+            async def mine() -> None:
+                while not (index.is_lost and facade.readiness()):
+                    await send(nodes.client, {"to": NOBODY, "value": "0x1"})
+
+            await mine()
+            missing = facade.readiness()
+            assert any(each.startswith("the store: ") and "full" in each for each in missing), missing
+            assert not any(each.startswith("the ledger: ") for each in missing), missing
+            filler.unlink()
+            await nodes.until(lambda: not facade.readiness())
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 @in_loop

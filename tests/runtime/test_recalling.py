@@ -15,8 +15,9 @@ from rota.hosting import Background, UserCall
 from rota.runtime import recalling
 from rota.runtime.held_states import HeldStates
 from rota.runtime.recalling import RECALLS_MAX, Recalled, ask_in_steps, ask_recalling
+from rota.testing.workloads.pente import call_of
 from rota.types import ContractAddress, Leaf, NodeName, Outcome, Party, State, StateId
-from tests.domains.pente.members import call_of, token
+from tests.domains.pente.members import token
 from tests.domains.pente.test_network import Group
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import network

@@ -282,3 +282,27 @@ def test_receipt_that_no_longer_holds_is_shown_as_failed_with_its_code() -> None
     assert place.is_undone
     view = undone_view(place)
     assert (view.success, view.failure_code, view.sequence) == (False, "FINALITY_BROKEN", 4)
+
+
+@in_loop
+async def test_held_receipt_is_waited_for_by_whoever_knows_that_it_is_final() -> None:
+    store = Orders(waiting=[due(1)])
+    held = [True]
+    order = ReceiptOrder(store, lambda _: "noto", lambda found: () if held[0] else found)  # type: ignore[arg-type]
+    asked = asyncio.ensure_future(order.place_of_final(FIRST, intent_id(1)))
+    while not store.looks:
+        await asyncio.sleep(0)
+    assert not asked.done()
+    held[0] = False
+    order.release()
+    place = await asked
+    assert place is not None
+    assert place.intent == intent_id(1)
+
+
+@in_loop
+async def test_held_receipt_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "HELD_S", 0.001)
+    store = Orders(waiting=[due(1)])
+    order = ReceiptOrder(store, lambda _: "noto", lambda _: ())  # type: ignore[arg-type]
+    assert await order.place_of_final(FIRST, intent_id(1)) is None

@@ -10,18 +10,31 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from rota.core.effects import CheckRound, VerifyEndorsers, VerifyParties
-from rota.core.events import EndorsersVerified, ForContract, PartiesVerified, RoundChecked
+from rota.core.effects import CheckRound, JudgeFailure, VerifyEndorsers, VerifyParties
+from rota.core.events import EndorsersVerified, FailureJudged, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
 from rota.digests import refusal_digest
-from rota.domains.base import Refused
-from rota.hosting import Hosted, UserCall
+from rota.domains.base import Failure, Refused
+from rota.engines.code_worker import OverBudget
+from rota.hosting import Checked, Hosted, UserCall
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
 from rota.runtime.services import Services
-from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, RequestId, State, StateId, Transition
+from rota.types import (
+    CallFailure,
+    CallVerdict,
+    ContractAddress,
+    Digest,
+    Leaf,
+    NodeName,
+    Party,
+    RequestId,
+    State,
+    StateId,
+    Transition,
+)
 from tests.domains.kit import ALICE, Counting, assembly_order, hosted_by, intent, round_of
 from tests.domains.test_hosting import raised
 
@@ -137,6 +150,37 @@ def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatc
     assert (entry["event"], entry["leaf"], str(entry["exc_info"])) == ("domain_failed", made.leaf, "out of order")
 
 
+class Spent:
+    """Nobody may have anything judged."""
+
+    async def check(self, *_: object) -> Checked:
+        raise OverBudget("node2 has used up what it may have judged for now")
+
+
+def test_peer_over_its_budget_is_told_that_its_round_is_not_judged(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither signed nor refused, and no leaf is named: it is nobody's fault but that of who asks too much."""
+    monkeypatch.setattr(Counting, "runs_code", True)
+    made, told = signed(raised(hosted, 5)[0]), list[Event]()
+    order = round_of(hosted, (made,), (ALICE,))
+
+    async def run() -> None:
+        world = cast(Any, World(hosted))
+        services = Services(
+            NODE, world, cast(Any, Endorser()), world, world, world, told.append, elsewhere=cast(Any, Spent())
+        )
+        services.perform(order)
+        while not told:
+            await asyncio.sleep(0)
+        assert "used up" in services.troubles[hosted.contract.address]
+        assert services.over_budget_count == 1
+
+    asyncio.run(run())
+    answer = RoundChecked(order.peer, order.request_id, digest=order.digest)
+    assert told == [ForContract(hosted.contract.address, answer)]
+
+
 def test_domain_that_fails_to_assemble_is_logged(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
     def assemble(*_: object) -> None:
         raise RuntimeError("out of order")
@@ -155,6 +199,44 @@ def test_domain_that_fails_to_assemble_is_logged(hosted: Hosted, monkeypatch: py
     [entry] = logs
     assert (entry["event"], entry["intent"]) == ("domain_failed", asked.id.hex())
     assert str(entry["exc_info"]) == "out of order"
+
+
+LEAF = Leaf(b"l" * 32)
+REFUSED_CALL = CallFailure(0, None, CallVerdict.REFUSED, b"no")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "is_worth_retrying"),
+    [
+        (CallVerdict.REFUSED, False),
+        (CallVerdict.NO_CONTRACT, False),
+        (CallVerdict.SUCCEEDS, True),
+        (CallVerdict.UNKNOWN, True),
+    ],
+)
+def test_call_that_its_target_still_refuses_is_by_default_not_worth_retrying(
+    hosted: Hosted, verdict: CallVerdict, is_worth_retrying: bool
+) -> None:
+    asked, told = intent(hosted, 1, UserCall(ALICE, "raise", [5])), list[Event]()
+    order = JudgeFailure(hosted.contract.address, asked, LEAF, replace(REFUSED_CALL, verdict=verdict))
+    services_of(World(hosted), told).perform(order)
+    assert told == [ForContract(hosted.contract.address, FailureJudged(asked.id, LEAF, is_worth_retrying))]
+
+
+def test_domain_judges_a_failure_by_the_request_and_one_that_fails_ends_nothing(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_worth_retrying(_: object, failure: Failure[Any]) -> bool:
+        assert (failure.sender, failure.function, failure.call) == (ALICE, "raise", REFUSED_CALL)
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(Counting, "is_worth_retrying", is_worth_retrying)
+    asked, told = intent(hosted, 1, UserCall(ALICE, "raise", [5])), list[Event]()
+    with capture_logs() as logs:
+        services_of(World(hosted), told).perform(JudgeFailure(hosted.contract.address, asked, LEAF, REFUSED_CALL))
+    assert told == [ForContract(hosted.contract.address, FailureJudged(asked.id, LEAF, is_worth_retrying=True))]
+    [entry] = logs
+    assert (entry["event"], str(entry["exc_info"])) == ("domain_failed", "out of order")
 
 
 def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:

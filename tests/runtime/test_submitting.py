@@ -140,8 +140,6 @@ async def test_key_of_a_public_transaction_is_known(tmp_path: Path) -> None:
     await opened.store.public.accept(stored, wanted, ())
     with pytest.raises(Rejected, match="PD012220"):
         await reader.require_unused("k")
-    with pytest.raises(Rejected, match=r"dependsOn\[1\]: must be a private transaction"):
-        await reader.require_private((intent_id(9), intent_id(1)))
     assert await reader.is_known(intent_id(1))
     await opened.store.close()
 

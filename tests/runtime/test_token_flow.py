@@ -160,11 +160,14 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         committed = await three.succeed(**prepared["transaction"], from_="stranger")
         assert committed["transactionHash"]
         assert (await two.receipt(sent))["success"]
-        with pytest.raises(CallFailed, match=r"dependsOn\[0\]: must be a private transaction"):
-            await three.call(
-                "ptx_sendTransaction", {**wanted, "data": ["bob@node2", 1, "0x"], "dependsOn": [committed["id"]]}
-            )
+        # A private transaction may wait for a public one; carol's node has the coin when her payment is assembled.
+        back = {**wanted, "from": "carol", "data": ["bob@node2", 1, "0x"], "dependsOn": [committed["id"]]}
         while await balance(three, contract, "carol", "carol") != "40":
             await asyncio.sleep(0.01)
+        assert (await three.receipt(await three.call("ptx_sendTransaction", back)))["success"]
+        reverting = {"type": "public", "from": "stranger", "to": contract, "data": "0xdeadbeef", "gas": 100_000}
+        failed = await three.call("ptx_sendTransaction", reverting)
+        after = await three.call("ptx_sendTransaction", {**back, "dependsOn": [failed]})
+        assert "depends on" in (await three.receipt(after))["failureMessage"]
         assert await two.call("ptx_getPreparedTransaction", sent) is None
         assert await two.call("ptx_queryPreparedTransactions", LIMIT) == []

@@ -102,6 +102,13 @@ def test_sticky_endorser_keeps_the_one_that_it_follows_until_a_better_one_lives(
     assert not is_wrong(STICKY, beats(SECOND, state=CoordinatorState.CLOSING), asks(THIRD), signs_for(THIRD))
 
 
+def test_sticky_endorser_may_leave_a_coordinator_whose_heartbeats_are_missing_while_its_requests_arrive() -> None:
+    """Seed 80101 among liars: A lost D's heartbeats for 1.8 s, stopped observing D, and signed for B."""
+    followed = (beats(SECOND), asks(SECOND, SILENCE_MS - 1))
+    assert is_wrong(STICKY, *followed, asks(THIRD, SILENCE_MS - 1), signs_for(THIRD, SILENCE_MS - 1))
+    assert not is_wrong(STICKY, *followed, asks(THIRD, SILENCE_MS), signs_for(THIRD, SILENCE_MS))
+
+
 def test_endorser_that_changed_over_signs_no_more_for_the_one_before() -> None:
     changed = (asks(SECOND, 0, FIRST), asks(FIRST))
     assert is_wrong(STRICT, *changed, signs_for(SECOND))

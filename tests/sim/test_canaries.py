@@ -25,6 +25,8 @@ QUICK = (
     "permits twice under one number",
     "reports before it is final",
     "trusts the payload's sender",
+    "reports a deployment before it is final",
+    "forgets proposals on restart",
 )
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota.sim.clock import LocalClock
 from rota.sim.plan import (
+    DEPLOYMENTS,
+    DOMAINS,
+    DRAWN_IN_PERCENT,
     FAULTS,
     FEW_KINDS_MAX,
     OUTAGES_MS,
     REORGANISATION_DEPTH_MAX,
     SLOW_SERVICE_MS,
+    SYNTHETIC,
     Settings,
+    draw_domain,
     draw_plan,
-    holders_of,
-    senders_of,
 )
+from rota.sim.submissions import holders_of, senders_of
 from rota.types import Mode, Rotation
 
 ALL = Settings(minutes=1, faults=FAULTS)
@@ -100,3 +106,32 @@ def test_slow_services_are_not_drawn_for_coordinators_with_short_turns() -> None
 
 def test_number_of_sequencers_in_memory_can_be_set() -> None:
     assert draw_plan(5, Settings(sequencers_max=1)).config.sequencers_max == 1
+
+
+def test_part_of_the_seeds_plays_other_domains_and_the_plans_of_all_others_stay_as_they_are() -> None:
+    anything = Settings(minutes=1 / 10, liars=None, domain=None)
+    drawn = [draw_domain(seed, anything) for seed in range(2_000)]
+    assert {drawn.count(each) // 20 for each in DOMAINS if each != SYNTHETIC} <= {3, 4, 5, 6, 10, 11, 12, 13, 14}
+    assert sum(each != SYNTHETIC for each in drawn) / 20 == pytest.approx(sum(DRAWN_IN_PERCENT.values()), abs=3)
+    for seed in [seed for seed in range(40) if drawn[seed] == SYNTHETIC]:
+        assert draw_plan(seed, anything) == draw_plan(seed, Settings(minutes=1 / 10, liars=None))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [Settings(domain=None, liars=1), Settings(domain=None, nodes=3), Settings(domain=None, faults=("failover",))],
+)
+def test_network_that_is_asked_for_plays_the_simulators_own_domain(settings: Settings) -> None:
+    assert {draw_domain(seed, settings) for seed in range(100)} == {SYNTHETIC}
+
+
+def test_deployments_are_the_first_ones_of_a_longer_time_and_are_cut_with_the_intents() -> None:
+    shorter = draw_plan(5, Settings(minutes=0.2, domain=DEPLOYMENTS))
+    longer = draw_plan(5, Settings(minutes=0.5, domain=DEPLOYMENTS))
+    assert longer.deployments[: len(shorter.deployments)] == shorter.deployments
+    assert not longer.liars
+    half = draw_plan(5, Settings(minutes=0.5, domain=DEPLOYMENTS, intents=60))
+    assert len(half.submissions) + len(half.deployments) == 60
+    assert longer.deployments[: len(half.deployments)] == half.deployments
+    next_ms = longer.submissions[len(half.submissions)].at_ms
+    assert all(each.at_ms <= next_ms for each in half.deployments)

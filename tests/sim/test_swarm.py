@@ -16,7 +16,8 @@ from rota.core.intake import Intake
 from rota.core.issuing import Issuing
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.invariants.endings import SETTLED_AFTER_MS
-from rota.sim.plan import FAULTS, Settings, Submission, draw_plan
+from rota.sim.plan import FAULTS, Settings, draw_plan
+from rota.sim.submissions import Submission
 from rota.sim.swarm import NOTHING_JUDGED, PROBES_EVERY_MS, PROBES_FOR_MS, SELDOM_PROBES_EVERY_MS, Swarm
 from rota.types import Mode, Outcome, Rotation, SubmitMode
 

@@ -196,13 +196,13 @@ def test_empty_block_leaves_the_pool_as_it_is() -> None:
     assert ledger.has_work()
 
 
-@pytest.mark.parametrize(("word", "is_retryable"), [(b"revert-on-chain", True), (b"revert-on-chain-for-good", False)])
-def test_failing_call_skips_its_transition_and_nothing_else(word: bytes, is_retryable: bool) -> None:
+@pytest.mark.parametrize("word", [b"revert-on-chain", b"revert-on-chain-for-good"])
+def test_failing_call_skips_its_transition_and_nothing_else(word: bytes) -> None:
     payloads: dict[IntentId, bytes] = {intent_id("first"): word}
     ledger = Ledger((CONTRACT,), payloads)
     ledger.send(dispatch(0, transition("first"), transition("second")))
     (_, first), (_, second) = ledger.mine(1_000_001).outcomes
-    assert (first.status, first.is_contention, first.is_retryable) == (LedgerStatus.SKIPPED, False, is_retryable)
+    assert (first.status, first.is_contention) == (LedgerStatus.SKIPPED, False)
     assert second.status is LedgerStatus.COMMITTED
 
 

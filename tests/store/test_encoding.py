@@ -12,9 +12,10 @@ from rota.core.events import LedgerOutcome
 from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedTransaction
 from rota.core.states.sender_transaction import Permission
 from rota.messages import EndorserSignature, PreparedTransaction
-from rota.store.encoding import decode_intent, decode_proposal, encode
+from rota.store.encoding import decode_ending, decode_intent, decode_proposal, encode, encode_ending, encode_text
 from rota.types import (
     Call,
+    CallFailure,
     Contract,
     DelegationNumber,
     Fees,
@@ -42,8 +43,9 @@ STORED = {
     RoundDispatch: "round signer nonce fees transaction hash",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
     Receipt: "intent outcome reason leaf contract code",
-    LedgerOutcome: "intent leaf digest status reason is_contention is_retryable inputs transaction "
-    "transaction_index log_index",
+    LedgerOutcome: "intent leaf digest status reason is_contention inputs transaction "
+    "transaction_index log_index failure",
+    CallFailure: "number to verdict revert",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
     KnownContract: "contract deployment signers genesis deployed_at taken_in_at source",
@@ -79,3 +81,15 @@ def test_proposal_of_an_older_version_was_accepted() -> None:
 def test_what_a_later_version_has_dropped_is_passed_over() -> None:
     newer = msgspec.msgpack.decode(encode(an_intent(1)))
     assert decode_intent(encode(newer | {"dropped": 1})) == an_intent(1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [("gone", "CONTRACT_NOT_ACTIVE"), ("", "X"), ("gone", ""), ("", ""), ("\x92\u0092é", ""), ("half \ud800", "X")],
+)
+def test_ending_is_read_with_its_code_and_without_one_as_older_releases_wrote_it(reason: str, code: str) -> None:
+    written = encode_ending(reason, code)
+    assert decode_ending(written) == (reason.replace("\ud800", "?"), code)
+    if not code:
+        assert written == encode_text(reason)
+    assert decode_ending(None) == (None, "")

@@ -264,6 +264,18 @@ async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> N
 
 
 @in_loop
+async def test_second_deployment_under_one_id_in_a_block_does_not_take_the_place_of_the_first(make: Make) -> None:
+    """The factory tells of two when a constructor that it runs deploys under the same id."""
+    async with opened_on(await make()) as opened:
+        deployment = an_intent(1, contract=NO_CONTRACT)
+        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        ours, strangers = a_deployed(1), a_deployed(1, version=7)
+        both = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(ours, strangers))
+        assert await opened.write(OWN, BlocksIndexed(0, (both, *(block(height) for height in range(2, 20)))))
+        assert (await opened.store.restore((FIRST,))).deployments.deployed == (ours,)
+
+
+@in_loop
 async def test_deployment_whose_receipt_is_written_after_its_block_is_lost_is_marked_at_once(make: Make) -> None:
     async with opened_on(await make()) as opened:
         deployment = an_intent(1, contract=NO_CONTRACT)

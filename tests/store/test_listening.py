@@ -19,6 +19,7 @@ from rota.types import (
     INTENT_ID_USED,
     NO_CONTRACT,
     BlockHash,
+    Call,
     ContractAddress,
     IntentId,
     Leaf,
@@ -330,6 +331,31 @@ async def test_contents_that_only_a_peer_sent_are_deleted_when_their_bound_has_p
         stored = await opened.store.restore([])
         assert [(each.leaf, each.peer, each.until_s) for each in stored.sent] == [(late.leaf, "peer", 9_000)]
         assert stored.sent[0].size_bytes > 0
+
+
+@in_loop
+async def test_later_bound_of_a_peer_counts_for_that_peer_after_a_restart(make: Make) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        for number, (peer, until_s) in enumerate((("first", 5_000), ("second", 9_000), ("third", 7_000)), 1):
+            made = replace(a_transition(1), valid_until_s=until_s)
+            assert await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
+    async with opened_on(again(database)) as opened:
+        stored = await opened.store.restore([])
+        assert [(each.peer, each.until_s) for each in stored.sent] == [("second", 9_000)]
+
+
+@in_loop
+async def test_larger_copy_of_a_peer_counts_for_that_peer_after_a_restart(make: Make) -> None:
+    database = await make()
+    async with opened_on(database) as opened:
+        for number, (peer, size) in enumerate((("first", 10), ("second", 5_000), ("third", 100)), 1):
+            made = replace(a_transition(1), calls=(Call(FIRST, 0, bytes(size)),))
+            assert await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
+    async with opened_on(again(database)) as opened:
+        [sent] = (await opened.store.restore([])).sent
+        assert sent.peer == "second"
+        assert 5_000 < sent.size_bytes < 10_000
 
 
 @in_loop

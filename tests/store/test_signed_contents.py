@@ -11,15 +11,24 @@ from dataclasses import replace
 import msgspec
 
 from rota.core.consistency import Consistent
-from rota.core.effects import BlocksIndexed, FindStates, IntentAccepted, StatesReceived, TransitionPrepared
+from rota.core.effects import (
+    BlocksIndexed,
+    FindStates,
+    IntentAccepted,
+    IntentFinalised,
+    Record,
+    StatesReceived,
+    TransitionPrepared,
+)
 from rota.core.events import StatesFound
 from rota.core.events.chain import ChainBlock
 from rota.core.private_states import SEEN_PART
 from rota.core.states.sender_transaction import Permission
+from rota.ports import StateStatus
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_permission, encode
 from rota.store.transitions import COPIES_MAX, FOUND_BYTES_MAX
-from rota.types import DelegationNumber, Digest, State, StateId, Transition
+from rota.types import DelegationNumber, Digest, Leaf, Outcome, Receipt, State, StateId, Transition
 from tests.store.kit import (
     FIRST,
     NODE,
@@ -91,6 +100,25 @@ async def test_version_that_has_expired_is_deleted_with_its_contents(make: Make)
         assert [version.leaf for version in restored.versions] == [alive.leaf]
         assert await held(opened, dead, alive, theirs) == contents_of(alive, theirs), "a peer's bound is not ours"
         assert await opened.store.transitions_of(FIRST, (dead.leaf, alive.leaf)) == (alive,)
+
+
+@in_loop
+async def test_users_do_not_see_states_of_versions_that_were_given_up(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        first, second, reverted, open_ = a_transition(1), a_transition(1, 1), a_transition(2), a_transition(3)
+        accepted = [IntentAccepted(an_intent(number)) for number in (1, 2, 3)]
+        assert await opened.write(FIRST, *accepted, *map(signed, (first, second, reverted, open_)))
+
+        async def seen(status: StateStatus) -> set[Leaf]:
+            return {each.state.id.leaf for each in (await opened.store.archive.page(FIRST, status, None, 100)).states}
+
+        for status in (StateStatus.ALL, StateStatus.UNCONFIRMED):
+            assert await seen(status) == {first.leaf, second.leaf, reverted.leaf, open_.leaf}, "each may be committed"
+        ended = Receipt(reverted.intent, Outcome.REVERTED, "no funds")
+        assert await opened.write(FIRST, IntentFinalised(ended))
+        await commit(opened, 1, second)
+        assert await seen(StateStatus.ALL) == {second.leaf, open_.leaf}
+        assert await seen(StateStatus.UNCONFIRMED) == {open_.leaf}
 
 
 @in_loop
@@ -175,6 +203,26 @@ async def test_copy_that_a_peer_sent_before_takes_no_place_of_what_was_dispatche
 
 
 @in_loop
+async def test_copy_with_a_false_signature_is_not_given_in_the_place_of_what_this_node_knows_by_itself(
+    make: Make,
+) -> None:
+    """A sender that lost its disk would not know its own work by it, and report a payment that happened as reverted."""
+    async with opened_on(await make()) as opened:
+        seen, sent = (
+            Consistent(replace(made, outputs=made.outputs[:1])) for made in (a_transition(1), a_transition(2))
+        )
+        own: list[Record] = [StatesReceived(Digest(seen.leaf), (seen,), SEEN_PART), a_dispatch(1, 0, (sent,))]
+        for made, record in zip((seen, sent), own, strict=True):
+            false = Consistent(replace(made, signature=b"false"))
+            assert await opened.write(FIRST, StatesReceived(digest(7), (false,)))
+            assert await opened.write(FIRST, record)
+            assert await opened.write(FIRST, StatesReceived(digest(8), (false,)))
+            found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
+            assert isinstance(found, StatesFound)
+            assert found.transitions == (made,)
+
+
+@in_loop
 async def test_copies_of_one_leaf_that_peers_send_are_bounded(make: Make) -> None:
     """To answer who asks for the leaf, all of them are read."""
     async with opened_on(await make()) as opened:
@@ -186,7 +234,7 @@ async def test_copies_of_one_leaf_that_peers_send_are_bounded(make: Make) -> Non
         assert await opened.write(FIRST, a_dispatch(100, 0, (made,)))
         assert await count(opened, "transitions") == COPIES_MAX + 2, "what is our own always has a place"
         found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
-        assert found == StatesFound(FIRST, PEER, digest(1), (made,))
+        assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (made,)), "and is given first"
 
 
 @in_loop

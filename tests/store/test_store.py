@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,10 +31,11 @@ from rota.core.effects import (
 from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.events.store import ContractLoaded
+from rota.core.machine import Event
 from rota.core.node import OWN
 from rota.ports import DueReceipt, StatePlace, Store, Unavailable
 from rota.sim.disk import Fate
-from rota.store import DatabaseStore, Refused, group_commit, schema
+from rota.store import DatabaseStore, Refused, findings, group_commit, schema
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
@@ -442,12 +443,33 @@ async def test_store_that_is_away_is_noticed_by_who_only_asks(tmp_path: Path, mo
 
 
 @in_loop
-async def test_what_peers_ask_for_takes_no_place_of_contracts_and_intents(
+async def test_what_peers_ask_for_is_answered_in_turns_and_after_what_the_node_itself_asks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_commit, "FINDINGS_WAITING_MAX", 2)
+    monkeypatch.setattr(findings, "WAITING_OF_PEER_MAX", 3)
     async with opened_on(new_sqlite(tmp_path)) as opened:
-        for _ in range(5):
-            opened.store.perform(FindStates(FIRST, NodeName("stranger"), (a_transition(1).leaf,)))
-        assert len(opened.store._questions) == 2
+        answered: list[object] = []
+        answer = opened.store._answer
+
+        async def noted(question: group_commit.Question) -> Sequence[Event]:
+            answered.append(question.peer if isinstance(question, FindStates) else type(question))
+            return await answer(question)
+
+        monkeypatch.setattr(opened.store, "_answer", noted)
+        for peer in ("flood", "flood", "flood", "flood", "flood", "other"):
+            opened.store.perform(FindStates(FIRST, NodeName(peer), (a_transition(1).leaf,)))
+        assert isinstance(await opened.ask(LoadContract(FIRST)), ContractLoaded)
+        while len(answered) < 5:
+            await asyncio.sleep(0)
+        assert answered == [LoadContract, "flood", "other", "flood", "flood"]
+        assert not opened.store._findings
+
+
+@in_loop
+async def test_what_peers_ask_for_is_bounded_in_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "WAITING_MAX", 2)
+    async with opened_on(new_sqlite(tmp_path)) as opened:
+        for number in range(5):
+            opened.store.perform(FindStates(FIRST, NodeName(f"stranger{number}"), (a_transition(1).leaf,)))
+        assert len(opened.store._findings) == 2
         assert isinstance(await opened.ask(LoadContract(FIRST)), ContractLoaded)

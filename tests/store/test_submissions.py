@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from rota.abi import entries_of, hash_of
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised
+from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, LookUpIntents
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
@@ -17,7 +17,7 @@ from rota.domains.queries import Query
 from rota.ports import Ask, Dependencies, StoredSubmission, Unavailable
 from rota.store import DatabaseStore
 from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode, Transition
-from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, signed
+from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, opened_on, signed
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -109,6 +109,27 @@ async def test_submission_is_one_record_with_its_key_and_what_is_done(make: Make
         assert await store.transaction(intent_id(6)) is None
     finally:
         await store.close()
+
+
+@in_loop
+@pytest.mark.parametrize("has_succeeded", [True, False])
+async def test_private_transaction_that_depends_on_a_public_one_learns_its_outcome(
+    make: Make, has_succeeded: bool
+) -> None:
+    async with opened_on(await make()) as opened:
+        store, waiting = opened.store, replace(an_intent(6), depends_on=(PUBLIC.id,))
+        asked = LookUpIntents(1, "", (PUBLIC.id, intent_id(9)))
+        await store.public.accept(PUBLIC, WAITING, ())
+        assert await opened.write(FIRST, IntentAccepted(waiting))
+        looked_up = await store._database.read(store._asking.look_up(asked))
+        assert (looked_up.outcomes, looked_up.unfinished) == ((), (PUBLIC.id,))
+        assert (await store.restore([FIRST])).contracts[FIRST].outcomes == ()
+        (public,) = await store.public.open()
+        await store.public.save((replace(public, ending=Ending(has_succeeded, 5)),))
+        ended = ((PUBLIC.id, Outcome.CONFIRMED if has_succeeded else Outcome.REVERTED),)
+        looked_up = await store._database.read(store._asking.look_up(asked))
+        assert (looked_up.outcomes, looked_up.unfinished) == (ended, ())
+        assert (await store.restore([FIRST])).contracts[FIRST].outcomes == ended
 
 
 @in_loop

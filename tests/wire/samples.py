@@ -118,6 +118,7 @@ STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
     types.IntentId: st.binary(min_size=16, max_size=16),
     types.Leaf: st.binary(min_size=32, max_size=32),
     types.Digest: st.binary(min_size=32, max_size=32),
+    types.BlockHash: st.binary(min_size=32, max_size=32),
     types.StateId: st.builds(types.StateId, st.binary(min_size=32, max_size=32), st.integers(0, 255)),
     types.Call: st.builds(types.Call, st.just(CONTRACT), st.integers(0, types.CALL_GAS_MAX), st.binary(max_size=40)),
 }
@@ -217,4 +218,5 @@ _FULL: Final[Mapping[object, Callable[[int], Any]]] = {
     types.IntentId: lambda number: number.to_bytes(16, "big"),
     types.Leaf: lambda number: number.to_bytes(32, "big"),
     types.Digest: lambda number: number.to_bytes(32, "big"),
+    types.BlockHash: lambda number: number.to_bytes(32, "big"),
 }

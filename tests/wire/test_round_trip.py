@@ -44,7 +44,7 @@ NOT_OF_OURS = {
     "SubmittedIntent": set(fields_of(types.Fees)),
 }
 
-NOT_ON_THE_WIRE = {types.Contract, types.KnownContract, types.Receipt, types.Fees, types.SignedLeaf}
+NOT_ON_THE_WIRE = {types.Contract, types.KnownContract, types.Receipt, types.Fees, types.SignedLeaf, types.CallFailure}
 RECORDS = tuple(
     value
     for module in (messages, types)

@@ -59,6 +59,8 @@ ERROR_DOMAIN: Final = "rota"
 # That of the same methods over JSON-RPC.
 FAMILY: Final = "cmd"
 STOP_GRACE_S: Final = 0.5
+# How long a call that is ended waits for a write that is under way.
+WRITE_ENDS_S: Final = 5.0
 METADATA_BYTES_MAX: Final = 8_192
 NANOSECONDS_PER_MS: Final = 1_000_000
 MILLISECONDS_PER_S: Final = 1_000
@@ -232,14 +234,14 @@ class CommandServer:
         return grpc.stream_unary_rpc_method_handler(handle, response_serializer=_serialized)
 
     def _stream(self, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]) -> Any:  # noqa: ANN401
-        # It writes instead of yielding: where a call is ended while it sends, it still gets its status.
+        # It writes instead of yielding: where a call is ended while it sends, it gets its status behind what it sends.
         async def handle(given: AsyncIterator[bytes], context: Any) -> None:  # noqa: ANN401
             try:
                 caller = await self._admit(context, role)
                 with _told():
                     async with self._under_way(caller), self._received(request, given, caller) as message:
                         async for each in answer(message):
-                            await context.write(each)
+                            await written(context.write(each))
             except CommandRejected as rejected:
                 await context.abort_with_status(rpc_status.to_status(status_of(rejected.failure)))
 
@@ -303,6 +305,22 @@ class CommandServer:
             yield request
 
 
+async def written(write: Awaitable[None]) -> None:
+    """Write a message whole. A call that is ended meanwhile is ended when the write is done, or after a while.
+
+    While a write is under way no status can be sent, and the caller would wait for one for ever.
+    """
+    under_way = asyncio.ensure_future(write)
+    try:
+        await asyncio.shield(under_way)
+    except asyncio.CancelledError:
+        await asyncio.wait((under_way,), timeout=WRITE_ENDS_S)
+        if under_way.done() and not under_way.cancelled():
+            # The caller may have hung up; then there is nobody to send a status to.
+            under_way.exception()
+        raise
+
+
 @contextmanager
 def _told() -> Iterator[None]:
     """Whose fault it is: theirs goes out as it is, the world's may be over the next time, ours is logged whole."""
@@ -337,7 +355,7 @@ def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
     """The same as JSON-RPC reads, so that both are judged by one text."""
     given = command.transaction
     wanted: dict[str, object] = {"type": given.type or "private", "from": getattr(given, "from")}
-    for name in ("domain", "to", "function", "gas", "value"):
+    for name in ("domain", "to", "function", "gas", "value", "payees"):
         if getattr(given, name):
             wanted[name] = getattr(given, name)
     for name, field in (("data", "data_json"), ("abi", "abi_json")):

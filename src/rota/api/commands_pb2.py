@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rota/v1/commands.proto\x12\x07rota.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\x9c\x02\n\x07\x43ommand\x12\x16\n\x0e\x61pplication_id\x18\x01 \x01(\t\x12\x12\n\ncommand_id\x18\x02 \x01(\t\x12\r\n\x05party\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63t_as\x18\x04 \x03(\t\x12\x0f\n\x07read_as\x18\x05 \x03(\t\x12\x15\n\rsubmission_id\x18\x06 \x01(\t\x12;\n\x16\x64\x65\x64uplication_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x1e\n\x14\x64\x65\x64uplication_offset\x18\x08 \x01(\x03H\x00\x12)\n\x0btransaction\x18\t \x01(\x0b\x32\x14.rota.v1.TransactionB\x16\n\x14\x64\x65\x64uplication_period\"\xd5\x01\n\x0bTransaction\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0c\n\x04\x66rom\x18\x02 \x01(\t\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t\x12\n\n\x02to\x18\x04 \x01(\t\x12\x10\n\x08\x66unction\x18\x05 \x01(\t\x12\x11\n\tdata_json\x18\x06 \x01(\t\x12\x10\n\x08\x61\x62i_json\x18\x07 \x01(\t\x12\x10\n\x08\x62ytecode\x18\x08 \x01(\x0c\x12\x12\n\ndepends_on\x18\t \x03(\t\x12\x0b\n\x03gas\x18\n \x01(\t\x12\r\n\x05value\x18\x0b \x01(\t\x12\x15\n\rabi_reference\x18\x0c \x01(\x0c\"2\n\rSubmitRequest\x12!\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x10.rota.v1.Command\"?\n\x0eSubmitResponse\x12\x15\n\rsubmission_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\"9\n\x14SubmitAndWaitRequest\x12!\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x10.rota.v1.Command\"a\n\x15SubmitAndWaitResponse\x12\x15\n\rsubmission_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x19\n\x11\x63ompletion_offset\x18\x03 \x01(\x03\"[\n\x17\x43ompletionStreamRequest\x12\x16\n\x0e\x61pplication_id\x18\x01 \x01(\t\x12\x0f\n\x07parties\x18\x02 \x03(\t\x12\x17\n\x0f\x62\x65gin_exclusive\x18\x03 \x01(\x03\"|\n\x18\x43ompletionStreamResponse\x12)\n\ncompletion\x18\x01 \x01(\x0b\x32\x13.rota.v1.CompletionH\x00\x12)\n\ncheckpoint\x18\x02 \x01(\x0b\x32\x13.rota.v1.CheckpointH\x00\x42\n\n\x08response\"\xeb\x02\n\nCompletion\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61pplication_id\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63t_as\x18\x03 \x03(\t\x12\x15\n\rsubmission_id\x18\x04 \x01(\t\x12\"\n\x06status\x18\x05 \x01(\x0b\x32\x12.google.rpc.Status\x12\x16\n\x0etransaction_id\x18\x06 \x01(\t\x12\x0e\n\x06offset\x18\x07 \x01(\x03\x12\x30\n\x0cpublished_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x16\x64\x65\x64uplication_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x1e\n\x14\x64\x65\x64uplication_offset\x18\n \x01(\x03H\x00\x12\x17\n\x0f\x63orrects_offset\x18\x0b \x01(\x03\x42\x16\n\x14\x64\x65\x64uplication_period\"N\n\nCheckpoint\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x30\n\x0cpublished_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x16\n\x14\x43ompletionEndRequest\"\'\n\x15\x43ompletionEndResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\"\x19\n\x17GetConfigurationRequest\"Y\n\x18GetConfigurationResponse\x12=\n\x1amax_deduplication_duration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"#\n\x0cPruneRequest\x12\x13\n\x0bprune_up_to\x18\x01 \x01(\x03\"%\n\rPruneResponse\x12\x14\n\x0cpruned_up_to\x18\x01 \x01(\x03\x32`\n\x0e\x43ommandService\x12N\n\rSubmitAndWait\x12\x1d.rota.v1.SubmitAndWaitRequest\x1a\x1e.rota.v1.SubmitAndWaitResponse2U\n\x18\x43ommandSubmissionService\x12\x39\n\x06Submit\x12\x16.rota.v1.SubmitRequest\x1a\x17.rota.v1.SubmitResponse2\xc5\x01\n\x18\x43ommandCompletionService\x12Y\n\x10\x43ompletionStream\x12 .rota.v1.CompletionStreamRequest\x1a!.rota.v1.CompletionStreamResponse0\x01\x12N\n\rCompletionEnd\x12\x1d.rota.v1.CompletionEndRequest\x1a\x1e.rota.v1.CompletionEndResponse2q\n\x14\x43onfigurationService\x12Y\n\x10GetConfiguration\x12 .rota.v1.GetConfigurationRequest\x1a!.rota.v1.GetConfigurationResponse0\x01\x32H\n\x0ePruningService\x12\x36\n\x05Prune\x12\x15.rota.v1.PruneRequest\x1a\x16.rota.v1.PruneResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16rota/v1/commands.proto\x12\x07rota.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\x9c\x02\n\x07\x43ommand\x12\x16\n\x0e\x61pplication_id\x18\x01 \x01(\t\x12\x12\n\ncommand_id\x18\x02 \x01(\t\x12\r\n\x05party\x18\x03 \x01(\t\x12\x0e\n\x06\x61\x63t_as\x18\x04 \x03(\t\x12\x0f\n\x07read_as\x18\x05 \x03(\t\x12\x15\n\rsubmission_id\x18\x06 \x01(\t\x12;\n\x16\x64\x65\x64uplication_duration\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x1e\n\x14\x64\x65\x64uplication_offset\x18\x08 \x01(\x03H\x00\x12)\n\x0btransaction\x18\t \x01(\x0b\x32\x14.rota.v1.TransactionB\x16\n\x14\x64\x65\x64uplication_period\"\xe5\x01\n\x0bTransaction\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x0c\n\x04\x66rom\x18\x02 \x01(\t\x12\x0e\n\x06\x64omain\x18\x03 \x01(\t\x12\n\n\x02to\x18\x04 \x01(\t\x12\x10\n\x08\x66unction\x18\x05 \x01(\t\x12\x11\n\tdata_json\x18\x06 \x01(\t\x12\x10\n\x08\x61\x62i_json\x18\x07 \x01(\t\x12\x10\n\x08\x62ytecode\x18\x08 \x01(\x0c\x12\x12\n\ndepends_on\x18\t \x03(\t\x12\x0b\n\x03gas\x18\n \x01(\t\x12\r\n\x05value\x18\x0b \x01(\t\x12\x15\n\rabi_reference\x18\x0c \x01(\x0c\x12\x0e\n\x06payees\x18\r \x01(\t\"2\n\rSubmitRequest\x12!\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x10.rota.v1.Command\"?\n\x0eSubmitResponse\x12\x15\n\rsubmission_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\"9\n\x14SubmitAndWaitRequest\x12!\n\x07\x63ommand\x18\x01 \x01(\x0b\x32\x10.rota.v1.Command\"a\n\x15SubmitAndWaitResponse\x12\x15\n\rsubmission_id\x18\x01 \x01(\t\x12\x16\n\x0etransaction_id\x18\x02 \x01(\t\x12\x19\n\x11\x63ompletion_offset\x18\x03 \x01(\x03\"[\n\x17\x43ompletionStreamRequest\x12\x16\n\x0e\x61pplication_id\x18\x01 \x01(\t\x12\x0f\n\x07parties\x18\x02 \x03(\t\x12\x17\n\x0f\x62\x65gin_exclusive\x18\x03 \x01(\x03\"|\n\x18\x43ompletionStreamResponse\x12)\n\ncompletion\x18\x01 \x01(\x0b\x32\x13.rota.v1.CompletionH\x00\x12)\n\ncheckpoint\x18\x02 \x01(\x0b\x32\x13.rota.v1.CheckpointH\x00\x42\n\n\x08response\"\xeb\x02\n\nCompletion\x12\x12\n\ncommand_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61pplication_id\x18\x02 \x01(\t\x12\x0e\n\x06\x61\x63t_as\x18\x03 \x03(\t\x12\x15\n\rsubmission_id\x18\x04 \x01(\t\x12\"\n\x06status\x18\x05 \x01(\x0b\x32\x12.google.rpc.Status\x12\x16\n\x0etransaction_id\x18\x06 \x01(\t\x12\x0e\n\x06offset\x18\x07 \x01(\x03\x12\x30\n\x0cpublished_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x16\x64\x65\x64uplication_duration\x18\t \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x12\x1e\n\x14\x64\x65\x64uplication_offset\x18\n \x01(\x03H\x00\x12\x17\n\x0f\x63orrects_offset\x18\x0b \x01(\x03\x42\x16\n\x14\x64\x65\x64uplication_period\"N\n\nCheckpoint\x12\x0e\n\x06offset\x18\x01 \x01(\x03\x12\x30\n\x0cpublished_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x16\n\x14\x43ompletionEndRequest\"\'\n\x15\x43ompletionEndResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x03\"\x19\n\x17GetConfigurationRequest\"Y\n\x18GetConfigurationResponse\x12=\n\x1amax_deduplication_duration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"#\n\x0cPruneRequest\x12\x13\n\x0bprune_up_to\x18\x01 \x01(\x03\"%\n\rPruneResponse\x12\x14\n\x0cpruned_up_to\x18\x01 \x01(\x03\x32`\n\x0e\x43ommandService\x12N\n\rSubmitAndWait\x12\x1d.rota.v1.SubmitAndWaitRequest\x1a\x1e.rota.v1.SubmitAndWaitResponse2U\n\x18\x43ommandSubmissionService\x12\x39\n\x06Submit\x12\x16.rota.v1.SubmitRequest\x1a\x17.rota.v1.SubmitResponse2\xc5\x01\n\x18\x43ommandCompletionService\x12Y\n\x10\x43ompletionStream\x12 .rota.v1.CompletionStreamRequest\x1a!.rota.v1.CompletionStreamResponse0\x01\x12N\n\rCompletionEnd\x12\x1d.rota.v1.CompletionEndRequest\x1a\x1e.rota.v1.CompletionEndResponse2q\n\x14\x43onfigurationService\x12Y\n\x10GetConfiguration\x12 .rota.v1.GetConfigurationRequest\x1a!.rota.v1.GetConfigurationResponse0\x01\x32H\n\x0ePruningService\x12\x36\n\x05Prune\x12\x15.rota.v1.PruneRequest\x1a\x16.rota.v1.PruneResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,43 +37,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMAND']._serialized_start=126
   _globals['_COMMAND']._serialized_end=410
   _globals['_TRANSACTION']._serialized_start=413
-  _globals['_TRANSACTION']._serialized_end=626
-  _globals['_SUBMITREQUEST']._serialized_start=628
-  _globals['_SUBMITREQUEST']._serialized_end=678
-  _globals['_SUBMITRESPONSE']._serialized_start=680
-  _globals['_SUBMITRESPONSE']._serialized_end=743
-  _globals['_SUBMITANDWAITREQUEST']._serialized_start=745
-  _globals['_SUBMITANDWAITREQUEST']._serialized_end=802
-  _globals['_SUBMITANDWAITRESPONSE']._serialized_start=804
-  _globals['_SUBMITANDWAITRESPONSE']._serialized_end=901
-  _globals['_COMPLETIONSTREAMREQUEST']._serialized_start=903
-  _globals['_COMPLETIONSTREAMREQUEST']._serialized_end=994
-  _globals['_COMPLETIONSTREAMRESPONSE']._serialized_start=996
-  _globals['_COMPLETIONSTREAMRESPONSE']._serialized_end=1120
-  _globals['_COMPLETION']._serialized_start=1123
-  _globals['_COMPLETION']._serialized_end=1486
-  _globals['_CHECKPOINT']._serialized_start=1488
-  _globals['_CHECKPOINT']._serialized_end=1566
-  _globals['_COMPLETIONENDREQUEST']._serialized_start=1568
-  _globals['_COMPLETIONENDREQUEST']._serialized_end=1590
-  _globals['_COMPLETIONENDRESPONSE']._serialized_start=1592
-  _globals['_COMPLETIONENDRESPONSE']._serialized_end=1631
-  _globals['_GETCONFIGURATIONREQUEST']._serialized_start=1633
-  _globals['_GETCONFIGURATIONREQUEST']._serialized_end=1658
-  _globals['_GETCONFIGURATIONRESPONSE']._serialized_start=1660
-  _globals['_GETCONFIGURATIONRESPONSE']._serialized_end=1749
-  _globals['_PRUNEREQUEST']._serialized_start=1751
-  _globals['_PRUNEREQUEST']._serialized_end=1786
-  _globals['_PRUNERESPONSE']._serialized_start=1788
-  _globals['_PRUNERESPONSE']._serialized_end=1825
-  _globals['_COMMANDSERVICE']._serialized_start=1827
-  _globals['_COMMANDSERVICE']._serialized_end=1923
-  _globals['_COMMANDSUBMISSIONSERVICE']._serialized_start=1925
-  _globals['_COMMANDSUBMISSIONSERVICE']._serialized_end=2010
-  _globals['_COMMANDCOMPLETIONSERVICE']._serialized_start=2013
-  _globals['_COMMANDCOMPLETIONSERVICE']._serialized_end=2210
-  _globals['_CONFIGURATIONSERVICE']._serialized_start=2212
-  _globals['_CONFIGURATIONSERVICE']._serialized_end=2325
-  _globals['_PRUNINGSERVICE']._serialized_start=2327
-  _globals['_PRUNINGSERVICE']._serialized_end=2399
+  _globals['_TRANSACTION']._serialized_end=642
+  _globals['_SUBMITREQUEST']._serialized_start=644
+  _globals['_SUBMITREQUEST']._serialized_end=694
+  _globals['_SUBMITRESPONSE']._serialized_start=696
+  _globals['_SUBMITRESPONSE']._serialized_end=759
+  _globals['_SUBMITANDWAITREQUEST']._serialized_start=761
+  _globals['_SUBMITANDWAITREQUEST']._serialized_end=818
+  _globals['_SUBMITANDWAITRESPONSE']._serialized_start=820
+  _globals['_SUBMITANDWAITRESPONSE']._serialized_end=917
+  _globals['_COMPLETIONSTREAMREQUEST']._serialized_start=919
+  _globals['_COMPLETIONSTREAMREQUEST']._serialized_end=1010
+  _globals['_COMPLETIONSTREAMRESPONSE']._serialized_start=1012
+  _globals['_COMPLETIONSTREAMRESPONSE']._serialized_end=1136
+  _globals['_COMPLETION']._serialized_start=1139
+  _globals['_COMPLETION']._serialized_end=1502
+  _globals['_CHECKPOINT']._serialized_start=1504
+  _globals['_CHECKPOINT']._serialized_end=1582
+  _globals['_COMPLETIONENDREQUEST']._serialized_start=1584
+  _globals['_COMPLETIONENDREQUEST']._serialized_end=1606
+  _globals['_COMPLETIONENDRESPONSE']._serialized_start=1608
+  _globals['_COMPLETIONENDRESPONSE']._serialized_end=1647
+  _globals['_GETCONFIGURATIONREQUEST']._serialized_start=1649
+  _globals['_GETCONFIGURATIONREQUEST']._serialized_end=1674
+  _globals['_GETCONFIGURATIONRESPONSE']._serialized_start=1676
+  _globals['_GETCONFIGURATIONRESPONSE']._serialized_end=1765
+  _globals['_PRUNEREQUEST']._serialized_start=1767
+  _globals['_PRUNEREQUEST']._serialized_end=1802
+  _globals['_PRUNERESPONSE']._serialized_start=1804
+  _globals['_PRUNERESPONSE']._serialized_end=1841
+  _globals['_COMMANDSERVICE']._serialized_start=1843
+  _globals['_COMMANDSERVICE']._serialized_end=1939
+  _globals['_COMMANDSUBMISSIONSERVICE']._serialized_start=1941
+  _globals['_COMMANDSUBMISSIONSERVICE']._serialized_end=2026
+  _globals['_COMMANDCOMPLETIONSERVICE']._serialized_start=2029
+  _globals['_COMMANDCOMPLETIONSERVICE']._serialized_end=2226
+  _globals['_CONFIGURATIONSERVICE']._serialized_start=2228
+  _globals['_CONFIGURATIONSERVICE']._serialized_end=2341
+  _globals['_PRUNINGSERVICE']._serialized_start=2343
+  _globals['_PRUNINGSERVICE']._serialized_end=2415
 # @@protoc_insertion_point(module_scope)

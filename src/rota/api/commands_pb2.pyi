@@ -34,7 +34,7 @@ class Command(_message.Message):
     def __init__(self, application_id: _Optional[str] = ..., command_id: _Optional[str] = ..., party: _Optional[str] = ..., act_as: _Optional[_Iterable[str]] = ..., read_as: _Optional[_Iterable[str]] = ..., submission_id: _Optional[str] = ..., deduplication_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deduplication_offset: _Optional[int] = ..., transaction: _Optional[_Union[Transaction, _Mapping]] = ...) -> None: ...
 
 class Transaction(_message.Message):
-    __slots__ = ("type", "domain", "to", "function", "data_json", "abi_json", "bytecode", "depends_on", "gas", "value", "abi_reference")
+    __slots__ = ("type", "domain", "to", "function", "data_json", "abi_json", "bytecode", "depends_on", "gas", "value", "abi_reference", "payees")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     FROM_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,7 @@ class Transaction(_message.Message):
     GAS_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     ABI_REFERENCE_FIELD_NUMBER: _ClassVar[int]
+    PAYEES_FIELD_NUMBER: _ClassVar[int]
     type: str
     domain: str
     to: str
@@ -58,7 +59,8 @@ class Transaction(_message.Message):
     gas: str
     value: str
     abi_reference: bytes
-    def __init__(self, type: _Optional[str] = ..., domain: _Optional[str] = ..., to: _Optional[str] = ..., function: _Optional[str] = ..., data_json: _Optional[str] = ..., abi_json: _Optional[str] = ..., bytecode: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[str]] = ..., gas: _Optional[str] = ..., value: _Optional[str] = ..., abi_reference: _Optional[bytes] = ..., **kwargs) -> None: ...
+    payees: str
+    def __init__(self, type: _Optional[str] = ..., domain: _Optional[str] = ..., to: _Optional[str] = ..., function: _Optional[str] = ..., data_json: _Optional[str] = ..., abi_json: _Optional[str] = ..., bytecode: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[str]] = ..., gas: _Optional[str] = ..., value: _Optional[str] = ..., abi_reference: _Optional[bytes] = ..., payees: _Optional[str] = ..., **kwargs) -> None: ...
 
 class SubmitRequest(_message.Message):
     __slots__ = ("command",)

@@ -31,6 +31,7 @@ class ErrorCode(IntEnum):
     OUTCOME_UNKNOWN = -32003
     OVERLOADED = -32004
     ANSWER_TOO_LONG = -32005
+    NOT_REACHED = -32006
 
 
 class Rejected(Exception):
@@ -74,6 +75,14 @@ class Overloaded(Unavailable):
         )
         self.retry_after_s = retry_after_s
         self.details: dict[str, object] = {"definite": True, "retryAfterS": retry_after_s}
+
+
+class NotReached(Unavailable):
+    """The node has not seen what its caller wants to see at least; it may have later."""
+
+    def __init__(self, node: str, height: int, lacks: str, waited_s: float) -> None:
+        super().__init__(f"{node} still lacks {lacks} after {waited_s:g} s; its index is at block {height}; try again")
+        self.details: dict[str, object] = {"definite": True, "height": height}
 
 
 def invalid(field: str, message: str) -> Rejected:
@@ -122,6 +131,11 @@ class KeyUsed(Rejected):
 def key_used(key: str, intent: IntentId) -> KeyUsed:
     """The idempotency key belongs to this transaction, and nobody has compared the two yet."""
     return KeyUsed(key, intent)
+
+
+def unknown_payee(party: str, message: str, *, is_checked: bool) -> Rejected:
+    """A transaction for known parties names this one; with `is_checked` it is not known, otherwise nobody said."""
+    return Rejected(ErrorCode.INVALID_PARAMETERS, "payees", message, {"party": party, "checked": is_checked})
 
 
 def command_rejected(failure: Failure) -> Rejected:

@@ -218,6 +218,10 @@ class BlockName(Format):
         return str(self) if self in self.words else int(self, 16)
 
 
+# The end of the year 9999.
+LATEST_MS: Final = 253_402_300_799_999
+
+
 class Timestamp(Format):
     """A time as RFC 3339, in UTC, with milliseconds."""
 
@@ -233,7 +237,8 @@ class Timestamp(Format):
 
 @lru_cache(maxsize=1_024)
 def timestamp_of(unix_ms: int) -> Timestamp:
-    """A time as clients read it."""
+    """A time as clients read it. One that no calendar has, as a peer or a chain may tell it, is the last that has."""
+    unix_ms = min(unix_ms, LATEST_MS)
     whole = datetime.fromtimestamp(unix_ms // 1_000, UTC)
     return Timestamp(f"{whole:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1_000:03d}Z")
 
@@ -261,6 +266,14 @@ class TransactionKind(Choice):
     __slots__ = ()
     right = "'private' or 'public'"
     options = ("private", "public")
+
+
+class PayeesName(Choice):
+    """Whom a transaction may name: `known` parties, or `any`."""
+
+    __slots__ = ()
+    options = ("known", "any")
+    right = "known or any"
 
 
 class SubmitModeName(Choice):

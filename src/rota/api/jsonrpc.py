@@ -28,7 +28,7 @@ import msgspec
 import structlog
 
 from rota.api.credentials import CALLER, Caller, share_of
-from rota.api.errors import ErrorCode, OutcomeUnknown, Overloaded, Rejected, invalid
+from rota.api.errors import ErrorCode, NotReached, OutcomeUnknown, Overloaded, Rejected, invalid
 from rota.api.facade import Node
 from rota.api.formats import encode
 from rota.api.methods import Method
@@ -190,6 +190,9 @@ class Dispatcher:
             body, code = _rejection(request.id, refusal), refusal.code
         except Overloaded as error:
             retry_after_s, code = error.retry_after_s, ErrorCode.OVERLOADED
+            body = _failure(request.id, code, str(error), error.details)
+        except NotReached as error:
+            code = ErrorCode.NOT_REACHED
             body = _failure(request.id, code, str(error), error.details)
         except Unavailable as error:
             text, outcome = f"the node cannot do this now, try again: {error}", "unavailable"

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from rota.api.masked_frames import MaskedFrames
+from rota.api.masked_frames import MaskedFrames, PartialMessages
 from rota.api.settings import Bind, Limits
 
 RESERVED_MAX: Final = 16
@@ -46,6 +46,7 @@ class Listener:
         self._tls: Final = tls
         self._handshake_s: Final = limits.receive_timeout_ms / 1_000
         self._connections: Final = Connections()
+        self._partial: Final = PartialMessages(limits.bodies_bytes_max, limits.receive_timeout_ms / 1_000)
         self._handler_options: Final[dict[str, Any]] = {
             "access_log": None,
             "keepalive_timeout": limits.idle_timeout_ms / 1_000,
@@ -105,7 +106,7 @@ class Listener:
             if not connections.end_an_idle_one() and connections.count >= self._connections_max + RESERVED_MAX:
                 return _ClosedAtOnce()
         loop = asyncio.get_running_loop()
-        made = Connection(server, connections, loop, self._handler_options)
+        made = Connection(server, connections, self._partial, loop, self._handler_options)
         connections.add(made)
         if self._tls is not None:
             # asyncio tells nobody that a handshake has failed.
@@ -125,7 +126,14 @@ class Listener:
                     )
                     answer.force_close()
                     return answer
-                return await handler(request)
+                try:
+                    return await handler(request)
+                except ConnectionError:
+                    transport = request.transport
+                    if transport is not None and not transport.is_closing():
+                        raise
+                    # The client hung up before it had its answer: that is its own affair, and no error of this node.
+                    return web.Response()
 
         return watched
 
@@ -202,22 +210,36 @@ class _Busy:
 
 
 class Connection(web.RequestHandler):
-    """One of a listener's; WebSocket frames that are not masked end it."""
+    """One of a listener's; WebSocket frames that are not masked end it, and messages that do not end in time."""
 
     def __init__(
-        self, server: web.Server, connections: Connections, loop: asyncio.AbstractEventLoop, options: dict[str, Any]
+        self,
+        server: web.Server,
+        connections: Connections,
+        partial: PartialMessages,
+        loop: asyncio.AbstractEventLoop,
+        options: dict[str, Any],
     ) -> None:
         super().__init__(server, loop=loop, **options)
         self._connections = connections
+        self._partial = partial
+        self._frames: MaskedFrames | None = None
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """It has ended."""
         self._connections.remove(self)
+        if self._frames is not None:
+            self._frames.forget()
         super().connection_lost(exc)
 
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:  # noqa: ANN401
         """From now on it carries WebSocket frames."""
-        super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]  # by its shape
+        self._frames = MaskedFrames(parser, self._partial, self._abort)
+        super().set_parser(self._frames, data_received_cb)  # type: ignore[arg-type]  # by its shape
+
+    def _abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
 
 class _ClosedAtOnce(asyncio.Protocol):

@@ -1,13 +1,20 @@
 """Refuses WebSocket frames that are not masked, as RFC 6455 §5.1 requires of a server; aiohttp takes them.
 
+It also bounds messages that have begun and not ended, which aiohttp keeps for as long as the connection lives: each has
+a time to end in, and all of a listener have so many bytes. Beyond that the connection with the largest one is ended.
+
 The check follows the heads of frames and hands the bytes on. In place of an unmasked frame the reader behind it is
 given one with a reserved opcode, so that it ends the connection with a protocol error in its usual way.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Final, Protocol
 
+FINAL: Final = 0x80
+CONTROL: Final = 0x08
 MASKED: Final = 0x80
 LENGTH: Final = 0x7F
 HEAD_BYTES: Final = 2
@@ -30,11 +37,50 @@ class Reader(Protocol):
         ...
 
 
-class MaskedFrames:
-    """Stands before a reader of frames."""
+class PartialMessages:
+    """Messages of a listener's connections that have begun and not ended."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, bytes_max: int, timeout_s: float) -> None:
+        self._bytes_max: Final = bytes_max
+        self._timeout_s: Final = timeout_s
+        self._of: Final[dict[MaskedFrames, int]] = {}
+        self._timers: Final[dict[MaskedFrames, asyncio.TimerHandle]] = {}
+
+    @property
+    def bytes_count(self) -> int:
+        """Of all of them."""
+        return sum(self._of.values())
+
+    def note(self, connection: MaskedFrames, bytes_count: int) -> None:
+        """So much has come of a message that has not ended; 0 when it has, or there is none."""
+        if not bytes_count:
+            self._of.pop(connection, None)
+            if (timer := self._timers.pop(connection, None)) is not None:
+                timer.cancel()
+            return
+        self._of[connection] = bytes_count
+        if connection not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[connection] = loop.call_later(self._timeout_s, self._end, connection)
+        while self.bytes_count > self._bytes_max:
+            self._end(max(self._of, key=self._of.__getitem__))
+
+    def _end(self, connection: MaskedFrames) -> None:
+        self.note(connection, 0)
+        connection.end()
+
+
+class MaskedFrames:
+    """Stands before a reader of frames. `end` ends the connection."""
+
+    def __init__(self, reader: Reader, partial: PartialMessages, end: Callable[[], None]) -> None:
         self._reader: Final = reader
+        self._partial: Final = partial
+        self.end: Final = end
+        # Of the message that has begun: the bytes of its frames. A control frame may stand between two of them.
+        self._message_bytes = 0
+        self._is_final = True
+        self._is_control = False
         # The first byte of a frame whose second one has not come: that one tells whether it is masked.
         self._held = b""
         self._head = b""
@@ -48,6 +94,7 @@ class MaskedFrames:
         whole = self._held + data
         good, is_masked = self._follow(whole)
         answer = self._reader.feed_data(whole[:good])
+        self._partial.note(self, self._message_bytes)
         if is_masked:
             self._held = whole[good:]
             return answer
@@ -56,7 +103,12 @@ class MaskedFrames:
 
     def feed_eof(self) -> None:
         """There are no more."""
+        self.forget()
         self._reader.feed_eof()
+
+    def forget(self) -> None:
+        """The connection has ended."""
+        self._partial.note(self, 0)
 
     def _follow(self, data: bytes) -> tuple[int, bool]:
         """How many of these bytes may be handed on now, and whether the frame that follows them is masked."""
@@ -66,6 +118,7 @@ class MaskedFrames:
                 step = min(self._left, size - at)
                 self._left -= step
                 at += step
+                self._count(step)
                 continue
             if not self._head:
                 if size - at < HEAD_BYTES:
@@ -73,6 +126,7 @@ class MaskedFrames:
                 if not data[at + 1] & MASKED:
                     return at, False
                 self._head = data[at : at + HEAD_BYTES]
+                self._is_final, self._is_control = bool(data[at] & FINAL), bool(data[at] & CONTROL)
                 at += HEAD_BYTES
             # The rest of the head may be cut at any place.
             length = self._head[1] & LENGTH
@@ -84,3 +138,9 @@ class MaskedFrames:
                 self._left = MASK_BYTES + (int.from_bytes(self._head[HEAD_BYTES:]) if wanted > HEAD_BYTES else length)
                 self._head = b""
         return size, True
+
+    def _count(self, step: int) -> None:
+        """Bytes of a frame; with its last ones the message may end."""
+        if self._is_control:
+            return
+        self._message_bytes = 0 if self._is_final and not self._left else self._message_bytes + step

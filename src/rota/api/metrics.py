@@ -172,6 +172,16 @@ COUNTERS: Final = (
         "verifier_requests_dropped_total",
         "Requests of peers for verifiers beyond their allowance",
     ),
+    Figure(
+        "rota_code_over_budget",
+        "code_over_budget_total",
+        "Rounds, and transitions of rounds, that were not judged because private code was over a budget",
+    ),
+    Figure(
+        "rota_code_processes_ended",
+        "code_processes_ended_total",
+        "Processes that run private code and ended in the middle of a request",
+    ),
 )
 SENDING: Final = Figure("rota_sending", "sending", "Transactions of this node's users, by state")
 COORDINATING: Final = Figure("rota_coordinating", "coordinating", "Transactions that this node coordinates, by state")
@@ -183,7 +193,7 @@ PEER_DROPPED: Final = Figure("rota_peer_dropped_messages", "peers", "Messages dr
 class NodeCollector(Collector):
     """Asks the node when Prometheus asks; what the node does not know is not shown."""
 
-    def __init__(self, node: Node, *, has_splice_names: bool = False) -> None:
+    def __init__(self, node: Node, *, has_splice_names: bool = True) -> None:
         self._node: Final = node
         self._has_splice_names: Final = has_splice_names
 

@@ -21,6 +21,7 @@ from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Node
 from rota.api.formats import Uuid
 from rota.api.methods import Method
+from rota.api.privacy_groups import GroupView
 from rota.api.transactions import TransactionCall, TransactionInput
 from rota.types import NodeName
 
@@ -161,6 +162,36 @@ async def _group_sender(node: Node, caller: Caller, arguments: Arguments) -> Non
     require_parties(caller, (arguments["tx"].sender,), node.name)
 
 
+async def _group_caller(node: Node, caller: Caller, arguments: Arguments) -> None:
+    """Only a member is answered, which its domain sees to; members see all of their group's contracts."""
+    require_parties(caller, (arguments["call"].sender,), node.name)
+
+
+async def _group_with_id(node: Node, caller: Caller, arguments: Arguments) -> None:
+    _require_group(node, caller, await node.groups.with_id(arguments["domain_name"], arguments["id"].content))
+
+
+async def _group_at(node: Node, caller: Caller, arguments: Arguments) -> None:
+    _require_group(node, caller, await node.groups.with_address(arguments["address"].contract))
+
+
+async def _group_told(node: Node, caller: Caller, arguments: Arguments) -> None:
+    message = arguments["msg"]
+    _require_group(node, caller, await node.groups.with_id(message.domain, message.group.content))
+
+
+async def _message(node: Node, caller: Caller, arguments: Arguments) -> None:
+    found = await node.groups.message(arguments["id"].intent)
+    group = await node.groups.with_id(found.domain, found.group) if found is not None else None
+    _require_group(node, caller, group)
+
+
+def _require_group(node: Node, caller: Caller, group: GroupView | None) -> None:
+    """A group of one of the caller's parties. Of any other nobody learns whether there is one."""
+    if group is None or not any(may_act(caller, member, node.name) for member in group.members):
+        raise Rejected(ErrorCode.NOT_AUTHORISED, "", "there is no such group of your parties")
+
+
 async def _member(node: Node, caller: Caller, arguments: Arguments) -> None:
     require_parties(caller, (arguments["member"],), node.name)
 
@@ -194,6 +225,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "keymgr_sign": _own_key_name,
     "pgroup_sendTransaction": _group_sender,
     "pgroup_queryGroupsWithMember": _member,
+    "pgroup_call": _group_caller,
+    "pgroup_getGroupById": _group_with_id,
+    "pgroup_getGroupByAddress": _group_at,
+    "pgroup_sendMessage": _group_told,
+    "pgroup_getMessageById": _message,
     "cmd_submit": _command,
     "cmd_submitAndWait": _command,
     "cmd_completions": _completions,

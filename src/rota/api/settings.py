@@ -109,7 +109,7 @@ class Settings:
     proxies: tuple[str, ...] = ()
     tls: TlsFiles | None = None
     limits: Limits = Limits()
-    has_splice_metrics: bool = False
+    has_splice_metrics: bool = True
 
     def __post_init__(self) -> None:
         for each in self.proxies:

@@ -12,11 +12,12 @@ import msgspec
 from msgspec import Meta
 
 from rota.api.errors import invalid
-from rota.api.facade import GasOptions, ReceiptView, Submission, TransactionType, TransactionView
+from rota.api.facade import GasOptions, ReceiptView, Submission, TransactionType, TransactionView, WhichPayees
 from rota.api.formats import (
     Address,
     BlockName,
     HexText,
+    PayeesName,
     Quantity,
     SubmitModeName,
     Timestamp,
@@ -29,6 +30,7 @@ from rota.api.formats import (
     uuid_of,
     word_of,
 )
+from rota.api.positions import AtLeast, LedgerPosition, shown_position
 from rota.types import SubmitMode
 
 DEPENDENCIES_MAX: Final = 256
@@ -45,7 +47,8 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
     """A transaction to be done. Without `to` it is a deployment.
 
     `from` is a party of this node, with or without its name. `function` is a name, a signature or one ABI entry.
-    `data` is a list or an object of parameters, or hex text.
+    `data` is a list or an object of parameters, or hex text. With `payees` `known` a private transaction that names a
+    party that is not known is refused; without it, any party may be named.
     """
 
     type: TransactionKind
@@ -63,14 +66,19 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
     value: Quantity | None = None
     max_fee_per_gas: Quantity | None = None
     max_priority_fee_per_gas: Quantity | None = None
+    payees: PayeesName | None = None
 
 
 class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=True):
-    """A question to a contract. One of the base ledger can be asked of any `block`, a private one of the latest."""
+    """A question to a contract. One of the base ledger can be asked of any `block`, a private one of the latest.
+
+    With `atLeast`, the position of a receipt, the answer is never older than that.
+    """
 
     sender: Text = msgspec.field(name="from", default="")
     block: BlockName | None = None
     data_format: Text | None = None
+    at_least: AtLeast = None
 
 
 def require_latest(block: BlockName | None, place: str) -> None:
@@ -106,6 +114,7 @@ def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) 
             fee_max_wei=_number(given.max_fee_per_gas),
             tip_wei=_number(given.max_priority_fee_per_gas),
         ),
+        payees=WhichPayees(given.payees) if given.payees is not None else WhichPayees.ANY,
     )
 
 
@@ -177,7 +186,9 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     `failureCode` is `INTENT_ID_USED` when another transition used the transaction's id on the chain: do not submit it
     again before you know what that transition did. It is `FINALITY_BROKEN` when the chain took back the final block
     that had it: an earlier receipt of it no longer holds, and the transaction may return to the chain. `lateUpdates` is
-    the number of updates that came too late: the block has a version of the transaction from before them.
+    the number of updates that came too late: the block has a version of the transaction from before them. `position`
+    can be given to reads at any node as `atLeast`. `unacknowledged` are nodes that hold states of the transaction and
+    have not said yet that they have them: a read there without `atLeast` may give an older value.
     """
 
     id: Uuid
@@ -195,6 +206,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel", omit_defau
     revert_data: HexText | None = None
     contract_address: Address | None = None
     late_updates: int = 0
+    position: LedgerPosition | None = None
+    unacknowledged: list[str] = []  # msgspec copies it
 
 
 def shown_receipt(view: ReceiptView) -> TransactionReceipt:
@@ -215,4 +228,6 @@ def shown_receipt(view: ReceiptView) -> TransactionReceipt:
         revert_data=hex_of(view.revert_data) if view.revert_data else None,
         contract_address=Address(view.contract) if view.contract is not None else None,
         late_updates=view.late_updates,
+        position=shown_position(view.position) if view.position is not None else None,
+        unacknowledged=[*view.unacknowledged],
     )

@@ -1,7 +1,8 @@
 """Figures of automation for Prometheus.
 
-`rota_trigger_attempted_total` counts tasks by how an attempt of them ended; `contention` is true where somebody else
-was the reason. It stands for CIP 64's `splice_trigger_attempted_total`, under which name it can be had as well.
+`rota_trigger_attempted_total` counts attempts of tasks by how they ended; `contention` is true where another node was
+the reason. CIP 64 calls it `splice_trigger_attempted_total`, under which name it is there as well. A task that was done
+before this node began it was not attempted: `rota_trigger_skipped_total` counts it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from prometheus_client.metrics_core import Metric
 
 from rota.api.facade import Measurements, Spread, TriggerView
 
-OUTCOMES: Final = ("won", "lost", "skipped", "failed")
+OUTCOMES: Final = ("won", "lost", "failed")
 CONTENTION: Final = "lost"
 ATTEMPTED: Final = "Tasks that were attempted, by how that ended"
+SKIPPED: Final = "Tasks that were done before this node began them"
 SPLICE: Final = "splice_trigger_attempted"
 
 
@@ -26,6 +28,10 @@ def trigger_metrics(measured: Measurements, has_splice_names: bool) -> Iterator[
     yield _attempted("rota_trigger_attempted", triggers)
     if has_splice_names:
         yield _attempted(SPLICE, triggers)
+    skipped = CounterMetricFamily("rota_trigger_skipped", SKIPPED, labels=("trigger",))
+    for trigger in triggers:
+        skipped.add_metric((trigger.name,), trigger.skipped)
+    yield skipped
     yield _gauge("rota_trigger_paused", "1 while a trigger is paused", {t.name: int(t.is_paused) for t in triggers})
     yield _gauge("rota_trigger_waiting", "Tasks that wait for their time", {t.name: t.waiting for t in triggers})
     yield _gauge("rota_trigger_at_work", "Attempts that are under way", {t.name: t.at_work for t in triggers})

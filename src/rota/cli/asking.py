@@ -21,7 +21,7 @@ from click.core import ParameterSource
 
 from rota.cli.interruption import interruptible
 from rota.cli.parameters import NodeUrl
-from rota.client import Client, ClientLimits, Failed, Pending, Refused, Unreachable, Unsettled, bearer, trusting
+from rota.client import Client, ClientLimits, Failed, Payees, Pending, Refused, Unreachable, Unsettled, bearer, trusting
 from rota.client.errors import KEY_USED, NOT_AUTHORISED, UNKNOWN_METHOD
 from rota.keys.files import KeyFileError, read_private
 
@@ -96,11 +96,12 @@ class NodeAt:
         sender: str = "",
         limits: ClientLimits = LIMITS,
         unreachable: type[NotDone | NotKnown] = NotDone,
+        payees: Payees = "known",
     ) -> Answer:
         """What comes of it; `NotDone` when nothing does, `unreachable` when nobody answers."""
 
         async def run() -> Answer:
-            async with Client(self.url, limits, self.headers, sender=sender, tls=self.tls) as client:
+            async with Client(self.url, limits, self.headers, sender=sender, tls=self.tls, payees=payees) as client:
                 return await question(client)
 
         try:

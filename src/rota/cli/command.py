@@ -12,6 +12,7 @@ import click
 
 from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, tell
 from rota.cli.parameters import Json, json_lines_option, json_option
+from rota.cli.sending import new_party_option
 from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict
 from rota.client.commands import CommandFailed, RawCommands
 from rota.client.journal import JournalDamaged, JournalTaken
@@ -60,6 +61,7 @@ def command() -> None:
 @click.option(
     "--accept-weaker", is_flag=True, help="Take a shorter period than asked for: the change may then happen twice."
 )
+@new_party_option
 @json_option
 def submit(
     node: NodeAt,
@@ -71,6 +73,7 @@ def submit(
     bound_s: float | None,
     attempts: int,
     accept_weaker: bool,
+    new_party: bool,
     as_json: bool,
 ) -> None:
     """Have a change happen exactly once, and say how it ended.
@@ -100,13 +103,18 @@ def submit(
                 act_as=parties,
                 patience=Patience(attempts_max=attempts),
                 accept_weaker=accept_weaker,
+                payees="any" if new_party else "known",
             )
             if bound_s is None:
                 return await commands.exactly_once(command_id, transaction, command_id=command_id)
             bound_ms = int(bound_s * MILLISECONDS_PER_S)
             return await commands.exactly_once_within(bound_ms, command_id, transaction, command_id=command_id)
 
-    verdict = _done(node, run)
+    end_with(done(node.ask, run), as_json)
+
+
+def end_with(verdict: Verdict, as_json: bool) -> None:
+    """Print a verdict, and end the command with its exit code."""
     _print_verdict(verdict, as_json)
     if verdict.outcome is not Outcome.SUCCEEDED:
         code = EXIT_FAILED if verdict.outcome is Outcome.FAILED else EXIT_UNKNOWN
@@ -145,7 +153,7 @@ def completions(
                 _print_completion(completion, as_json)
             begin = page["checkpoint"]
 
-    _done(node, run)
+    done(node.ask, run)
 
 
 @command.command()
@@ -160,7 +168,7 @@ def end(node: NodeAt, as_json: bool) -> None:
 
     Exit 0: printed. 1: the node did not tell, or could not be reached. 2: wrong use.
     """
-    offset = _done(node, lambda client: RawCommands(client).end())
+    offset = done(node.ask, lambda client: RawCommands(client).end())
     tell(as_json, {"end": offset}, lambda: str(offset))
 
 
@@ -179,7 +187,7 @@ def prune(node: NodeAt, offset: int, as_json: bool) -> None:
 
     Exit 0: forgotten. 1: it is refused, or the node could not be reached. 2: wrong use.
     """
-    pruned = _done(node, lambda client: RawCommands(client).prune(offset))
+    pruned = done(node.ask, lambda client: RawCommands(client).prune(offset))
     tell(as_json, {"prunedUpTo": pruned}, lambda: f"Completions up to offset {pruned} are forgotten.")
 
 
@@ -195,14 +203,14 @@ def configuration(node: NodeAt, as_json: bool) -> None:
 
     Exit 0: printed. 1: the node did not tell, or could not be reached. 2: wrong use.
     """
-    found = _done(node, lambda client: RawCommands(client).configuration())
+    found = done(node.ask, lambda client: RawCommands(client).configuration())
     tell(as_json, found, lambda: f"maximum deduplication duration: {found['maxDeduplicationDuration']}")
 
 
-def _done(node: NodeAt, question: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
+def done(ask: Callable[[Callable[[Client], Awaitable[Any]]], Any], question: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
     """What was asked for; what a command's own errors say is told too."""
     try:
-        return node.ask(question)
+        return ask(question)
     except CommandFailed as failed:
         about = "".join(f"\n  {key}: {value}" for key, value in failed.error.metadata.items())
         raise click.ClickException(f"{failed}{about}") from failed
@@ -216,6 +224,8 @@ def _print_verdict(verdict: Verdict, as_json: bool) -> None:
         told: dict[str, object] = {"outcome": verdict.outcome.value, "completionOffset": verdict.completion_offset}
         if verdict.done_before_ms is not None:
             told["doneBefore"] = _date(verdict.done_before_ms)
+        if verdict.not_since_ms is not None:
+            told["notSince"] = _date(verdict.not_since_ms)
         if error is not None:
             told |= {"statusCode": error.code, "errorId": error.error_id, "message": error.message}
         click.echo(json.dumps(told))
@@ -223,7 +233,11 @@ def _print_verdict(verdict: Verdict, as_json: bool) -> None:
         when = f"at offset {verdict.completion_offset}, on {_date(verdict.done_before_ms)}"
         click.echo(f"{verdict.outcome.value}: it was done before, {when}; nothing was done now")
     elif error is None:
-        click.echo(f"{verdict.outcome.value}: it happened once, at offset {verdict.completion_offset}")
+        forgotten = ""
+        if verdict.not_since_ms is not None:
+            date = _date(verdict.not_since_ms)
+            forgotten = f"; it was not done since {date}, and what was done before that the node has forgotten"
+        click.echo(f"{verdict.outcome.value}: it happened once, at offset {verdict.completion_offset}{forgotten}")
     else:
         click.echo(f"{verdict.outcome.value}: {error.code} / {error.error_id}: {error.message}", err=True)
 

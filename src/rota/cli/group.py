@@ -58,6 +58,11 @@ def command() -> None:
 )
 @click.option("--name", default="", help="What the members call it.")
 @click.option("--configuration", type=Json(), default="{}", metavar="JSON", help="See docs/privacy-groups.md; @FILE.")
+@click.option(
+    "--forbid-prepared",
+    is_flag=True,
+    help="Endorsers sign no transaction that waits for its committer; the group takes part in no settlement.",
+)
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A note that members see.")
 @click.option("--key", default="", help="An idempotency key: asked for again under it, the group is made once.")
 @within_option
@@ -67,6 +72,7 @@ def create(
     members: tuple[str, ...],
     name: str,
     configuration: object,
+    forbid_prepared: bool,
     properties: tuple[str, ...],
     key: str,
     within_s: float,
@@ -84,6 +90,8 @@ def create(
     """
     if not isinstance(configuration, dict):
         raise click.BadParameter("must be a JSON object", param_hint="--configuration")
+    if forbid_prepared:
+        configuration = {**configuration, "preparedTransactionsEnabled": False}
     noted = {}
     for each in properties:
         note, equals, value = each.partition("=")

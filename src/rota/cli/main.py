@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "contract": LazyCommand("rota.cli.contract:command", "Create private contracts, and bring them to nodes."),
     "consent": LazyCommand("rota.cli.consent:command", "Agree to contracts that name a node, or refuse them."),
     "command": LazyCommand("rota.cli.command:command", "Submit commands that happen exactly once."),
+    "party": LazyCommand("rota.cli.party:command", "Create parties of a node, so that others can pay them."),
     "trigger": LazyCommand("rota.cli.trigger:command", "See and steer a node's automation."),
     "ledger": LazyCommand("rota.cli.ledger:command", "Run an Ethereum chain; deploy and register on any."),
     "bench": LazyCommand("rota.cli.bench:command", "Measure throughput and latency on this machine."),

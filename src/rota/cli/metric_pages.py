@@ -22,7 +22,7 @@ This file is generated from the code by `make docs`; change the code, not the fi
 
 A node serves them at `/metrics` for Prometheus ([who may ask](api.md#operators)). Counters begin at 0 with each life
 of the process. What a node does not know at the moment, as the ledger's height while the ledger is away, is not shown.
-Names that begin with `splice_` are there with `automation.splice_metrics` alone.
+`automation.splice_metrics = false` leaves those out whose names begin with `splice_`.
 [`rota.json`](../ops/grafana/rota.json) draws them in Grafana, [`alerts.yaml`](../ops/prometheus/alerts.yaml) watches
 them, and [what to do when](alerts.md) an alert comes has a section for each.
 """

@@ -14,6 +14,8 @@ from rota.types import ContractAddress, address_bytes
 
 WEB_SCHEMES: Final = ("http", "https")
 AMOUNT_MAX: Final = 2**256 - 1
+AMOUNT_CHARACTERS_MAX: Final = 90
+_AMOUNT: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 _GROUP: Final = re.compile("0x([0-9a-f]{40}|[0-9a-f]{64})")
 
 
@@ -93,22 +95,37 @@ class GroupName(click.ParamType[str]):
         return text
 
 
-class Share(click.ParamType[tuple[str, int]]):
+class Amount(click.ParamType[str]):
+    """How much of a token: a whole number of its smallest units, or with a point a number of tokens, such as 1.5."""
+
+    name = "amount"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it was written; how many digits a token has behind the point its node knows."""
+        text = str(value)
+        if not _AMOUNT.fullmatch(text) or not text.strip("0.") or len(text) > AMOUNT_CHARACTERS_MAX:
+            self.fail(f"must be a number above 0, such as 30 or 1.5, not {value!r}", param, ctx)
+        if "." not in text and int(text) > AMOUNT_MAX:
+            self.fail(f"must be at most {AMOUNT_MAX}, not {value!r}", param, ctx)
+        return text
+
+
+class Share(click.ParamType[tuple[str, str]]):
     """Who gets how much: PARTY=AMOUNT."""
 
     name = "share"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """The party and its amount."""
         if isinstance(value, tuple):
             return value
         party, _, amount = str(value).rpartition("=")
-        if not party or not amount.isdecimal():
+        if not party or not _AMOUNT.fullmatch(amount) or len(amount) > AMOUNT_CHARACTERS_MAX:
             self.fail(f"must be PARTY=AMOUNT, such as bob@node2=5, not {value!r}", param, ctx)
-        return party, int(amount)
+        return party, amount
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, on one line.")
 json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 
-AMOUNT: Final = click.IntRange(1, AMOUNT_MAX)
+AMOUNT: Final = Amount()

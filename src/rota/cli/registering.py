@@ -18,7 +18,7 @@ from typing import Final
 import click
 
 from rota.cli.node_folder import NodeFolder, directory_argument, open_folder, password_file_option, told_plainly
-from rota.cli.parameters import json_option
+from rota.cli.parameters import Address, json_option
 from rota.keys.files import move, write_new
 from rota.keys.names import REGISTRAR
 from rota.keys.secp256k1 import PrivateKey
@@ -161,22 +161,37 @@ async def _register(folder: NodeFolder, endpoint: str) -> list[str]:
     show_default=True,
     help="Which of the development accounts pays.",
 )
+@click.option(
+    "--to",
+    "given",
+    type=Address(),
+    multiple=True,
+    help="Pay this address instead, such as that of a party that sends public transactions. Several times for several.",
+)
 @json_option
-def fund(directory: Path, password_file: Path | None, ether: int, number: int, as_json: bool) -> None:
-    """Give a node's submitter and registrar funds on a development chain.
+def fund(
+    directory: Path,
+    password_file: Path | None,
+    ether: int,
+    number: int,
+    given: tuple[ContractAddress, ...],
+    as_json: bool,
+) -> None:
+    """Give a node's submitter and registrar, or other addresses, funds on a development chain.
 
     They come from an account whose key everybody knows, as `rota ledger` and Anvil have them.
 
     \b
     Example:
       rota ledger fund ./node1 --ether 5
+      rota ledger fund ./node1 --to 0x70997970c51812dc3a010c7d01b50e0d17dc79c8
 
     Exit 0: paid. 1: it could not be. 2: wrong use.
     """
     folder = open_folder(directory, password_file, may_lack=("ledger.registry",))
+    paid = given or (folder.keys.submitter, folder.keys.registrar)
     with told_plainly():
-        asyncio.run(_fund(folder, ether, number))
-    paid = (folder.keys.submitter, folder.keys.registrar)
+        asyncio.run(_fund(folder, paid, ether, number))
     if as_json:
         click.echo(json.dumps({"paid": paid, "ether": ether}))
         return
@@ -184,10 +199,10 @@ def fund(directory: Path, password_file: Path | None, ether: int, number: int, a
         click.echo(f"{address} got {ether} ether.")
 
 
-async def _fund(folder: NodeFolder, ether: int, number: int) -> None:
+async def _fund(folder: NodeFolder, paid: tuple[ContractAddress, ...], ether: int, number: int) -> None:
     signer = MemorySigner({DEVELOPMENT: PrivateKey(DEVELOPMENT_ACCOUNTS[number].secret)})
     async with _account_of(folder.configuration, signer, DEVELOPMENT) as account:
-        for address in (folder.keys.submitter, folder.keys.registrar):
+        for address in paid:
             await account.transact(address, value_wei=ether * WEI_PER_ETHER)
 
 

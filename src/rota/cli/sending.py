@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Final, TypeVar
@@ -18,12 +18,14 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 
 from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node
 from rota.cli.parameters import json_option
-from rota.client import Client, ClientLimits, Pending, Transaction, TransactionReceipt, Unreachable
+from rota.client import Client, ClientError, ClientLimits, Payees, Pending, Transaction, TransactionReceipt, Unreachable
 
 WITHIN_S: Final = 120.0
+EXPLAIN_S: Final = 2.0
 WITHIN_S_MAX: Final = 86_400.0
 MILLISECONDS_PER_S: Final = 1_000
 
@@ -35,6 +37,9 @@ _sender_option = click.option(
 )
 _key_option = click.option(
     "--key", default="", help="An idempotency key: whatever is sent again under the same key happens once."
+)
+new_party_option = click.option(
+    "--new-party", is_flag=True, help="Pay also a party that nobody has used yet: check its name first."
 )
 _no_wait_option = click.option("--no-wait", is_flag=True, help="Do not wait for its end: print its id.")
 within_option = click.option(
@@ -58,11 +63,17 @@ class Sending:
     within_s: float
     as_json: bool
     waits: bool = True
+    new_party: bool = False
 
     @property
     def limits(self) -> ClientLimits:
         """A client's, with our patience."""
         return replace(LIMITS, wait_ms=int(self.within_s * MILLISECONDS_PER_S))
+
+    @property
+    def payees(self) -> Payees:
+        """Whom it may name."""
+        return "any" if self.new_party else "known"
 
     def send(self, sent: Callable[[Client], Awaitable[Transaction]], made: Looks | None = None) -> None:
         """Have a transaction accepted, wait for its end, and say how it ended.
@@ -73,11 +84,12 @@ class Sending:
         async def run(client: Client) -> tuple[str, TransactionReceipt | None, Mapping[str, str]]:
             transaction = await sent(client)
             if not self.waits:
+                transaction.detach()
                 return transaction.id, None, {}
-            with waiting(f"Waiting for {transaction.id}", self.as_json):
+            with waiting(f"Waiting for {transaction.id}", self.as_json) as say:
                 follow = f"Follow it with: rota tx watch {transaction.id}"
                 try:
-                    receipt = await transaction.ended()
+                    receipt = await _showing(transaction, say)
                 except (Pending, Unreachable) as error:
                     raise NotKnown(f"{error}. {follow}") from None
                 except asyncio.CancelledError:
@@ -103,7 +115,7 @@ class Sending:
 
     def ask(self, question: Callable[[Client], Awaitable[Made]]) -> Made:
         """Whoever does not hear of a transaction does not know whether it was accepted."""
-        return self.node.ask(question, sender=self.sender, limits=self.limits, unreachable=NotKnown)
+        return self.node.ask(question, sender=self.sender, limits=self.limits, unreachable=NotKnown, payees=self.payees)
 
 
 def sends(function: Function) -> Function:
@@ -131,6 +143,18 @@ def sends(function: Function) -> Function:
     return with_sending
 
 
+def pays(function: Function) -> Function:
+    """The same of what names somebody who gets something: a party that is known, unless the user says otherwise."""
+
+    @new_party_option
+    @sends
+    @wraps(function)
+    def with_payees(*arguments: object, sending: Sending, new_party: bool, **named: object) -> object:
+        return function(*arguments, sending=replace(sending, new_party=new_party), **named)
+
+    return with_payees
+
+
 def makes(function: Function) -> Function:
     """The same of what has an address when it is there, and not before; the function gets `sending`."""
 
@@ -148,15 +172,38 @@ def makes(function: Function) -> Function:
     return with_sending
 
 
+async def _showing(transaction: Transaction, say: Callable[[str], None]) -> TransactionReceipt:
+    """Its end; meanwhile what it waits for is said, whenever that changes."""
+
+    async def show() -> None:
+        said = ""
+        while True:
+            await asyncio.sleep(EXPLAIN_S)
+            with suppress(ClientError):
+                explanation = await transaction.explain()
+                text = explanation.text if explanation is not None else ""
+                if text and text != said:
+                    said = text
+                    say(f"Waiting for {transaction.id}: {text}")
+
+    showing = asyncio.create_task(show())
+    try:
+        return await transaction.ended()
+    finally:
+        showing.cancel()
+        await asyncio.gather(showing, return_exceptions=True)
+
+
 @contextmanager
-def waiting(text: str, as_json: bool) -> Iterator[None]:
-    """A sign of life at a terminal, and nothing elsewhere."""
-    console = Console(stderr=True)
-    if as_json or not sys.stderr.isatty():
-        yield
-        return
-    with console.status(text):
-        yield
+def waiting(text: str, as_json: bool) -> Iterator[Callable[[str], None]]:
+    """A sign of life at a terminal. What is said meanwhile is shown there, and elsewhere written to standard error."""
+    if as_json:
+        yield lambda _: None
+    elif not sys.stderr.isatty():
+        yield lambda said: click.echo(said, err=True)
+    else:
+        with Console(stderr=True).status(text) as status:
+            yield lambda said: status.update(escape(said))
 
 
 def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str] | None = None) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from resource import RUSAGE_SELF, getrusage
 from typing import TextIO, TypeVar
@@ -16,19 +17,24 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from rota.engines.private_evm import PrivateEvm
+from rota.ledger.artifacts import load_artifact
 from rota.sim.breaking import SEEDS_MAX, Outcome, try_canary
 from rota.sim.canaries import unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.diagram import mermaid
 from rota.sim.invariants import Count
-from rota.sim.liars.canaries import EVERY_CANARY as CANARIES
+from rota.sim.liars.canaries import EVERY_CANARY
 from rota.sim.liars.mutator import PAIRS
 from rota.sim.liars.strategies import NAMES
 from rota.sim.liars.throughput import Throughput, measure
-from rota.sim.plan import ASKED_FOR, FAULTS, Settings
+from rota.sim.plan import ASKED_FOR, DOMAINS, FAULTS, SHIPPED, SYNTHETIC, Settings
+from rota.sim.recorder import Recorder
 from rota.sim.shrinking import shrink
 from rota.sim.swarm import Report, Swarm
 from rota.sim.transcript import Transcript, show
+from rota.testing.workloads import PenteKit, swarm_of
+from rota.testing.workloads.canaries import workload_canaries
 from rota.types import Mode, Rotation
 
 NODES_MAX = 500
@@ -41,6 +47,9 @@ SHRUNK_MAX = 3
 CAMPAIGN_SEEDS_MIN = 200
 # New objects between two looks for garbage that refers to itself.
 GARBAGE_THRESHOLD = 50_000
+# What privacy groups need of the adapters.
+KIT = PenteKit(PrivateEvm, load_artifact("PrivateToken"))
+CANARIES = (*EVERY_CANARY, *workload_canaries(KIT))
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -133,6 +142,12 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option("--only-faults", type=NumberList(), help="Of the planned faults only these, by number.")
 @click.option("--intents", type=click.IntRange(min=0), help="Only the first so many of the planned intents.")
 @click.option(
+    "--domain",
+    type=click.Choice(DOMAINS),
+    help="What is played: the simulator's own domain, the same with deployments, or a shipped domain.  "
+    "[default: the seed draws; about one in four is not synthetic]",
+)
+@click.option(
     "--liars",
     type=click.IntRange(0, NODES_MAX),
     help="How many nodes lie.  [default: the seed draws, half of them none]",
@@ -159,6 +174,7 @@ def command(
     faults: tuple[str, ...] | None,
     only_faults: tuple[int, ...] | None,
     intents: int | None,
+    domain: str | None,
     liars: int | None,
     strategies: tuple[str, ...] | None,
     codec: bool | None,
@@ -177,10 +193,15 @@ def command(
     invariants of the protocol are judged after every step. Some nodes may lie, on the wire and on the chain; then
     the others are judged. The same seed plays the same run.
 
+    Most seeds play a domain of the simulator's own. In some, users also deploy contracts and then use them; in some,
+    they use notary tokens, privacy groups or zero-knowledge tokens (without proofs), and what must hold of these is
+    judged too (W1). --domain chooses. Liars play in the simulator's own domain alone.
+
     \b
     Example:
       rota simulate --seeds 0..200 --jobs 2
       rota simulate --seed 7 --trace | less
+      rota simulate --seeds 0..50 --domain noto
       rota simulate --canaries --jobs 2
       rota simulate --throughput --strategies never-assembles --rotation strict
 
@@ -204,6 +225,7 @@ def command(
         raise click.UsageError("--canaries and --throughput exclude each other")
     if committee is not None and committee > (nodes or NODES_DRAWN_MIN):
         raise click.UsageError(f"--committee: {committee} members need --nodes of at least {committee}")
+    _require_playable(domain, liars, strategies, faults, (nodes, contracts, committee, mode, rotation))
     if canaries:
         sys.exit(_try_canaries(jobs, as_json))
     if throughput:
@@ -221,6 +243,7 @@ def command(
         codec=codec,
         liars=liars,
         strategies=strategies,
+        domain=domain,
     )
     taken: Counter[Place] = Counter()
     if one is not None and not coverage:
@@ -238,7 +261,30 @@ def command(
     sys.exit(0 if is_well else 1)
 
 
+def _require_playable(
+    domain: str | None,
+    liars: int | None,
+    strategies: tuple[str, ...] | None,
+    faults: tuple[str, ...] | None,
+    network: tuple[object, ...],
+) -> None:
+    """Whether such a network is played with this domain, or a usage error."""
+    if domain in (None, SYNTHETIC):
+        return
+    if liars or strategies is not None:
+        raise click.UsageError(f"--liars and --strategies go with --domain {SYNTHETIC}")
+    if any(fault in ASKED_FOR for fault in faults or ()):
+        raise click.UsageError(f"--faults: {' and '.join(ASKED_FOR)} go with --domain {SYNTHETIC}")
+    if domain in SHIPPED and any(each is not None for each in network):
+        words = "--nodes, --contracts, --committee, --mode and --rotation"
+        raise click.UsageError(f"{words} are the domain's to say with --domain {domain}")
+
+
 # Seeds.
+
+
+def _make(seed: int, settings: Settings, recorder: Recorder | None = None) -> Swarm:
+    return swarm_of(seed, settings, KIT, recorder)
 
 
 def _collect_seldom() -> None:
@@ -250,16 +296,16 @@ def _collect_seldom() -> None:
 def _play(seed: int, settings: Settings, counts: bool) -> tuple[Report, Counter[Place]]:
     taken: Counter[Place] = Counter()
     if not counts:
-        return Swarm(seed, settings).play(), taken
+        return _make(seed, settings).play(), taken
     with counting(taken):
-        return Swarm(seed, settings).play(), taken
+        return _make(seed, settings).play(), taken
 
 
 def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO | None) -> Report:
     if not trace and diagram is None:
-        return Swarm(seed, settings).play()
+        return _make(seed, settings).play()
     transcript = Transcript()
-    swarm = Swarm(seed, settings, transcript)
+    swarm = _make(seed, settings, transcript)
     report = swarm.play()
     if trace:
         for happening in transcript.happenings:
@@ -298,6 +344,7 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     # Kinds of work that were not done are told as 0.
     kinds = sorted({kind for report in reports for kind in report.work})
     work = {kind: sum(report.work.get(kind, 0) for report in reports) for kind in kinds}
+    domains = {name: sum(report.domain == name for report in reports) for name in DOMAINS}
     without_chances = _without_chances(counts, settings, len(reports))
     replays = {
         report.seed: _replay(report.seed, _smaller(report, settings, shrinks and number < SHRUNK_MAX, as_json))
@@ -309,6 +356,7 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         "simulated_seconds": sum(report.simulated_ms for report in reports) // 1000,
         "faults": sum(report.faults for report in reports),
         "intents": sum(report.intents for report in reports),
+        "domains": domains,
         "liars": sum(len(report.liars) for report in reports),
         "lies": sum(report.lies for report in reports),
         "mutated_fields": _mutated(reports),
@@ -333,6 +381,8 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
         f"{summary['seeds']} seeds: {summary['intents']} intents under {summary['faults']} faults, "
         f"{summary['events']} events in {summary['simulated_seconds']} simulated seconds"
     )
+    if domains[SYNTHETIC] < len(reports):
+        click.echo(", ".join(f"{count} of {name}" for name, count in domains.items() if count))
     if summary["liars"]:
         click.echo(f"{summary['liars']} nodes lied {summary['lies']} times")
     if any(report.mutated for report in reports):
@@ -377,7 +427,7 @@ def _as_json(count: Count) -> dict[str, int | dict[str, int]]:
 
 def _without_chances(counts: dict[str, Count], settings: Settings, seeds: int) -> list[str]:
     """A campaign that is large and leaves everything to the seeds gives every invariant a chance to fail."""
-    is_default = settings == Settings(minutes=settings.minutes, liars=None)
+    is_default = settings == Settings(minutes=settings.minutes, liars=None, domain=None)
     if not is_default or seeds < CAMPAIGN_SEEDS_MIN:
         return []
     return [name for name, count in counts.items() if not count.chances]
@@ -399,15 +449,16 @@ def _mutated(reports: list[Report]) -> dict[str, int | list[str]]:
 
 def _smaller(report: Report, settings: Settings, shrinks: bool, quiet: bool) -> Settings:
     """The settings under which a failing seed still fails, with as little as can be found."""
+    settings = replace(settings, domain=report.domain)
     if not shrinks:
         return settings
     if not quiet:
         click.echo(f"making seed {report.seed} smaller …", err=True)
-    return shrink(report.seed, settings, report.violations[0].invariant)
+    return shrink(report.seed, settings, report.violations[0].invariant, make=_make)
 
 
 def _replay(seed: int, settings: Settings) -> str:
-    words = ["rota simulate", f"--seed {seed}", f"--minutes {settings.minutes:g}"]
+    words = ["rota simulate", f"--seed {seed}", f"--minutes {settings.minutes:g}", f"--domain {settings.domain}"]
     if settings.nodes is not None:
         words.append(f"--nodes {settings.nodes}")
     if settings.contracts is not None:
@@ -423,7 +474,7 @@ def _replay(seed: int, settings: Settings) -> str:
         words.append(f"--faults {names}")
     if settings.only_faults is not None:
         words.append(f"--only-faults {','.join(map(str, settings.only_faults)) or 'none'}")
-    if settings.liars is not None:
+    if settings.liars is not None and settings.domain == SYNTHETIC:
         words.append(f"--liars {settings.liars}")
     if settings.strategies is not None:
         words.append(f"--strategies {','.join(settings.strategies)}")
@@ -456,9 +507,10 @@ def _try_canaries(jobs: int, as_json: bool) -> int:
     if as_json:
         told = [{"name": o.name, "invariant": o.invariant, "caught": o.caught, "seeds": o.seeds} for o in outcomes]
         click.echo(json.dumps({"canaries": told}))
-    for name in unguarded():
+    missing = unguarded()
+    for name in missing:
         click.echo(f"{name} has no canary: nothing shows that it can fail", err=True)
-    return 0 if all(outcome.caught for outcome in outcomes) and not unguarded() else 1
+    return 0 if all(outcome.caught for outcome in outcomes) and not missing else 1
 
 
 def _try_one(number: int) -> Outcome:

@@ -24,6 +24,11 @@ def lines_of(explanation: Explanation, now: datetime) -> Iterator[str]:
         yield f"Waits for    {explanation.waits_for}"
     if explanation.waits_for or explanation.blocked_by:
         yield f"Blocked by   {', '.join(explanation.blocked_by) or 'no node in particular'}"
+    for lacked in explanation.missing:
+        since = time_of(lacked.since)
+        said = f"it answered {lacked.said}" if lacked.said else "it has not answered"
+        words = f"{lacked.node} has not signed since {clock(since)} UTC, {passed(since, now)}; {said}"
+        yield f"Missing      {words} (by the word of {lacked.told_by})"
     if explanation.detail:
         yield f"Detail       {explanation.detail}"
     if explanation.history:
@@ -49,7 +54,7 @@ def waits(explanation: Explanation) -> str:
     """What it waits for now, in a line; nothing when it waits for nothing."""
     if not explanation.waits_for:
         return ""
-    blockers = f", from {', '.join(explanation.blocked_by)}" if explanation.blocked_by else ""
+    blockers = f" (blocked by {', '.join(explanation.blocked_by)})" if explanation.blocked_by else ""
     return f"{explanation.state}: waits for {explanation.waits_for}{blockers}"
 
 

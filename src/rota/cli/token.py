@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
 import msgspec
 
-from rota.cli.asking import NodeAt, asks_node, tell
+from rota.cli.asking import NodeAt, NotDone, asks_node, tell
+from rota.cli.command import done, end_with
 from rota.cli.parameters import AMOUNT, Address, HexText, Share, json_option
-from rota.cli.sending import Sending, makes, sends
-from rota.client import Client
+from rota.cli.sending import Sending, makes, pays, sends, waiting
+from rota.client import Balance, BalanceUnknown, Client, Journal, Transaction, Verdict
+from rota.client.tokens import EXACT
 from rota.types import ContractAddress
 
 ASKER: Final = "operator"
+APPLICATION: Final = "rota"
 NO_DATA: Final = "0x"
 
 token_argument = click.argument("token", type=Address())
@@ -44,7 +51,8 @@ def command() -> None:
     """Issue private tokens, pay with them, and lock them.
 
     A token has a notary, whose node endorses every payment and knows every balance; everybody else sees their own
-    payments alone. Amounts are whole numbers.
+    payments alone. An amount is a whole number of the token's smallest units; with a point it is a number of tokens:
+    with 4 decimals 1.5 is 15000.
 
     \b
     Example:
@@ -122,20 +130,52 @@ def show(token: ContractAddress, asker: str, node: NodeAt, as_json: bool) -> Non
 @asks_node
 @json_option
 def balance(token: ContractAddress, account: str, asker: str, node: NodeAt, as_json: bool) -> None:
-    """Print what a party has, as far as the node knows.
+    """Print what a party has, in the token's smallest units.
 
-    The notary's node knows every balance, a holder's node its own.
+    The notary's node knows every balance, a holder's node its own. Of others a node does not know it, and says which
+    nodes do.
 
     \b
     Example:
       rota token balance 0x5fbdb2315678afecb367f032d93f642f64180aa3 alice@node1
 
-    Exit 0: printed. 1: the node does not have the token, or could not be reached. 2: wrong use.
+    Exit 0: printed. 1: the node does not know it, does not have the token, or could not be reached. 2: wrong use.
     """
-    found = node.ask(lambda client: client.tokens.at(token).balance_of(account), sender=asker)
+
+    async def ask(client: Client) -> tuple[Balance, int]:
+        there = client.tokens.at(token)
+        return await there.balance_of(account), await there.decimals()
+
+    try:
+        found, decimals = node.ask(ask, sender=asker)
+    except BalanceUnknown as unknown:
+        if as_json:
+            click.echo(json.dumps({"account": account, "unknown": True, "knownBy": list(unknown.known_by)}))
+        raise NotDone(f"unknown: {unknown}") from None
     more = " or more: not all coins were counted" if found.overflow else ""
-    told = {"account": account, **msgspec.to_builtins(found)}
-    tell(as_json, told, lambda: f"{found.total_balance}{more}")
+    counted = msgspec.to_builtins(found)
+    told = {"account": account, **{name: counted[name] for name in ("totalBalance", "totalStates", "overflow")}}
+    told["decimals"] = decimals
+    shown = f" ({shown_units(found.total_balance, decimals)} with {decimals} decimals)" if decimals else ""
+    tell(as_json, told, lambda: f"{found.total_balance}{shown}{more}")
+
+
+def shown_units(units: int, decimals: int) -> str:
+    """An amount as a number of tokens."""
+    return f"{Decimal(units).scaleb(-decimals, EXACT):f}"
+
+
+async def _units(client: Client, token: ContractAddress, amount: str) -> int:
+    if "." not in amount:
+        return int(amount)
+    try:
+        return await client.tokens.at(token).units(amount, sender=client.sender)
+    except ValueError as flaw:
+        raise click.UsageError(str(flaw)) from None
+
+
+async def _divided(client: Client, token: ContractAddress, shares: tuple[tuple[str, str], ...]) -> dict[str, int]:
+    return {party: await _units(client, token, amount) for party, amount in shares}
 
 
 # Paying.
@@ -146,8 +186,8 @@ def balance(token: ContractAddress, account: str, asker: str, node: NodeAt, as_j
 @to_argument
 @amount_argument
 @data_option
-@sends
-def mint(sending: Sending, token: ContractAddress, to: str, amount: int, data: str) -> None:
+@pays
+def mint(sending: Sending, token: ContractAddress, to: str, amount: str, data: str) -> None:
     """Make new coins for somebody; most often the notary alone may.
 
     \b
@@ -156,7 +196,12 @@ def mint(sending: Sending, token: ContractAddress, to: str, amount: int, data: s
 
     Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
     """
-    sending.send(lambda client: client.tokens.at(token).mint(to, amount, data=data, key=sending.key))
+
+    async def sent(client: Client) -> Transaction:
+        units = await _units(client, token, amount)
+        return await client.tokens.at(token).mint(to, units, data=data, key=sending.key)
+
+    sending.send(sent)
 
 
 @command.command()
@@ -164,10 +209,21 @@ def mint(sending: Sending, token: ContractAddress, to: str, amount: int, data: s
 @to_argument
 @amount_argument
 @click.option("--owner", metavar="PARTY", help="Pay with this party's coins; for the notary.")
+@click.option(
+    "--exactly-once",
+    "command_id",
+    metavar="ID",
+    help="Pay once under this command id, however often and wherever this is run, as far back as the node remembers.",
+)
 @data_option
-@sends
-def transfer(sending: Sending, token: ContractAddress, to: str, amount: int, owner: str | None, data: str) -> None:
+@pays
+def transfer(
+    sending: Sending, token: ContractAddress, to: str, amount: str, owner: str | None, command_id: str | None, data: str
+) -> None:
     """Pay somebody with the sender's coins.
+
+    With --exactly-once the payment is a command: run again under the same id, at the same node, it says that it was
+    done before, at which offset and when, and pays nothing. The same id for another payment is an error.
 
     \b
     Example:
@@ -175,12 +231,48 @@ def transfer(sending: Sending, token: ContractAddress, to: str, amount: int, own
 
     Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
     """
-    if owner is None:
-        sending.send(lambda client: client.tokens.at(token).transfer(to, amount, data=data, key=sending.key))
-    else:
-        sending.send(
-            lambda client: client.tokens.at(token).transfer_from(owner, to, amount, data=data, key=sending.key)
-        )
+    if command_id is not None:
+        _pay_once(sending, token, to, amount, owner, command_id, data)
+        return
+
+    async def sent(client: Client) -> Transaction:
+        units = await _units(client, token, amount)
+        if owner is None:
+            return await client.tokens.at(token).transfer(to, units, data=data, key=sending.key)
+        return await client.tokens.at(token).transfer_from(owner, to, units, data=data, key=sending.key)
+
+    sending.send(sent)
+
+
+def _pay_once(
+    sending: Sending, token: ContractAddress, to: str, amount: str, owner: str | None, command_id: str, data: str
+) -> None:
+    """A transfer as a command. The node remembers it, so that no journal has to outlive this process."""
+    if sending.key or not sending.waits:
+        raise click.UsageError("--exactly-once takes neither --key nor --no-wait: the command id is its key.")
+
+    async def run(client: Client) -> Verdict:
+        units = await _units(client, token, amount)
+        arguments = {"to": to, "amount": str(units), "data": data}
+        transaction = {
+            "type": "private",
+            "from": sending.sender,
+            "to": token,
+            "function": "transfer" if owner is None else "transferFrom",
+            "data": arguments if owner is None else {"from": owner, **arguments},
+        }
+        with TemporaryDirectory(prefix="rota-") as folder, Journal(Path(folder) / "journal") as journal:
+            commands = client.commands(
+                journal,
+                # Where the node knows its caller by credentials, these name the application.
+                application_id="" if sending.node.headers else APPLICATION,
+                act_as=(sending.sender,),
+            )
+            return await commands.exactly_once(command_id, transaction, command_id=command_id)
+
+    with waiting(f"Waiting for {command_id}", sending.as_json):
+        verdict: Verdict = done(sending.ask, run)
+    end_with(verdict, sending.as_json)
 
 
 @command.command()
@@ -189,7 +281,7 @@ def transfer(sending: Sending, token: ContractAddress, to: str, amount: int, own
 @click.option("--owner", metavar="PARTY", help="Destroy this party's coins; for the notary.")
 @data_option
 @sends
-def burn(sending: Sending, token: ContractAddress, amount: int, owner: str | None, data: str) -> None:
+def burn(sending: Sending, token: ContractAddress, amount: str, owner: str | None, data: str) -> None:
     """Destroy coins of the sender.
 
     \b
@@ -198,10 +290,14 @@ def burn(sending: Sending, token: ContractAddress, amount: int, owner: str | Non
 
     Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
     """
-    if owner is None:
-        sending.send(lambda client: client.tokens.at(token).burn(amount, data=data, key=sending.key))
-    else:
-        sending.send(lambda client: client.tokens.at(token).burn_from(owner, amount, data=data, key=sending.key))
+
+    async def sent(client: Client) -> Transaction:
+        units = await _units(client, token, amount)
+        if owner is None:
+            return await client.tokens.at(token).burn(units, data=data, key=sending.key)
+        return await client.tokens.at(token).burn_from(owner, units, data=data, key=sending.key)
+
+    sending.send(sent)
 
 
 # Locks.
@@ -212,7 +308,7 @@ def burn(sending: Sending, token: ContractAddress, amount: int, owner: str | Non
 @amount_argument
 @data_option
 @sends
-def lock(sending: Sending, token: ContractAddress, amount: int, data: str) -> None:
+def lock(sending: Sending, token: ContractAddress, amount: str, data: str) -> None:
     """Lock coins of the sender, and print the id of the lock.
 
     What is locked is paid out with `unlock`, or with `prepare-unlock` and then `spend-lock`, or given back with
@@ -228,7 +324,10 @@ def lock(sending: Sending, token: ContractAddress, amount: int, data: str) -> No
     async def made(client: Client, transaction_id: str) -> Mapping[str, str]:
         return {"lock": await client.tokens.at(token).lock_id(transaction_id)}
 
-    sending.send(lambda client: client.tokens.at(token).lock(amount, data=data, key=sending.key), made)
+    async def sent(client: Client) -> Transaction:
+        return await client.tokens.at(token).lock(await _units(client, token, amount), data=data, key=sending.key)
+
+    sending.send(sent, made)
 
 
 @command.command()
@@ -237,9 +336,9 @@ def lock(sending: Sending, token: ContractAddress, amount: int, data: str) -> No
 @owner_option
 @shares_option
 @data_option
-@sends
+@pays
 def unlock(
-    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, int], ...], data: str
+    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, str], ...], data: str
 ) -> None:
     """Pay from a lock; what is left stays locked.
 
@@ -250,7 +349,12 @@ def unlock(
 
     Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
     """
-    sending.send(lambda client: client.tokens.at(token).unlock(lock, owner, dict(shares), data=data, key=sending.key))
+
+    async def sent(client: Client) -> Transaction:
+        divided = await _divided(client, token, shares)
+        return await client.tokens.at(token).unlock(lock, owner, divided, data=data, key=sending.key)
+
+    sending.send(sent)
 
 
 @command.command("prepare-unlock")
@@ -259,9 +363,9 @@ def unlock(
 @owner_option
 @shares_option
 @data_option
-@sends
+@pays
 def prepare_unlock(
-    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, int], ...], data: str
+    sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, str], ...], data: str
 ) -> None:
     """Settle who gets what of a lock when it is spent.
 
@@ -272,9 +376,12 @@ def prepare_unlock(
 
     Exit 0: confirmed, or with --no-wait accepted. 1: it did not happen. 2: wrong use. 3: it is not known.
     """
-    sending.send(
-        lambda client: client.tokens.at(token).prepare_unlock(lock, owner, dict(shares), data=data, key=sending.key)
-    )
+
+    async def sent(client: Client) -> Transaction:
+        divided = await _divided(client, token, shares)
+        return await client.tokens.at(token).prepare_unlock(lock, owner, divided, data=data, key=sending.key)
+
+    sending.send(sent)
 
 
 @command.command("spend-lock")

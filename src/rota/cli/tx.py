@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, tell
 from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_option
-from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, sends, tell_end, without_nothing
+from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, pays, tell_end, without_nothing
 from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
 from rota.client import Client, Explanation, TransactionReceipt, Unreachable
@@ -60,7 +60,7 @@ def command() -> None:
 @click.option(
     "--depends-on", "dependencies", type=click.UUID, multiple=True, help="A transaction that must succeed first."
 )
-@sends
+@pays
 def send(
     sending: Sending,
     to: ContractAddress | None,
@@ -94,6 +94,7 @@ def send(
         "abi": abi,
         "bytecode": bytecode,
         "dependsOn": [str(each) for each in dependencies],
+        "payees": "" if public else sending.payees,
     }
     given = {name: value for name, value in wanted.items() if value not in (None, "", [])}
     sending.send(lambda client: client.submit("ptx_sendTransaction", given, sending.key))

@@ -6,11 +6,13 @@ from rota.client import Client
 from rota.client.answers import (
     Balance,
     ContractStatus,
+    EndorserMissing,
     Examined,
     Explanation,
     FullReceipt,
     GroupMessage,
     Leg,
+    OperatorAsked,
     PreparedTransaction,
     TransactionReceipt,
     TriggerRun,
@@ -18,12 +20,24 @@ from rota.client.answers import (
 )
 from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
-from rota.client.errors import ClientError, Closed, Failed, Overloaded, Pending, Refused, Unreachable, Unsettled
+from rota.client.errors import (
+    BalanceUnknown,
+    Behind,
+    ClientError,
+    Closed,
+    Failed,
+    Overloaded,
+    Pending,
+    Refused,
+    Unreachable,
+    Unsettled,
+)
 from rota.client.feeds import Feed
 from rota.client.groups import Group, GroupContract, Groups
 from rota.client.journal import Journal
-from rota.client.jsonrpc import ClientLimits, bearer, trusting
+from rota.client.jsonrpc import ClientLimits, Payees, bearer, trusting
 from rota.client.ledger import Ledger, PublicContract
+from rota.client.positions import Positions
 from rota.client.settlements import Draft, Settlements
 from rota.client.sync import SyncClient
 from rota.client.tokens import Token, Tokens
@@ -32,6 +46,8 @@ from rota.client.triggers import Triggers
 
 __all__ = [
     "Balance",
+    "BalanceUnknown",
+    "Behind",
     "Client",
     "ClientError",
     "ClientLimits",
@@ -40,6 +56,7 @@ __all__ = [
     "Commands",
     "ContractStatus",
     "Draft",
+    "EndorserMissing",
     "Examined",
     "Explanation",
     "Failed",
@@ -52,10 +69,13 @@ __all__ = [
     "Journal",
     "Ledger",
     "Leg",
+    "OperatorAsked",
     "Outcome",
     "Overloaded",
     "Patience",
+    "Payees",
     "Pending",
+    "Positions",
     "PreparedTransaction",
     "PublicContract",
     "Refused",

@@ -21,7 +21,9 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`. One whose
     `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain. With
     `FINALITY_BROKEN` an earlier receipt holds no longer: the chain took it back, and it may return. So many updates
-    of a public transaction came too late (`late_updates`): the block has a version from before them.
+    of a public transaction came too late (`late_updates`): the block has a version from before them. `position` is
+    where it is on the base ledger: the client has later reads of the contract wait for it. The nodes of
+    `unacknowledged` have not said yet that they hold the states of it that are for them.
     """
 
     id: str
@@ -39,6 +41,8 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     revert_data: str | None = None
     contract_address: str | None = None
     late_updates: int = 0
+    position: dict[str, Any] | None = None
+    unacknowledged: tuple[str, ...] = ()
 
 
 class FullReceipt(TransactionReceipt, frozen=True, rename="camel"):
@@ -57,8 +61,28 @@ class HistoryLine(msgspec.Struct, frozen=True):
     text: str
 
 
+class OperatorAsked(msgspec.Struct, frozen=True):
+    """A node whose operator was asked to agree to a contract, and has not answered."""
+
+    node: str
+    since: str
+
+
+class EndorserMissing(msgspec.Struct, frozen=True, rename="camel"):
+    """An endorser that has not signed. `said` is what it answered last, by the word of the node `told_by`."""
+
+    node: str
+    since: str
+    told_by: str
+    said: str = ""
+
+
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a transaction is and what that means, what it waits for since when, and which nodes it waits for."""
+    """Where a transaction is and what that means, what it waits for since when, and which nodes it waits for.
+
+    `operators` are the nodes whose operators have to agree to a contract that is to be deployed, `missing` the
+    endorsers that have not signed.
+    """
 
     id: str
     role: str
@@ -70,6 +94,16 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     contract: str | None = None
     since: str | None = None
     history: tuple[HistoryLine, ...] = ()
+    operators: tuple[OperatorAsked, ...] = ()
+    missing: tuple[EndorserMissing, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """In one line: where it is, what it waits for, who is in the way, since when."""
+        waits = f": {self.waits_for}" if self.waits_for else ""
+        blockers = f"; in the way: {', '.join(self.blocked_by)}" if self.blocked_by else ""
+        since = f"; since {self.since}" if self.since else ""
+        return f"{self.state}{waits}{blockers}{since}"
 
 
 class ContractStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -108,11 +142,17 @@ class PreparedTransaction(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Balance(msgspec.Struct, frozen=True, rename="camel"):
-    """What an account has, as one node sees it. `overflow`: it has more coins than were counted."""
+    """What an account has. `overflow`: it has more coins than were counted.
+
+    With `unknown` the node does not know, and the numbers are of the coins that it happens to see; `known_by` are the
+    nodes that do.
+    """
 
     total_balance: int
     total_states: int
     overflow: bool
+    unknown: bool = False
+    known_by: tuple[str, ...] = ()
 
 
 class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):

@@ -81,6 +81,7 @@ class Client(TransactionClient):
             patience=patience,
             worth_retrying=worth_retrying,
             accept_weaker=accept_weaker,
+            payees=self.payees,
         )
 
     # What happens, as it happens.
@@ -131,6 +132,13 @@ class Client(TransactionClient):
     async def name(self) -> NodeName:
         """What the node is called in its network."""
         return NodeName(read(await self.ask("transport_nodeName", is_repeatable=True), str))
+
+    async def create_party(self, name: str) -> str:
+        """Have the node announce a party of its own, so that others can pay it without a question; its address."""
+        parameters = (name, "ecdsa:secp256k1", "eth_address")
+        answer = await self.ask("keymgr_resolveKey", *parameters, is_repeatable=True)
+        verifier = answer.get("verifier") if isinstance(answer, dict) else None
+        return read(verifier.get("verifier") if isinstance(verifier, dict) else None, str)
 
     async def address_of(self, party: str) -> str:
         """The address of a party of any node: as private contracts and the base ledger know it."""

@@ -37,7 +37,7 @@ from uuid import uuid4
 
 from rota.client.errors import Refused, Unreachable
 from rota.client.journal import Journal, JournalEntry, with_attempt, without_attempt
-from rota.client.jsonrpc import JsonRpc
+from rota.client.jsonrpc import JsonRpc, Payees
 
 COMMAND_REJECTED: Final = -32_002
 TIMEOUT_MS_MAX: Final = 25_000
@@ -77,6 +77,11 @@ class CommandError:
         told = self.metadata.get("definite_answer", "")
         return not self.is_lost and (told == "true" or (told != "false" and self.code not in NOT_DEFINITE))
 
+    @property
+    def is_unknown_payee(self) -> bool:
+        """The node refused it because it names a party that is not known, or of which that could not be checked."""
+        return self.error_id == "TRANSACTION_REFUSED" and self.metadata.get("field", "").endswith("payees")
+
 
 class Outcome(Enum):
     """How a change ended, as far as its application can know."""
@@ -90,7 +95,8 @@ class Outcome(Enum):
 class Verdict:
     """The end of a change. A success has the offset of its completion, where it is known; anything else an error.
 
-    `done_before_ms` is when the change was accepted, if that was before this journal knew of it.
+    `done_before_ms` is when the change was accepted, if that was before this journal knew of it. With `not_since_ms`
+    the node could tell only that it was not accepted since then, because it has forgotten what was before.
     """
 
     change: str
@@ -99,6 +105,7 @@ class Verdict:
     submission_id: str = ""
     error: CommandError | None = None
     done_before_ms: int | None = None
+    not_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +149,7 @@ class Commands:
         patience: Patience | None = None,
         worth_retrying: WorthRetrying = unavailable_is_worth_retrying,
         accept_weaker: bool = False,
+        payees: Payees = "known",
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         monotonic_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
     ) -> None:
@@ -151,6 +159,7 @@ class Commands:
         self._patience: Final = patience or Patience()
         self._worth_retrying: Final = worth_retrying
         self._accept_weaker: Final = accept_weaker
+        self._payees: Final = payees
         self._now_ms: Final = now_ms
         self._monotonic_ms: Final = monotonic_ms
         # When each change that has a bound began, by a clock that does not jump.
@@ -198,8 +207,10 @@ class Commands:
         if entry.outcome:
             return _remembered(entry)
         verdict = await _Attempts(self, entry.change).run()
-        # What is unknown stays open, and so does what never reached the node: the next resumption may do better.
-        is_for_good = verdict.error is None or verdict.error.is_definite
+        # What is unknown stays open, and so does what never reached the node: the next resumption may do better. So
+        # does a payment to a party that is not known: its user may create the party, or say that it is meant.
+        error = verdict.error
+        is_for_good = error is None or (error.is_definite and not error.is_unknown_payee)
         if verdict.outcome is not Outcome.UNKNOWN and is_for_good:
             # Another run of the same change may have come to its end first.
             entry = self._journal.update(
@@ -230,9 +241,11 @@ class _Attempts:
         self._patience: Final = commands._patience
         self._uses_stream: Final = commands._uses_stream
         self._accept_weaker: Final = commands._accept_weaker
+        self._payees: Final = commands._payees
         self._worth_retrying: Final = commands._worth_retrying
         self._elapsed_ms: Final = commands._elapsed_ms
         self._weaker_ms: int | None = None
+        self._not_since_ms: int | None = None
         self._after = 0
         self._timeout_ms = self._patience.timeout_ms
         self._pause_ms = self._patience.pause_ms
@@ -343,7 +356,7 @@ class _Attempts:
         return {
             "commandId": self._entry.command_id,
             "submissionId": submission_id,
-            "transaction": self._entry.transaction,
+            "transaction": {"payees": self._payees, **self._entry.transaction},
             **period,
         }
 
@@ -361,6 +374,8 @@ class _Attempts:
     def _move_offset(self, error: CommandError) -> bool:
         """The last pruned offset: the node still knows what was accepted there and after it."""
         earliest = int(error.metadata["earliest_offset"])
+        if self._entry.offset == EVER and "earliest_at_ms" in error.metadata:
+            self._not_since_ms = int(error.metadata["earliest_at_ms"])
         self._journal.update(self._change, lambda entry: replace(entry, offset=earliest))
         return True
 
@@ -409,7 +424,7 @@ class _Attempts:
         return None, error
 
     def _succeeded(self, offset: int, submission_id: str) -> Verdict:
-        return Verdict(self._entry.change, Outcome.SUCCEEDED, offset, submission_id)
+        return Verdict(self._entry.change, Outcome.SUCCEEDED, offset, submission_id, not_since_ms=self._not_since_ms)
 
     def _duplicate(self, error: CommandError) -> Verdict:
         """It was accepted before: for the change that is a success, unless that was or may be another transaction."""
@@ -530,6 +545,7 @@ def _kept(verdict: Verdict) -> dict[str, object]:
         "completion_offset": verdict.completion_offset,
         "submission_id": verdict.submission_id,
         "done_before_ms": verdict.done_before_ms,
+        "not_since_ms": verdict.not_since_ms,
         "error": None
         if error is None
         else {"code": error.code, "error_id": error.error_id, "message": error.message, "metadata": error.metadata},
@@ -546,4 +562,5 @@ def _remembered(entry: JournalEntry) -> Verdict:
         kept["submission_id"],
         error,
         kept.get("done_before_ms"),
+        kept.get("not_since_ms"),
     )

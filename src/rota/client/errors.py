@@ -3,7 +3,9 @@
 Refused        the caller's: the same request gets the same answer; `field` names what is to be mended
 Unreachable    the node's, or the world's: the same may go well later, and was tried again where that is safe
 Overloaded     the node's: it has too much to do, began nothing of this, and was asked several times
+Behind         the node's: it has not seen what this process has, waited for it, and does not answer an older value
 Unsettled      the same as unreachable, and the node says with which id and key it can be asked whether it was accepted
+BalanceUnknown nobody's: another node knows what was asked for
 Failed         the transaction's: it was accepted, and ended without success; its receipt says why
 Pending        nobody's yet: it has not ended in the time that its application wanted to wait, and goes on
 """
@@ -22,6 +24,7 @@ INVALID: Final = -32_602
 INTERNAL: Final = -32_603
 OVERLOADED: Final = -32_004
 OUTCOME_UNKNOWN: Final = -32_003
+NOT_REACHED: Final = -32_006
 NOT_AUTHORISED: Final = -32_000
 
 
@@ -79,6 +82,18 @@ class Overloaded(Unreachable):
     def __init__(self, message: str, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s: Final = retry_after_s
+
+
+class Behind(Unreachable):
+    """The node has not seen the block or the states of a receipt that this process has read."""
+
+
+class BalanceUnknown(ClientError):
+    """This node does not know the balance of an account; the nodes of `known_by` do."""
+
+    def __init__(self, account: str, known_by: tuple[str, ...]) -> None:
+        super().__init__(f"this node does not know the balance of {account}; {' and '.join(known_by)} would")
+        self.known_by: Final = known_by
 
 
 class Closed(Unreachable):

@@ -155,7 +155,7 @@ class Group:
 
     def contract(self, address: str, abi: Abi) -> GroupContract:
         """A private contract of the group by its address."""
-        return GroupContract(self._client, self.id, address, abi)
+        return GroupContract(self._client, self.id, address, abi, self.address or "")
 
     # Messages: among the members' nodes, and never on the chain.
 
@@ -186,11 +186,14 @@ class Group:
 class GroupContract:
     """A private contract in a group."""
 
-    def __init__(self, client: TransactionClient, group_id: str, address: str, abi: Abi) -> None:
+    def __init__(
+        self, client: TransactionClient, group_id: str, address: str, abi: Abi, group_address: str = ""
+    ) -> None:
         self.address: Final = address
         self.abi: Final = tuple(dict(each) for each in abi)
         self._client: Final = client
         self._group_id: Final = group_id
+        self._group_address: Final = group_address
 
     def __repr__(self) -> str:
         return f"GroupContract({self.address!r})"
@@ -205,7 +208,8 @@ class GroupContract:
 
     async def call(self, function: str, arguments: Arguments = (), *, sender: str = "") -> Any:  # noqa: ANN401
         """What a function answers now, by what this node holds and without a transaction."""
-        return await self._client.ask("pgroup_call", self._question(function, arguments, sender), is_repeatable=True)
+        question = self._question(function, arguments, sender)
+        return await self._client.ask_at_least("pgroup_call", question, self._group_address)
 
     def invocation(self, function: str, arguments: Arguments = (), *, committer: str = "") -> dict[str, object]:
         """The arguments with which the group's own contract is asked to `invoke` this: for a draft, or `prepare`.

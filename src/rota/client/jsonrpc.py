@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import aiohttp
 import msgspec
@@ -25,8 +25,10 @@ from rota.client.errors import (
     INTERNAL,
     INVALID,
     NOT_AUTHORISED,
+    NOT_REACHED,
     OUTCOME_UNKNOWN,
     OVERLOADED,
+    Behind,
     ClientError,
     Closed,
     Overloaded,
@@ -34,6 +36,8 @@ from rota.client.errors import (
     Unreachable,
     Unsettled,
 )
+
+Payees = Literal["known", "any"]
 
 LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
@@ -251,6 +255,8 @@ def result_of(answer: object) -> object:
         raise Overloaded(message, float(wait_s) if isinstance(wait_s, int) and wait_s > 0 else 1.0)
     if error["code"] == OUTCOME_UNKNOWN:
         raise Unsettled(message, about)
+    if error["code"] == NOT_REACHED:
+        raise Behind(message)
     raise Refused(error["code"], message, about)
 
 

@@ -83,7 +83,7 @@ class PublicContract:
 
     async def call(self, function: str, arguments: Arguments = (), *, sender: str = "") -> Any:  # noqa: ANN401
         """What a function answers as of the latest block."""
-        return await self._client.ask("ptx_call", self._question(function, arguments, sender), is_repeatable=True)
+        return await self._client.ask_at_least("ptx_call", self._question(function, arguments, sender), self.address)
 
     def _question(self, function: str, arguments: Arguments, sender: str) -> dict[str, object]:
         return {

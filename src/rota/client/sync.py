@@ -29,8 +29,9 @@ from rota.client.commands import Commands
 from rota.client.errors import Closed
 from rota.client.feeds import Feed
 from rota.client.groups import Group, GroupContract, Groups
-from rota.client.jsonrpc import ClientLimits
+from rota.client.jsonrpc import ClientLimits, Payees
 from rota.client.ledger import Ledger, PublicContract
+from rota.client.positions import SHARED, Positions
 from rota.client.settlements import Draft, Settlements
 from rota.client.tokens import Token, Tokens
 from rota.client.transactions import Transaction
@@ -143,6 +144,10 @@ def at_once(
 class SyncTransaction(Facing[Transaction]):
     """A transaction that a node accepted."""
 
+    def detach(self) -> None:
+        """Its end is looked for elsewhere: the client does not say so if it fails."""
+        self._behind.detach()
+
     confirmed = blocking(Transaction.confirmed)
     ended = blocking(Transaction.ended)
     receipt = blocking(Transaction.receipt)
@@ -192,6 +197,7 @@ class SyncToken(Facing[Token]):
     name = blocking(Token.name)
     symbol = blocking(Token.symbol)
     decimals = blocking(Token.decimals)
+    units = blocking(Token.units)
 
     @property
     def address(self) -> str:
@@ -382,8 +388,11 @@ class SyncClient(Facing[Client]):
         *,
         sender: str = "",
         tls: ssl.SSLContext | None = None,
+        positions: Positions = SHARED,
+        payees: Payees = "known",
     ) -> None:
-        super().__init__(Portal(), Client(url, limits, headers, sender=sender, tls=tls))
+        client = Client(url, limits, headers, sender=sender, tls=tls, positions=positions, payees=payees)
+        super().__init__(Portal(), client)
 
     def __enter__(self) -> Self:
         return self
@@ -454,6 +463,19 @@ class SyncClient(Facing[Client]):
     add_contract = blocking(Client.add_contract)
     name = blocking(Client.name)
     address_of = blocking(Client.address_of)
+
+    @property
+    def positions(self) -> Positions:
+        """What reads must have seen at least."""
+        return self._behind.positions
+
+    @property
+    def payees(self) -> Payees:
+        """Whom transactions may name: known parties, or any."""
+        return self._behind.payees
+
+    ask_at_least = blocking(Client.ask_at_least)
+    create_party = blocking(Client.create_party)
     ask = blocking(Client.ask)
     missing = blocking(Client.missing)
 

@@ -12,14 +12,17 @@ that all who pay or get something see.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 
 from rota.client.answers import Balance, read
-from rota.client.errors import Unreachable
+from rota.client.errors import BalanceUnknown, Unreachable
 from rota.client.transactions import Transaction, TransactionClient
 
 DOMAIN: Final = "noto"
 NO_DATA: Final = "0x"
+# As many digits as an amount can have.
+EXACT: Final = Context(prec=100)
 
 
 class Tokens:
@@ -70,22 +73,34 @@ class Token:
 
     # Paying.
 
-    async def mint(self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:
+    async def mint(
+        self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "", new_party: bool = False
+    ) -> Transaction:
         """Make new coins for somebody."""
-        return await self._send("mint", {"to": to, "amount": str(amount), "data": data}, sender, key)
+        arguments = {"to": to, "amount": str(amount), "data": data}
+        return await self._send("mint", arguments, sender, key, new_party)
 
     async def transfer(
-        self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = ""
+        self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "", new_party: bool = False
     ) -> Transaction:
         """Pay somebody with the sender's coins; the rest comes back as change."""
-        return await self._send("transfer", {"to": to, "amount": str(amount), "data": data}, sender, key)
+        arguments = {"to": to, "amount": str(amount), "data": data}
+        return await self._send("transfer", arguments, sender, key, new_party)
 
     async def transfer_from(
-        self, owner: str, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = ""
+        self,
+        owner: str,
+        to: str,
+        amount: int,
+        *,
+        data: str = NO_DATA,
+        sender: str = "",
+        key: str = "",
+        new_party: bool = False,
     ) -> Transaction:
         """Pay somebody with an owner's coins; for that owner and for the notary."""
         arguments = {"from": owner, "to": to, "amount": str(amount), "data": data}
-        return await self._send("transferFrom", arguments, sender, key)
+        return await self._send("transferFrom", arguments, sender, key, new_party)
 
     async def burn(self, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:
         """Destroy coins of the sender."""
@@ -229,8 +244,11 @@ class Token:
     # Looking.
 
     async def balance_of(self, account: str, *, sender: str = "") -> Balance:
-        """What an account has, as far as this node knows."""
-        return read(await self._call("balanceOf", {"account": account}, sender), Balance)
+        """What an account has. `BalanceUnknown` names the nodes that know it, when this one does not."""
+        found = read(await self._call("balanceOf", {"account": account}, sender), Balance)
+        if found.unknown:
+            raise BalanceUnknown(account, found.known_by)
+        return found
 
     async def name(self, *, sender: str = "") -> str:
         """What it is called."""
@@ -244,8 +262,23 @@ class Token:
         """How many digits of an amount are behind the point when it is shown."""
         return int(await self._text("decimals", sender))
 
-    async def _send(self, function: str, arguments: Mapping[str, object], sender: str, key: str) -> Transaction:
-        return await self._client.send(self.address, function, arguments, sender=sender, key=key)
+    async def units(self, amount: str, *, sender: str = "") -> int:
+        """An amount with a point, such as 1.5, as the whole number of smallest units that all other calls take."""
+        decimals = await self.decimals(sender=sender)
+        try:
+            units = Decimal(amount).scaleb(decimals, EXACT)
+        except InvalidOperation:
+            units = Decimal("NaN")
+        if not units.is_finite() or units != units.to_integral_value():
+            raise ValueError(
+                f"amount: must be a number with at most {decimals} digits behind the point, not {amount!r}"
+            )
+        return int(units)
+
+    async def _send(
+        self, function: str, arguments: Mapping[str, object], sender: str, key: str, new_party: bool = False
+    ) -> Transaction:
+        return await self._client.send(self.address, function, arguments, sender=sender, key=key, new_party=new_party)
 
     async def _call(self, function: str, arguments: Mapping[str, object], sender: str) -> Any:  # noqa: ANN401
         return await self._client.call(self.address, function, arguments, sender=sender)

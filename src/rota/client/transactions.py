@@ -34,17 +34,24 @@ from rota.client.answers import (
     read_if_any,
 )
 from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable, Unsettled
-from rota.client.jsonrpc import ClientLimits, JsonRpc
+from rota.client.jsonrpc import ClientLimits, JsonRpc, Payees
+from rota.client.positions import SHARED, Positions, seen_by
+from rota.client.unwatched import Unwatched
 from rota.types import IntentId
 
 # Whoever has waited long enough does not want to wait for the reason as well.
 EXPLAIN_S: Final = 5.0
 
 Found = TypeVar("Found")
+Receipt = TypeVar("Receipt", bound=TransactionReceipt)
 
 
 class TransactionClient(JsonRpc):
-    """One node, as whoever sends transactions sees it. `sender` is who sends where a call names nobody."""
+    """One node, as whoever sends transactions sees it. `sender` is who sends where a call names nobody.
+
+    `positions` are what reads must have seen at least; those of all clients of this process, unless others are given.
+    With `payees` `known` the node refuses to pay a party that is not known; with `any` it pays whatever name is given.
+    """
 
     def __init__(
         self,
@@ -55,10 +62,16 @@ class TransactionClient(JsonRpc):
         *,
         sender: str = "",
         tls: ssl.SSLContext | None = None,
+        positions: Positions = SHARED,
+        payees: Payees = "known",
     ) -> None:
         super().__init__(url, limits, headers, connector, tls)
         self.sender: Final = sender
+        self.positions: Final = positions
+        self.payees: Final = payees
         self._waiting = 0
+        self._node: str | None = None
+        self._unwatched: Final = Unwatched(self.receipt, url)
 
     async def send(
         self,
@@ -69,13 +82,15 @@ class TransactionClient(JsonRpc):
         sender: str = "",
         key: str = "",
         depends_on: Sequence[str] = (),
+        new_party: bool = False,
     ) -> Transaction:
         """Have a private transaction accepted; from then on the node will not forget it.
 
         With a `key` of its own it is accepted once however often it is sent. `depends_on` are the ids of transactions
-        that must succeed first.
+        that must succeed first. With `new_party` it may name parties that are not known.
         """
         wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
+        wanted["payees"] = "any" if new_party else self.payees
         return await self.submit("ptx_sendTransaction", wanted, key)
 
     async def send_all(
@@ -86,6 +101,8 @@ class TransactionClient(JsonRpc):
         Without keys they are asked for once, and when no answer comes nobody knows whether they were accepted.
         """
         wanted = [self._private(sender, function, arguments, contract=contract) for function, arguments in calls]
+        for each in wanted:
+            each["payees"] = self.payees
         keys = [str(uuid4()) if is_keyed else "" for _ in wanted]
         for transaction, key in zip(wanted, keys, strict=True):
             if key:
@@ -99,7 +116,7 @@ class TransactionClient(JsonRpc):
             answer = [await self._keyed(key) for key in keys]
             if None in answer:
                 raise
-        return tuple(Transaction(self, each) for each in read(answer, list[str]))
+        return tuple(self._sent(each) for each in read(answer, list[str]))
 
     async def prepare(
         self,
@@ -113,6 +130,7 @@ class TransactionClient(JsonRpc):
     ) -> Transaction:
         """Have a private transaction endorsed and brought to nobody: `prepared` tells what commits it."""
         wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
+        wanted["payees"] = self.payees
         return await self.submit("ptx_prepareTransaction", wanted, key)
 
     async def deploy(self, domain: str, arguments: object, *, sender: str = "", key: str = "") -> Transaction:
@@ -123,7 +141,43 @@ class TransactionClient(JsonRpc):
     async def call(self, contract: str, function: str, arguments: object = None, *, sender: str = "") -> Any:  # noqa: ANN401
         """What a private contract answers now, by what this node holds and without a transaction."""
         wanted = self._private(sender, function, arguments, contract=contract)
-        return await self.ask("ptx_call", wanted, is_repeatable=True)
+        return await self.ask_at_least("ptx_call", wanted, contract)
+
+    async def ask_at_least(self, method: str, question: Mapping[str, object], contract: str) -> object:
+        """What a contract answers, as of the latest receipts that clients of this process have read.
+
+        `Behind` when the node has not seen them in time, `Refused` once when its chain has other blocks than those. A
+        position of another chain, where a contract has the same address, is forgotten.
+        """
+        seen = self.positions.of(contract)
+        if not seen:
+            return await self.ask(method, question, is_repeatable=True)
+        node = await self._own_node()
+        told = [seen_by(node, each) for each in seen]
+        try:
+            return await self.ask(method, {**question, "atLeast": told}, is_repeatable=True)
+        except Refused as refused:
+            if ".atLeast." in f".{refused.field}":
+                self.positions.forget(contract, seen)
+            if not refused.field.endswith("atLeast.chain"):
+                raise
+            return await self.ask(method, question, is_repeatable=True)
+
+    async def _own_node(self) -> str:
+        """What the node is called; nothing where these credentials may not ask for that: then blocks alone count."""
+        if self._node is None:
+            try:
+                self._node = read(await self.ask("transport_nodeName", is_repeatable=True), str)
+            except Refused:
+                self._node = ""
+        return self._node
+
+    def _noted(self, receipt: Receipt | None) -> Receipt | None:
+        """A public contract's receipt has no contract of its own in its position: it says what it is about."""
+        if receipt is not None and receipt.position:
+            for contract in {receipt.position.get("contract"), receipt.source, receipt.contract_address} - {None}:
+                self.positions.note(str(contract), receipt.position)
+        return receipt
 
     def transaction(self, transaction_id: str) -> Transaction:
         """One that was sent before, here or elsewhere, by its id."""
@@ -132,12 +186,12 @@ class TransactionClient(JsonRpc):
     async def receipt(self, transaction_id: str) -> TransactionReceipt | None:
         """How a transaction ended; nothing while it has not."""
         answer = await self.ask("ptx_getTransactionReceipt", transaction_id, is_repeatable=True)
-        return read_if_any(answer, TransactionReceipt)
+        return self._noted(read_if_any(answer, TransactionReceipt))
 
     async def full_receipt(self, transaction_id: str) -> FullReceipt | None:
         """The same with its states and what its domain makes of it."""
         answer = await self.ask("ptx_getTransactionReceiptFull", transaction_id, is_repeatable=True)
-        return read_if_any(answer, FullReceipt)
+        return self._noted(read_if_any(answer, FullReceipt))
 
     async def explain(self, transaction_id: str) -> Explanation | None:
         """Where a transaction is, what it waits for, and who is in the way; nothing when the node does not know it."""
@@ -147,7 +201,17 @@ class TransactionClient(JsonRpc):
     async def submit(self, method: str, wanted: Mapping[str, object], key: str = "") -> Transaction:
         """A transaction as JSON-RPC writes it, by the method that takes it; under a key, so that it is sent again."""
         keyed = {**wanted, "idempotencyKey": key or str(uuid4())}
-        return Transaction(self, await self.accepted(method, keyed, is_own_key=not key))
+        return self._sent(await self.accepted(method, keyed, is_own_key=not key))
+
+    def _sent(self, transaction_id: str) -> Transaction:
+        """One that was sent now: somebody should look how it ends."""
+        self._unwatched.sent(transaction_id)
+        return Transaction(self, transaction_id)
+
+    async def close(self) -> None:
+        """Let go of the connections, for good; transactions that nobody has asked about are named in the log."""
+        await self._unwatched.close()
+        await super().close()
 
     async def accepted(self, method: str, *parameters: object, is_own_key: bool = False) -> str:
         """The id under which something with an idempotency key was accepted, now or when it was asked before.
@@ -212,11 +276,19 @@ class TransactionClient(JsonRpc):
 class Transaction:
     """A transaction that a node accepted. Awaiting it gives its receipt, or `Failed`."""
 
-    __slots__ = ("_client", "id")
+    __slots__ = ("__weakref__", "_client", "id")
 
     def __init__(self, client: TransactionClient, transaction_id: str) -> None:
         self.id: Final = transaction_id
         self._client: Final = client
+
+    def __del__(self) -> None:
+        """One that nobody has asked about is looked after by its client."""
+        self._client._unwatched.dropped(self.id)
+
+    def detach(self) -> None:
+        """Its end is looked for elsewhere: the client does not say so if it fails."""
+        self._client._unwatched.forget(self.id)
 
     def __repr__(self) -> str:
         return f"Transaction({self.id!r})"
@@ -242,6 +314,7 @@ class Transaction:
 
     async def receipt(self) -> TransactionReceipt | None:
         """How it ended; nothing while it has not."""
+        self.detach()
         return await self._client.receipt(self.id)
 
     async def full_receipt(self, timeout_ms: int | None = None) -> FullReceipt:
@@ -251,6 +324,7 @@ class Transaction:
 
     async def explain(self) -> Explanation | None:
         """Where it is, what it waits for, and who is in the way."""
+        self.detach()
         return await self._client.explain(self.id)
 
     async def cancel(self) -> None:
@@ -270,6 +344,8 @@ class Transaction:
         return await self._until_endorsed("settle_leg", Leg, timeout_ms)
 
     async def _until_endorsed(self, method: str, shape: type[Found], timeout_ms: int | None) -> Found:
+        self.detach()
+
         async def look() -> Found | None:
             found = read_if_any(await self._client.ask(method, self.id, is_repeatable=True), shape)
             receipt = await self.receipt() if found is None else None
@@ -294,6 +370,4 @@ class Transaction:
             raise Unreachable(f"{self._client.url}: does not say in time why {self.id} has not ended") from None
         if explanation is None:
             return Pending(f"{self._client.url} does not know a transaction {self.id}", None)
-        blockers = f", from {', '.join(explanation.blocked_by)}" if explanation.blocked_by else ""
-        waits = f", waiting for {explanation.waits_for}{blockers}" if explanation.waits_for else ""
-        return Pending(f"{self.id} has not ended after {waited_ms} ms: {explanation.state}{waits}", explanation)
+        return Pending(f"{self.id} has not ended after {waited_ms} ms: {explanation.text}", explanation)

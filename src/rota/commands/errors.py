@@ -99,13 +99,13 @@ def offset_beyond_end(offset: int, end: int, earliest: int) -> Failure:
     )
 
 
-def pruned_accessed(offset: int, last_pruned: int) -> Failure:
-    """What follows this offset was pruned in part."""
+def pruned_accessed(offset: int, last_pruned: int, pruned_at_ms: int) -> Failure:
+    """What follows this offset was pruned in part; the last that was pruned was published at this time."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         PARTICIPANT_PRUNED_DATA_ACCESSED,
         f"what follows offset {offset} was pruned up to offset {last_pruned}",
-        (("earliest_offset", str(last_pruned)),),
+        (("earliest_offset", str(last_pruned)), ("earliest_at_ms", str(pruned_at_ms))),
     )
 
 

@@ -1,41 +1,32 @@
-"""What the end of a transaction means for its command: the receipt's words, as a code and an id.
+"""What the end of a transaction means for its command: the receipt's code, as a status code and an error id.
 
-A receipt says in words why a transaction failed, as its domain, the sequencer or the ledger put it. Programmes need
-more: whether the same command may go well another time, and whether what it names is gone. The first that fits counts.
+A receipt says in words why a transaction failed, as its domain, the sequencer or the ledger put it. Programs need more:
+whether the same command may succeed another time, and whether something that it names is gone. They go by the receipt's
+code alone: words may change, and a domain may write what it likes.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from rota.command_types import Failure, StatusCode
 from rota.commands.errors import CONTRACT_NOT_ACTIVE, INTENT_ID_USED, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
 
+# What the sequencer gives as the reason when a user cancelled the transaction; nothing else is said by words.
+CANCELLED: Final = "cancelled"
 
-class Meaning(NamedTuple):
-    """What a reason that begins with one of these texts means."""
-
-    code: StatusCode
-    error_id: str
-    beginnings: tuple[str, ...]
-
-
-MEANINGS: Final = (
-    # What the command names is not there any more: somebody was faster, or it was this very change, long ago.
-    Meaning(
-        StatusCode.NOT_FOUND,
-        CONTRACT_NOT_ACTIVE,
-        ("PD200028", "an input is not available", "a read is not available", "state not available"),
-    ),
-    Meaning(StatusCode.CANCELLED, TRANSACTION_CANCELLED, ("cancelled",)),
-    # Whether the change happened has to be found out by somebody: no program may submit it again.
-    Meaning(StatusCode.FAILED_PRECONDITION, INTENT_ID_USED, (INTENT_ID_USED,)),
-)
+MEANINGS: Final = {
+    # A state that the command names is not there: another transaction was faster, or it was this very change, long ago.
+    CONTRACT_NOT_ACTIVE: StatusCode.NOT_FOUND,
+    # A person has to find out whether the change happened: no program may submit it again.
+    INTENT_ID_USED: StatusCode.FAILED_PRECONDITION,
+}
 
 
-def failure_of(reason: str) -> Failure:
-    """Why a command whose transaction failed with this reason did not happen."""
-    for meaning in MEANINGS:
-        if reason.startswith(meaning.beginnings):
-            return Failure(meaning.code, meaning.error_id, reason)
+def failure_of(reason: str, code: str) -> Failure:
+    """Why a command whose transaction failed with this reason, under this code, did not happen."""
+    if code in MEANINGS:
+        return Failure(MEANINGS[code], code, reason)
+    if reason == CANCELLED:
+        return Failure(StatusCode.CANCELLED, TRANSACTION_CANCELLED, reason)
     return Failure(StatusCode.FAILED_PRECONDITION, TRANSACTION_REVERTED, reason or "no reason was given")

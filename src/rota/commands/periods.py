@@ -56,7 +56,7 @@ def flaw_of_period(period: Period, stream: Stream, clock_ms: int) -> Failure | N
             if offset > stream.end:
                 return errors.offset_beyond_end(offset, stream.end, stream.pruned)
             if offset < stream.pruned:
-                return errors.pruned_accessed(offset, stream.pruned)
+                return errors.pruned_accessed(offset, stream.pruned, stream.pruned_at_ms)
         case DeduplicationDuration(duration_ms):
             longest_ms = longest_duration_ms(stream, clock_ms)
             if longest_ms is not None and duration_ms > longest_ms:
@@ -103,5 +103,5 @@ def flaw_of_subscription(begin_exclusive: int, stream: Stream) -> Failure | None
     if begin_exclusive > stream.end:
         return errors.stream_beyond_end(begin_exclusive, stream.end)
     if begin_exclusive < stream.pruned:
-        return errors.pruned_accessed(begin_exclusive, stream.pruned)
+        return errors.pruned_accessed(begin_exclusive, stream.pruned, stream.pruned_at_ms)
     return None

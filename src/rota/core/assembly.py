@@ -34,12 +34,14 @@ from rota.core.events.sender_transaction import (
     AssembleRequestReceived,
     AssembleRevert,
     LeafRecorded,
+    RetryDue,
 )
 from rota.core.machine import Event
-from rota.core.pacing import ASSEMBLED_TIMES_MAX
+from rota.core.pacing import ANSWERED_TIMES_MAX, ASSEMBLED_TIMES_MAX, VOIDED_TIMES_MAX
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.versions import must_wait_to_sign
 from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import (
@@ -60,8 +62,6 @@ if TYPE_CHECKING:
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
-# How many versions of one intent may be signed and not expired at a time (trust rule 1).
-VERSIONS_MAX = 32
 
 
 class Recorded(Enum):
@@ -110,6 +110,8 @@ class Assembly:
         self.slots: dict[NodeName, Slot] = {}
         self._recording: dict[SignedLeaf, None] = {}
         self.early: dict[NodeName, Early] = {}
+        # Whose last assembly failed for want of a state that is on its way to us.
+        self.lacking: dict[IntentId, None] = {}
 
     def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
         """Assemble once our index has reached the request's height; answer every copy.
@@ -124,7 +126,7 @@ class Assembly:
             return
         slot = self.slots.get(peer)
         if slot is not None and request.request_id <= slot.request.request_id:
-            if request.request_id == slot.request.request_id:
+            if request.request_id == slot.request.request_id and self._may_answer_again(peer):
                 self._answer_if_complete(slot)
             return
         if slot is not None and not self._may_replace(slot):
@@ -133,6 +135,8 @@ class Assembly:
         intents = tuple(dict.fromkeys(request.intents))
         for intent in intents:
             code = self._refusal(peer, intent)
+            if code is None and self._is_voided_too_often(peer, self.sender.transactions[intent]):
+                code = ErrorCode.FAILED
             if code is not None:
                 errors[intent] = IntentError(intent, code)
         accepted = tuple(intent for intent in intents if intent not in errors)
@@ -144,6 +148,12 @@ class Assembly:
             self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
         self._start(slot)
         self._answer_if_complete(slot)
+
+    def _may_answer_again(self, peer: NodeName) -> bool:
+        """A copy is short, and its answer may be as long as a message can be."""
+        interval_ms = self.context.config.request_timeout_ms
+        is_ours = peer == self.context.node
+        return is_ours or self.sender.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
 
     def _may_replace(self, slot: Slot) -> bool:
         """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
@@ -252,7 +262,7 @@ class Assembly:
 
     def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
         if event.outcome is AssemblyOutcome.REVERTED:
-            return AssembleRevert(event.reason)
+            return AssembleRevert(event.reason, event.code)
         if event.outcome is AssemblyOutcome.PARKED:
             return AssemblePark(event.reason)
         assert event.transition is not None, "an assembled intent has a transition"
@@ -264,7 +274,19 @@ class Assembly:
         """The domain or the signer failed, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
-            transaction.handle(AssembleError(event.reason))
+            transaction.handle(AssembleError(event.reason, lacks_states=event.lacks_states))
+
+    def states_arrived(self) -> None:
+        """States are durable or committed here that were not: what backs off for want of one is tried again at once.
+
+        Each failure is cut short once, so that nobody makes us try more often than states arrive.
+        """
+        lacking, self.lacking = self.lacking, {}
+        for intent in lacking:
+            transaction = self.sender.transactions.get(intent)
+            if transaction is not None and transaction.not_before_ms > self.context.now_ms:
+                transaction.not_before_ms = self.context.now_ms
+                self.context.timers.set(transaction, "retry", self.context.now_ms, RetryDue())
 
     def take_signed(self, event: TransitionSigned) -> None:
         """The signer's result, for the latest order only."""
@@ -281,7 +303,8 @@ class Assembly:
             return ErrorCode.FINAL_INTENT
         if transaction.state is TransactionState.ENDING:
             return ErrorCode.CANCELLED
-        if self._has_signed_too_often(transaction) or self._must_expire_first(transaction):
+        transaction.forget_expired_versions()
+        if must_wait_to_sign(transaction):
             return ErrorCode.FAILED
         is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
         return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
@@ -332,27 +355,12 @@ class Assembly:
         transaction = self.sender.transactions.get(intent)
         return transaction if transaction is not None and transaction.order == order else None
 
-    def _has_signed_too_often(self, transaction: SenderTransaction) -> bool:
-        """Half of the versions may follow one another at once; from then on they are spaced, so that room is left."""
-        transaction.forget_expired_versions()
-        live = transaction.versions
-        if len(live) < VERSIONS_MAX // 2 or transaction.is_voiding:
+    def _is_voided_too_often(self, peer: NodeName, transaction: SenderTransaction) -> bool:
+        """Empty transitions are no versions, and any number of them may be signed: so many in a while."""
+        if not transaction.is_voiding or peer == self.context.node:
             return False
-        config = self.context.config
-        is_external = transaction.intent.submit_mode is SubmitMode.EXTERNAL
-        validity_s = config.prepared_validity_s if is_external else config.validity_s
-        last_signed_s = max(live.values()) - validity_s
-        is_early = self.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
-        return is_early or len(live) >= VERSIONS_MAX
-
-    def _must_expire_first(self, transaction: SenderTransaction) -> bool:
-        """Another version would be valid no longer than the first: too short to be of use to who is to commit it."""
-        bound_s = transaction.first_bound_s
-        if bound_s is None or transaction.is_voiding:
-            return False
-        config = self.context.config
-        least_s = min(config.validity_s, config.prepared_validity_s) // 2
-        return bound_s - self.context.chain_time_s < least_s
+        key, interval_ms = ("void", peer, transaction.intent.id), self.context.config.request_timeout_ms
+        return not self.sender.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
 
     def _record(self, slot: Slot) -> None:
         """What was signed is durable, with all contents, before it leaves."""

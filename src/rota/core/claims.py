@@ -28,6 +28,7 @@ from rota.core.deployments import Deployments
 from rota.core.endorser import Endorser
 from rota.core.handover import claims_of
 from rota.core.issuing import Issuing
+from rota.core.kept_by_others import believed_of
 from rota.core.node import Node
 from rota.core.observer import Observer
 from rota.core.parties import Parties
@@ -220,14 +221,14 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
     messages.Refusal: {
         "intent": Verified(Rounds.take_endorsement),
         "reason": _TEXT,
-        "kept": Bounded(Rounds._believed),
+        "kept": Bounded(believed_of),
         "leaf": Verified(Rounds.take_refusals_verified),
         "signature": Verified(Rounds.take_refusals_verified),
     },
     types.KeptStates: {
         "intent": Bounded(Coordinator.may_be_kept),
         "leaf": Bounded(Coordinator.may_be_kept),
-        "inputs": Bounded(Rounds._believed),
+        "inputs": Bounded(believed_of),
         "valid_until_s": Bounded(Coordinator.may_be_kept),
     },
     messages.EndorsementError: {
@@ -271,7 +272,9 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "gone": Bounded(Observer._take_listing),
         "count": Harmless("compared with our own list"),
         "digest": Harmless("compared with our own list"),
+        "missing": Bounded(Observer._shown_as_missing),
     },
+    messages.MissingEndorser: {"endorser": Verified(Observer._shown_as_missing), "age_ms": _TEXT, "said": _TEXT},
     messages.ListedIntent: {"intent": Bounded(Observer._take_listing), "state": _TEXT},
     messages.ListingRequest: {"number": _ECHO},
     messages.SubmitterHeartbeat: {"number": _TEXT, "intents": Verified(Sender.take_dispatched)},
@@ -335,11 +338,16 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "leaf": Verified(Issuing.take_acknowledgement),
     },
     # Parties and contracts.
-    messages.VerifierRequest: {"request_id": _ECHO, "party": Bounded(VerifierRequests.must_look_up)},
+    messages.VerifierRequest: {
+        "request_id": _ECHO,
+        "party": Bounded(VerifierRequests.must_look_up),
+        "asks_announced": Bounded(VerifierRequests.may_tell_announced),
+    },
     messages.VerifierResponse: {
         "request_id": Verified(Parties.take_response),
         "party": Verified(Parties.take_response),
         "verifier": Harmless("of a party of the peer's own"),
+        "announced": Harmless("says that a party of the peer's own may be paid without a question"),
     },
     messages.DeploymentProposal: {
         "request_id": _ECHO,
@@ -378,4 +386,19 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "correlation_id": _TEXT,
     },
     messages.GroupMessageAcknowledgement: {"id": Harmless("ends what this node has to send to the peer itself")},
+    # Who holds what a transaction made, which the core does not see (`runtime.holdings`).
+    messages.HoldingsRequest: {
+        "request_id": _ECHO,
+        "height": Harmless("compared with this node's own index, for a bounded time"),
+        "block_hash": Harmless("compared with this node's own index"),
+        "holdings": _PART,
+    },
+    messages.Holding: {
+        "leaf": Harmless("looked up in this node's store, so many at a time for a peer"),
+        "proof": Harmless("compared with a content that this node holds; without a match nothing is answered"),
+    },
+    messages.HoldingsResponse: {
+        "request_id": _ECHO,
+        "leaves": Harmless("ends waiting for the peer itself; a false one concerns those who read at that peer"),
+    },
 }

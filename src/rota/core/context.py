@@ -78,6 +78,11 @@ class Context:
         """The range that this node's index is in."""
         return self.contract.range_at(self.height)
 
+    @property
+    def has_part(self) -> bool:
+        """This node coordinates or endorses here; others have at most intents here."""
+        return self.node in self.contract.committee or self.node in self.contract.endorsers
+
     def ranking(self, block_range: int) -> tuple[NodeName, ...]:
         """Who may coordinate for this node in that range, most preferred first."""
         return ranking(self.contract, block_range, self.node)

@@ -64,6 +64,7 @@ from rota.core.permissions import Permissions
 from rota.core.probation import Probation
 from rota.core.quotas import Quotas
 from rota.core.recent_outcomes import RecentOutcomes
+from rota.core.round import endorsers_missing
 from rota.core.rounds import Rounds
 from rota.core.rules import coordinator as rules
 from rota.core.selection import ranking
@@ -396,8 +397,10 @@ class Coordinator(Machine):
 
     def confirm_and_dispatch(self) -> None:
         """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
-        self.permissions.ask()
-        self.dispatching.dispatch_ready()
+        if self.permissions.to_confirm:
+            self.permissions.ask()
+        if self.rounds.rounds:
+            self.dispatching.dispatch_ready()
 
     # What the transactions and rounds tell.
 
@@ -482,7 +485,7 @@ class Coordinator(Machine):
         self._reset_undispatched(self.giving_way_to(sender, self.graph.spenders_of(references)))
 
     def note_waste(self, sender: NodeName) -> None:
-        """It spent what was spent before, and we paid for it: nothing is done for it for a while."""
+        """We paid for what the chain skipped or reverted: nothing is done for this sender for a while."""
         self.isolate(sender)
         self.slots.look_again_at(self.probation.note_waste(sender))
 
@@ -699,8 +702,10 @@ class Coordinator(Machine):
         if told is None:
             told = self.told[node] = Listing()
         changed, gone = told.changes(listed)
+        rounds, now_ms, patience_ms = self.rounds.rounds, self.context.now_ms, self.context.config.request_timeout_ms
+        missing = endorsers_missing(rounds.values(), node, now_ms, patience_ms) if rounds and listed else ()
         heartbeat = CoordinatorHeartbeat(
-            self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest
+            self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest, missing
         )
         self.context.send(node, heartbeat)
 

@@ -141,6 +141,13 @@ TABLE = Table(
         Row(State.ASSEMBLING, AssembleSuccess, then=State.POOLED, do=rules.note_unusable),
         Row(State.ASSEMBLING, AssembleRevertResponse, then=State.REVERTED, do=rules.keep_reason),
         Row(State.ASSEMBLING, AssembleParkResponse, then=State.FINAL),
+        Row(
+            State.ASSEMBLING,
+            AssembleErrorResponse,
+            when=rules.was_refused_and_is_not_assembled_again,
+            then=State.REVERTED,
+            do=rules.give_up_as_refused,
+        ),
         Row(State.ASSEMBLING, AssembleErrorResponse, then=State.FINAL),
         Row(State.ASSEMBLING, AssembleTimeout, when=rules.still_waits, then=State.PREASSEMBLY_BLOCKED),
         Row(State.ASSEMBLING, AssembleTimeout, then=State.POOLED),
@@ -404,8 +411,11 @@ class CoordinatorTransaction(Machine):
         self.waits_for: tuple[IntentId, ...] = ()
         self.not_before_ms = 0
         self.unusable_count = 0
+        # What its sender is told when it is given up for the refusals of its last version.
+        self.refused: TransactionReverted | None = None
         self.kept_away_count = 0
         self.contended_count = 0
+        self.whole_revert_count = 0
         # How many outcomes our index had noted when the version under way was placed, and what it stands on.
         self.placed_at = 0
         self.makers: tuple[tuple[IntentId, Leaf], ...] = ()

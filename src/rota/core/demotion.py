@@ -98,8 +98,6 @@ class Demotions:
 
     def is_demoted(self, node: NodeName) -> bool:
         """By our own experience, by f + 1 accusers, or by one that is believed about it."""
-        if not (self.own or self.accusers):
-            return False
         return self.is_own(node) or self._is_accused(node, self._standing())
 
     def is_first_hand(self, node: NodeName) -> bool:

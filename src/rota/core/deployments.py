@@ -222,8 +222,8 @@ class Deployments:
                 self._tell_own(deployment, event)
             case VerifierWanted(party):
                 self.lookups.want(party)
-            case VerifierLookedUp(peer, request_id, party, verifier):
-                self.lookups.answer(peer, request_id, party, verifier)
+            case VerifierLookedUp():
+                self.lookups.answer(event)
             case _:
                 raise AssertionError(f"deployments do not know {type(event).__name__}")
 

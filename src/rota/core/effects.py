@@ -16,6 +16,7 @@ from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
 from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.types import (
+    CallFailure,
     ContractAddress,
     DelegationNumber,
     Digest,
@@ -106,11 +107,15 @@ class ReportPrepared(Report):
 
 @dataclass(frozen=True, slots=True)
 class ReportVerifier(Report):
-    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger."""
+    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger.
+
+    `announced` says whether that node's users have used the party, None when it did not say.
+    """
 
     contract: ContractAddress
     party: Party
     verifier: str
+    announced: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,16 @@ class SignTransition(Effect):
     leaf: Leaf
     valid_until_s: int
     nonce: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure(Effect):
+    """Ask the sender's own domain whether an intent whose version failed on the ledger is worth another attempt."""
+
+    contract: ContractAddress
+    intent: Intent
+    leaf: Leaf
+    failure: CallFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +256,16 @@ class StoreStates(Effect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpVerifier(Effect):
-    """Which verifier has this party of our own node? The answer goes to `peer`."""
+    """Which verifier has this party of our own node, and if that is asked, have our users used it?
+
+    The answer goes to `peer`.
+    """
 
     contract: ContractAddress
     peer: NodeName
     request_id: RequestId
     party: Party
+    asks_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +540,7 @@ class EndingDecided(Record):
 
     intent: IntentId
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

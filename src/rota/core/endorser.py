@@ -43,7 +43,6 @@ from rota.messages import (
 )
 from rota.types import (
     NEVER_HEARD,
-    Digest,
     IntentId,
     KeptStates,
     Leaf,
@@ -56,6 +55,7 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.wire.sizes import transition_bytes
 
 ANSWERS_KEPT_MAX = 256
 CHECKS_OPEN_MAX = 1_024
@@ -63,6 +63,9 @@ CHECKS_OPEN_MAX = 1_024
 UNSENT_TIMEOUTS = 2
 # As many rounds as one coordinator may have on their way, and more.
 CHECKS_OF_PEER_MAX = 256
+# What a coordinator shows is in memory until it is judged. A round takes 3 MiB at most.
+CHECKS_BYTES_MAX = 67_108_864
+CHECKS_BYTES_OF_PEER_MAX = 33_554_432
 
 
 class Asking(NamedTuple):
@@ -77,6 +80,7 @@ class Check(NamedTuple):
 
     request: EndorsementRequest
     since_ms: int
+    size_bytes: int = 0
 
 
 class Signing(NamedTuple):
@@ -128,7 +132,7 @@ class Endorser:
         # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
         if answer is not None and answer.digest == request.digest:
             self.context.send(peer, answer)
-        elif key not in self.signing and self._is_to_be_checked(key, request.digest):
+        elif key not in self.signing and self._is_to_be_checked(key, request):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
@@ -146,7 +150,7 @@ class Endorser:
             self._answer(event.peer, check.request, b"", event.refusals or late)
         elif event.missing:
             self._ask_for_states(event.peer, check.request, event.missing)
-        elif event.unjudged:
+        elif event.unjudged or not event.signature:
             # A fault of ours is no judgement: we are asked again, by another id.
             error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
             self.context.send(event.peer, error)
@@ -225,7 +229,9 @@ class Endorser:
             return Rejection.NO_LEDGER
         count = len(request.transitions)
         is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
-        if not is_well_formed or not self._may_coordinate(peer, request):
+        # Who does not endorse here remembers nothing of what it is shown: a stranger has contracts of its own.
+        endorses = self.context.node in contract.endorsers
+        if not is_well_formed or not endorses or not self._may_coordinate(peer, request):
             return Rejection.NOT_ALLOWED
         if contract.mode is not Mode.RING:
             return None
@@ -287,19 +293,29 @@ class Endorser:
         if is_decisive:
             self.observer.demotions.note_deposed(peer)
 
-    def _is_to_be_checked(self, key: tuple[NodeName, RequestId], digest: Digest) -> bool:
+    def _is_to_be_checked(self, key: tuple[NodeName, RequestId], request: EndorsementRequest) -> bool:
         """New, or so old that the check was lost: with a step whose records could not be written.
 
         Another round under the id of one that is being judged does not take its place.
         """
         check = self.checking.get(key)
         if check is None:
-            if len(self.checking) >= CHECKS_OF_PEER_MAX:
-                self._forget_lost_checks()
-            of_peer = sum(peer == key[0] for peer, _ in self.checking)
-            return len(self.checking) < CHECKS_OPEN_MAX and of_peer < CHECKS_OF_PEER_MAX
+            return self._has_room_for(key[0], request)
         is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
-        return is_old and check.request.digest == digest
+        return is_old and check.request.digest == request.digest
+
+    def _has_room_for(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Among the rounds that are being judged, in number and in bytes. One is judged whatever its size."""
+        if not self.checking:
+            return True
+        if len(self.checking) >= CHECKS_OF_PEER_MAX:
+            self._forget_lost_checks()
+        of_peer = [check.size_bytes for (asking, _), check in self.checking.items() if asking == peer]
+        if len(self.checking) >= CHECKS_OPEN_MAX or len(of_peer) >= CHECKS_OF_PEER_MAX:
+            return False
+        size_bytes = shown_bytes(request)
+        all_bytes = sum(check.size_bytes for check in self.checking.values())
+        return sum(of_peer) + size_bytes <= CHECKS_BYTES_OF_PEER_MAX and all_bytes + size_bytes <= CHECKS_BYTES_MAX
 
     def _forget_lost_checks(self) -> None:
         """Nobody waits for what the domain has not judged for so long."""
@@ -392,7 +408,7 @@ class Endorser:
             return
         for transition in request.transitions:
             self.seen.note(Consistent(transition), peer)  # What is not consistent was refused.
-        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms)
+        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, shown_bytes(request))
         self.context.effects.append(
             CheckRound(
                 self.context.contract.address,
@@ -480,3 +496,8 @@ class Endorser:
         if len(self.answers) > ANSWERS_KEPT_MAX:
             del self.answers[next(iter(self.answers))]
         self.context.send(peer, response)
+
+
+def shown_bytes(request: EndorsementRequest) -> int:
+    """How much of a message the transitions take that it shows."""
+    return sum(map(transition_bytes, (*request.transitions, *request.makers)))

@@ -70,10 +70,21 @@ MEANINGS: Final[dict[Enum, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """An endorser that has not signed since then, what it answered last, and the node whose words these are."""
+
+    endorser: NodeName
+    since_ms: int
+    said: str
+    told_by: NodeName
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """The answer to "where is my transaction?".
 
-    `operators` has the nodes whose operators have not answered, with the chain time at which each was asked.
+    `operators` has the nodes whose operators have not answered, with the chain time at which each was asked. `missing`
+    has the endorsers that have not signed, with what each answered last and who says so.
     """
 
     state: str
@@ -84,6 +95,7 @@ class Explanation:
     detail: str = ""
     meaning: str = ""
     operators: tuple[tuple[NodeName, int], ...] = ()
+    missing: tuple[Missing, ...] = ()
 
 
 def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | None:
@@ -101,6 +113,7 @@ def explain_at_sender(sequencer: Sequencer, intent: IntentId) -> Explanation | N
         _told(transaction.history),
         detail,
         MEANINGS[transaction.state],
+        missing=_missing_at_sender(sequencer, transaction),
     )
 
 
@@ -120,6 +133,7 @@ def explain_at_coordinator(sequencer: Sequencer, intent: IntentId) -> Explanatio
         _told(transaction.history),
         detail,
         MEANINGS[transaction.state],
+        missing=_missing_at_coordinator(sequencer, transaction),
     )
 
 
@@ -182,7 +196,9 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
         case SenderSide.SIGNING:
             return f"{transaction.intent.sender} to sign it", ourselves
         case SenderSide.ENDORSEMENT_GATHERING:
-            return "its coordinator to gather endorsements and ask for permission", delegate
+            missing = tuple(each.endorser for each in _missing_at_sender(sequencer, transaction))
+            names = f" (not from {', '.join(missing)} yet)" if missing else ""
+            return f"its coordinator to gather endorsements{names} and ask for permission", missing or delegate
         case SenderSide.PREPARED:
             return "its coordinator to dispatch it", delegate
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
@@ -200,6 +216,29 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             return "a member to show whose transition uses its id on the chain", others
         case _:
             return "its receipt to be written", (sender.context.node,)
+
+
+def _missing_at_sender(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[Missing, ...]:
+    """The endorsers that have not signed, by the latest heartbeat of its coordinator."""
+    delegate = transaction.delegate
+    peer = sequencer.observer.peers.get(delegate) if delegate is not None else None
+    is_gathering = transaction.state is SenderSide.ENDORSEMENT_GATHERING
+    if delegate is None or peer is None or not is_gathering:
+        return ()
+    return tuple(
+        Missing(each.endorser, max(peer.heartbeat_at_ms - each.age_ms, transaction.since_ms), each.said, delegate)
+        for each in peer.missing
+    )
+
+
+def _missing_at_coordinator(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[Missing, ...]:
+    opened, node = transaction.round, sequencer.context.node
+    if opened is None or transaction.state is not CoordinatorSide.ENDORSEMENT_GATHERING:
+        return ()
+    return tuple(
+        Missing(endorser, opened.opened_at_ms, opened.rejections.get(endorser, ""), node)
+        for endorser in opened.missing()
+    )
 
 
 def _ending_waits(transaction: SenderTransaction) -> str:
@@ -229,7 +268,8 @@ def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tupl
     if transaction.not_before_ms > sequencer.context.now_ms:
         return f"a pause after a failure to end ({transaction.reason})", ()
     delegate = (sender.delegate,) if sender.delegate is not None else ()
-    return sender.why_waiting or "its delegation to be accepted", delegate
+    why = f" ({sender.why_waiting})" if sender.why_waiting else ""
+    return f"its delegation to be accepted{why}", delegate
 
 
 def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction) -> tuple[str, tuple[NodeName, ...]]:
@@ -238,7 +278,8 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
         case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
             return "what is under way to have its outcome: it fills a message", ()
         case CoordinatorSide.POOLED if sequencer.coordinator.probation.is_paused(transaction.sender):
-            return f"the end of a pause: {transaction.sender} spent what was spent before, and the chain skipped it", ()
+            cause = f"the chain skipped or reverted what {transaction.sender} sent ({transaction.reason})"
+            return f"the end of a pause: {cause}", ()
         case CoordinatorSide.POOLED if transaction.reason and transaction.not_before_ms > sequencer.context.now_ms:
             return f"the end of a pause ({transaction.reason})", ()
         case CoordinatorSide.POOLED:

@@ -243,13 +243,13 @@ class ChainIndex:
         assert head is not None, "nothing is news before the chain was heard of"
         if head.height < self.height:
             return self._is_lower_believed(now_ms, self._is_behind_final_blocks)
-        return self._hash_at(head.height) != head.hash
+        return self.hash_at(head.height) != head.hash
 
     @property
     def _is_behind_final_blocks(self) -> bool:
         """The latest block is one of ours, below the final ones: the node that told us of it may lag behind."""
         assert self.head is not None, "a latest block that is lower was heard of"
-        return self.head.height < self.final_height and self._hash_at(self.head.height) == self.head.hash
+        return self.head.height < self.final_height and self.hash_at(self.head.height) == self.head.hash
 
     def _is_lower_believed(self, now_ms: int, takes_final: bool) -> bool:
         since_ms = self._lower_since_ms
@@ -278,12 +278,12 @@ class ChainIndex:
     def _note_reached(self, now_ms: int) -> None:
         """We have the latest block that we know of; or else, since when is the chain ahead of us?"""
         assert self.head is not None, "reached is what was heard of"
-        if self._hash_at(self.head.height) == self.head.hash:
+        if self.hash_at(self.head.height) == self.head.hash:
             self._reached_ms, self._ahead, self.is_forked = now_ms, None, False
         elif self._ahead is None:
             self._ahead = (self.head.height, now_ms)
 
-    def _hash_at(self, height: int) -> BlockHash | None:
+    def hash_at(self, height: int) -> BlockHash | None:
         """Ours at this height, if we keep it."""
         place = self._place_above(height) - 1
         return self.blocks[place].hash if place >= 0 and self.blocks[place].height == height else None

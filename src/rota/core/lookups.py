@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rota.core.context import Context
 from rota.core.effects import LookUpVerifier, ReportVerifier
+from rota.core.events import VerifierLookedUp
 from rota.messages import VerifierRequest, VerifierResponse
 from rota.types import NO_CONTRACT, NodeName, Party, RequestId, node_of
 
@@ -34,9 +35,9 @@ class Lookups:
         """Somebody asks for a party of ours: the key store knows."""
         self.context.effects.append(LookUpVerifier(NO_CONTRACT, peer, request.request_id, request.party))
 
-    def answer(self, peer: NodeName, request_id: RequestId, party: Party, verifier: str) -> None:
-        """What the key store said."""
-        self.context.send(peer, VerifierResponse(request_id, party, verifier))
+    def answer(self, found: VerifierLookedUp) -> None:
+        """What the key store said. Who uses which party is told to nodes that share a contract, and not here."""
+        self.context.send(found.peer, VerifierResponse(found.request_id, found.party, found.verifier))
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
         """The party's own node says who it is; nobody else may."""

@@ -65,6 +65,7 @@ from rota.core.events import (
     PeerSpoke,
     Persisted,
     PersistFailed,
+    PublicTransactionEnded,
     ResumeRequested,
     RoundDispatched,
     RoundDispatchFailed,
@@ -75,6 +76,7 @@ from rota.core.events import (
     Tick,
     TransitionsShown,
     VerifierLookedUp,
+    VerifierWanted,
 )
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import (
@@ -135,7 +137,6 @@ from rota.types import (
     KnownContract,
     NodeName,
     Outcome,
-    Receipt,
 )
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
@@ -243,25 +244,27 @@ class Node:
         match event:
             case MessageReceived():
                 self._take_message(event)
-            case ForContract():
-                self._take_for_contract(event.contract, event.event)
             case Persisted() | PersistFailed():
                 self._take_written(event)
-            case StatesWanted(contract, leaves):
-                self.states.ask(contract, leaves)
-            case StatesFound(contract, peer, digest, transitions):
-                self.states.send_found(contract, peer, digest, transitions)
-            case DeliveriesRecalled():
-                self.distribution.take_recalled(now_ms, event)
-                self.states.deliver()
+            case ForContract():
+                self._take_for_contract(event.contract, event.event)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
             case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
                 self._take_for_submitter(event)
+            case StatesWanted(contract, leaves):
+                self.states.ask(contract, leaves)
+            case StatesFound(contract, peer, digest, transitions):
+                self.states.take_found(contract, peer, digest, transitions)
+            case DeliveriesRecalled():
+                self.distribution.take_recalled(now_ms, event)
+                self.states.deliver()
             case DispatchesRecalled():
                 self._take_recalled(event)
             case IntentsLookedUp():
                 self._take_looked_up(event)
+            case PublicTransactionEnded(intent, outcome):
+                self._note_outcome(intent, outcome)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
             case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
@@ -313,28 +316,39 @@ class Node:
 
     # Peers.
 
+    def _note_sign_of_life(self, contract: ContractAddress, event: MessageReceived) -> None:
+        """A sign of life of a peer that is not silent changes nothing: a sequencer that is up to date takes no step."""
+        sequencer = self.sequencers.loaded[contract]
+        is_up_to_date = sequencer.context.height == self.height and sequencer.lost_peers == self.lost_peers
+        if not (is_up_to_date and sequencer.hears_again(self.now_ms, event.peer, event.envelope)):
+            self._tell(contract, PeerSpoke(event.peer, event.envelope))
+
     def _take_message(self, event: MessageReceived) -> None:
         """Private states and contracts to come concern the node; the rest a contract.
 
         Whatever a peer says about a contract that is in memory is a sign of life there.
         """
         contract, body = event.envelope.contract, event.envelope.body
-        if type(body) in NODE_MESSAGES and contract in self.sequencers.loaded:
-            self._tell(contract, PeerSpoke(event.peer, event.envelope))
-        if isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
+        if type(body) in NODE_MESSAGES:
+            self._take_for_node(contract, event)
+        elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
             return
-        if contract != NO_CONTRACT and type(body) not in NODE_MESSAGES:
+        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self._tell(contract, event)
-        elif isinstance(body, StateDistribution) and contract not in self.sequencers.loaded:
-            self._await_loading(contract, event)
-        elif isinstance(body, STATE_MESSAGES):
+
+    def _take_for_node(self, contract: ContractAddress, event: MessageReceived) -> None:
+        body, is_loaded = event.envelope.body, contract in self.sequencers.loaded
+        if is_loaded:
+            self._note_sign_of_life(contract, event)
+        if isinstance(body, STATE_MESSAGES) and (is_loaded or not isinstance(body, StateDistribution)):
             self.states.take(event.peer, contract, body)
+        elif isinstance(body, StateDistribution):
+            self._await_loading(contract, event)
         elif isinstance(body, DEPLOYMENT_MESSAGES):
             self._tell(NO_CONTRACT, event)
-        elif isinstance(body, ACQUAINTANCE_MESSAGES):
+        else:
+            assert isinstance(body, ACQUAINTANCE_MESSAGES), "every message for the node is of one of these kinds"
             self.acquaintance.take(event.peer, contract, body)
-        elif isinstance(body, VerifierRequest | VerifierResponse):
-            self._tell(contract, event)
 
     # Users.
 
@@ -343,7 +357,7 @@ class Node:
             self._take_intake(self.intake.take(contract, event))
             return
         if isinstance(event, VerifierLookedUp):
-            self.verifiers.note(contract, event.party, event.verifier)
+            event = self.verifiers.take_found(contract, event)
         self._tell(contract, event)
 
     def _take_intake(self, answer: Accepted | Effect | None) -> None:
@@ -740,7 +754,10 @@ class Node:
 
     def _await_loading(self, contract: ContractAddress, event: Event) -> None:
         """Only what somebody said or asked brings a contract into memory."""
-        if not isinstance(event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested):
+        is_asked = isinstance(event, VerifierWanted) and event.asks_announced
+        if not is_asked and not isinstance(
+            event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested
+        ):
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
         if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:
@@ -771,6 +788,8 @@ class Node:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
         for effect in effects:
             match effect:
+                case SendMessage():
+                    self.effects.append(effect)
                 case DispatchRound():
                     self.submitter.take(effect)
                     self._sign_next_dispatch()
@@ -784,14 +803,14 @@ class Node:
                     self.acquaintance.want_again(peer, wanted)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
-                    self._note_outcome(receipt)
+                    self._note_outcome(receipt.intent, receipt.outcome)
                 case _:
                     self.effects.append(effect)
 
-    def _note_outcome(self, receipt: Receipt) -> None:
-        """Who depends on it, in whatever contract, goes on or ends."""
-        self.intake.note_outcome(receipt.intent, receipt.outcome)
-        self._tell_dependents(receipt.intent, receipt.outcome)
+    def _note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
+        """Intents that depend on it, in whatever contract, go on or end."""
+        self.intake.note_outcome(intent, outcome)
+        self._tell_dependents(intent, outcome)
 
     def _note_dependencies(self, contract: ContractAddress, others: Iterable[IntentId]) -> None:
         """Only what has not ended: nobody would tell of the rest, and it would be noted for ever."""

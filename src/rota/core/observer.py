@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from rota.core.context import Context
 from rota.core.demotion import Demotions
 from rota.core.listing import Listing
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
+from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, MissingEndorser
 from rota.types import NEVER_HEARD, HeartbeatNumber, Mode, NodeName, RequestId, Tried
 
 LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
@@ -31,6 +31,8 @@ EXPECTED = (*LIVE, CoordinatorState.STANDBY)
 PEERS_KEPT_MAX = 4_096
 AHEAD_BLOCKS_MIN = 8
 DOUBTS_MAX = 6
+# What an endorser answered is one of a few codes, by its coordinator's word.
+SAID_CHARACTERS_MAX = 80
 # States of a transaction at its coordinator have short names.
 STATE_CHARACTERS_MAX = 64
 
@@ -45,7 +47,9 @@ class Peer:
     message_id: RequestId = RequestId(0, 0)
     incarnation: int = 0
     number: HeartbeatNumber = NEVER_HEARD
-    heartbeat: CoordinatorHeartbeat | None = None
+    state: CoordinatorState = CoordinatorState.IDLE
+    successor: NodeName | None = None
+    missing: tuple[MissingEndorser, ...] = ()
     heartbeat_at_ms: int = 0
     listing: Listing | None = None
     heard_at_ms: int = 0
@@ -60,6 +64,7 @@ class Observer:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.silence_ms = context.config.silence_ms
         self.peers: dict[NodeName, Peer] = {}
         self.accepted: NodeName | None = None
         self.demotions = Demotions(context)
@@ -84,18 +89,21 @@ class Observer:
 
     # What is heard.
 
-    def hear(self, node: NodeName, envelope: Envelope) -> None:
-        """Any message ends silence, unless its author says that it has no ledger."""
-        peer = self.peer(node)
-        peer.connected = True
-        peer.heard_at_ms = self.context.now_ms
-        peer.has_ledger = not envelope.no_ledger
+    def hear(self, node: NodeName, envelope: Envelope) -> bool:
+        """Any message ends silence, unless its author says that it has no ledger; True when the author was silent."""
+        peer, context = self.peer(node), self.context
+        was_silent = not context.has_ledger if node == context.node else self._is_silent(node, peer)
+        peer.connected, peer.heard_at_ms, peer.has_ledger = True, context.now_ms, not envelope.no_ledger
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
-            peer.height, peer.message_id = self.height_bound(node, envelope.height), envelope.message_id
-        peer.incarnation = max(peer.incarnation, envelope.incarnation)
+            claimed = envelope.height
+            peer.height = claimed if claimed <= context.height else self.height_bound(node, claimed)
+            peer.message_id = envelope.message_id
+        if envelope.incarnation > peer.incarnation:
+            peer.incarnation = envelope.incarnation
         if peer.has_ledger:
             peer.tried_as = None
+        return was_silent
 
     def height_bound(self, node: NodeName, claimed: int) -> int:
         """How much of a claimed height counts: a range ahead of our own index, or a few blocks where ranges are short.
@@ -124,12 +132,19 @@ class Observer:
         peer = self.peer(node)
         if heartbeat.number <= peer.number:
             return False
-        bare = replace(heartbeat, intents=(), gone=()) if heartbeat.intents or heartbeat.gone else heartbeat
-        peer.number, peer.heartbeat, peer.heartbeat_at_ms = heartbeat.number, bare, self.context.now_ms
+        peer.number, peer.heartbeat_at_ms = heartbeat.number, self.context.now_ms
+        peer.state, peer.successor = heartbeat.state, heartbeat.successor
+        peer.missing = self._shown_as_missing(heartbeat) if heartbeat.missing else ()
         if self.is_live(node) and self._replaces_accepted(node):
             self.accepted = node
         self._take_listing(peer, heartbeat)
         return True
+
+    def _shown_as_missing(self, heartbeat: CoordinatorHeartbeat) -> tuple[MissingEndorser, ...]:
+        """The endorsers of the contract that it names, each once, and a short line of what each answered."""
+        endorsers = self.context.contract.endorsers
+        named = {each.endorser: each for each in heartbeat.missing if each.endorser in endorsers}
+        return tuple(replace(each, said=_short_line(each.said)) for each in named.values())
 
     def _take_listing(self, peer: Peer, heartbeat: CoordinatorHeartbeat) -> None:
         """What it lists of ours; nothing is known of it when a heartbeat is missing, until the whole list comes.
@@ -164,10 +179,15 @@ class Observer:
 
     def believe_tried(self, author: NodeName, tried: tuple[Tried, ...]) -> None:
         """A delegation or request that we accept says whom its author could not reach; of itself it knows nothing."""
+        latest: dict[NodeName, Tried] = {}
         for entry in tried:
-            node = entry.node
+            known = latest.get(entry.node)
+            if known is None or known.number < entry.number:
+                latest[entry.node] = entry
+        # One look for each node: a list may name one thousands of times.
+        for node, entry in latest.items():
             is_known = node in self.peers or node in self.context.contract.committee
-            if is_known and node not in (self.context.node, author) and self.is_tried_by(author, tried, node):
+            if is_known and node not in (self.context.node, author) and self.is_tried_by(author, (entry,), node):
                 self.peer(node).tried_as = entry.number
 
     def is_tried_by(self, author: NodeName, tried: tuple[Tried, ...], node: NodeName) -> bool:
@@ -206,14 +226,17 @@ class Observer:
         """Nothing can be expected of it at present."""
         if node == self.context.node:
             return not self.context.has_ledger
-        peer = self.peer(node)
+        return self._is_silent(node, self.peer(node))
+
+    def _is_silent(self, node: NodeName, peer: Peer) -> bool:
         if not peer.connected or not peer.has_ledger or peer.tried_as is not None:
             return True
         return self._is_quiet(peer) and self._is_owed_heartbeats_by(node)
 
     def is_demoted(self, node: NodeName) -> bool:
         """Passed over whatever signs of life it gives."""
-        return self.demotions.is_demoted(node)
+        demotions = self.demotions
+        return bool(demotions.own or demotions.accusers) and demotions.is_demoted(node)
 
     def is_passed_over(self, node: NodeName) -> bool:
         """Silent or demoted: it does not stand in anybody's way."""
@@ -244,13 +267,11 @@ class Observer:
 
     def is_live(self, node: NodeName) -> bool:
         """Its last heartbeat came from Elect, Prepared or Active, and it is not demoted."""
-        heartbeat = self.peer(node).heartbeat
-        return heartbeat is not None and heartbeat.state in LIVE and not self.is_demoted(node)
+        return self.peer(node).state in LIVE and not self.is_demoted(node)
 
     def state_of(self, node: NodeName) -> CoordinatorState:
         """What its last heartbeat said; Idle when there was none."""
-        heartbeat = self.peer(node).heartbeat
-        return heartbeat.state if heartbeat is not None else CoordinatorState.IDLE
+        return self.peer(node).state
 
     def heartbeat_age_ms(self, node: NodeName) -> int:
         """How long ago its last heartbeat was."""
@@ -311,10 +332,9 @@ class Observer:
 
         Nothing is expected of one whose last heartbeat was of an earlier life: it may coordinate no more.
         """
-        heartbeat = peer.heartbeat
-        if heartbeat is None or heartbeat.state not in EXPECTED or peer.number.incarnation < peer.incarnation:
+        if self.context.now_ms - peer.heard_at_ms < self.silence_ms:
             return False
-        return self.context.now_ms - peer.heard_at_ms >= self.context.config.silence_ms
+        return peer.state in EXPECTED and peer.number.incarnation >= peer.incarnation
 
     def _is_owed_heartbeats_by(self, node: NodeName) -> bool:
         """We are a member, or it has intents of ours."""
@@ -325,3 +345,8 @@ class Observer:
         if accepted is None:
             return True
         return self.is_silent(accepted) or not self.is_live(accepted) or self.outranks(node, accepted)
+
+
+def _short_line(said: str) -> str:
+    """A peer's words, as they may be shown in a terminal."""
+    return "".join(filter(str.isprintable, said))[:SAID_CHARACTERS_MAX]

@@ -99,8 +99,6 @@ class Permissions:
 
     def ask(self) -> None:
         """One request for all intents of one sender in one round."""
-        if not self.to_confirm:
-            return
         groups: dict[tuple[int, NodeName], Permission] = {}
         for transaction in self.to_confirm:
             assert transaction.round is not None, "what is confirmed has a round"

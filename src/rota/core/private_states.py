@@ -30,10 +30,11 @@ from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesRece
 from rota.core.events import LedgerStatus
 from rota.core.events.chain import Outcomes
 from rota.core.incomplete import TIMES_MAX, Incomplete
-from rota.core.pacing import STATES_ASKED_TIMES_MAX, WRITTEN_AGAIN_TIMES_MAX, Pacing
+from rota.core.pacing import FOUND_BYTES_MAX, QUESTION_BYTES, WRITTEN_AGAIN_TIMES_MAX, Debts, Pacing
 from rota.core.unconfirmed import SentTransition, Unconfirmed
 from rota.messages import STATE_REQUEST_LEAVES_MAX, StateDistribution, StateDistributionAcknowledgement, StateRequest
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
+from rota.wire.sizes import transition_bytes
 
 if TYPE_CHECKING:
     from rota.core.node import Node
@@ -54,8 +55,10 @@ class PrivateStates:
         self.unconfirmed = Unconfirmed(node.config, sent)
         self.distribution = node.distribution
         self.pacing = Pacing(node)
+        self.found = Debts(node, FOUND_BYTES_MAX, node.config.request_timeout_ms)
         self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
+        self.acknowledging: dict[tuple[NodeName, Digest, int], None] = {}
         # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
         self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
 
@@ -71,7 +74,11 @@ class PrivateStates:
         elif isinstance(body, StateRequest):
             self._answer(peer, contract, body)
         elif self.distribution.is_open(peer, body.digest, body.part):
-            self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
+            key = (peer, body.digest, body.part)
+            # Copies that come while it is written write nothing.
+            if key not in self.acknowledging:
+                self.acknowledging[key] = None
+                self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
@@ -169,7 +176,9 @@ class PrivateStates:
                 self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
                 if peer != self.node.name:
                     self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
-        elif succeeded:
+            return
+        del self.acknowledging[record.peer, record.digest, record.part]
+        if succeeded:
             self.distribution.acknowledged(self.node.now_ms, record.peer, record.digest, record.part)
             self.deliver()
 
@@ -207,14 +216,23 @@ class PrivateStates:
     def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
         """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf.
 
-        The store answers one question after the other, those of users too: a peer has so many of them in a while.
+        The store answers one question after the other, those of users too: a peer has so many of them in a while, and
+        as many bytes as the answers of these may have on average, whether it may see them or not.
         """
-        if not self.pacing.is_due(peer, self.node.config.request_timeout_ms, STATES_ASKED_TIMES_MAX):
+        if not self.found.is_clear(peer):
             return
+        self.found.charge(peer, QUESTION_BYTES)
         self.node.effects.append(FindStates(contract, peer, request.leaves))
         sequencer = self.node.sequencers.loaded.get(contract)
         for seen in sequencer.endorser.seen.find(request.leaves) if sequencer is not None else ():
             self.send_found(contract, peer, Digest(seen.leaf), (seen,))
+
+    def take_found(
+        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
+    ) -> None:
+        """The store has answered a question of a peer, or of our own sender."""
+        self.found.charge(peer, sum(map(transition_bytes, transitions)))
+        self.send_found(contract, peer, digest, transitions)
 
     def send_found(
         self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
@@ -274,3 +292,4 @@ class PrivateStates:
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is not None:
             sequencer.endorser.states_stored(transitions)
+            sequencer.sender.assembly.states_arrived()

@@ -113,6 +113,9 @@ class Proposals:
         body = self.judging.get(key)
         if body is None or body.request_id != event.request_id:
             return
+        if key in self.withdrawn:
+            del self.judging[key], self.withdrawn[key]
+            return
         if event.verdict is not Verdict.ACCEPTED:
             del self.judging[key]
             self._answer(event.peer, body, event.verdict, event.reason)
@@ -138,18 +141,17 @@ class Proposals:
             self._answer(event.peer, body, Verdict.BUSY, flaw)
 
     def take_withdrawn(self, peer: NodeName, deployment: IntentId) -> None:
-        """It is not awaited any more; one that is being written is forgotten when it is there.
+        """It is not awaited any more; one that is being judged or written is forgotten when that is done.
 
-        What the chain has is not the peer's to withdraw.
+        Until then the peer's next proposal under this id waits: a judgement must not count for another genesis. What
+        the chain has is not the peer's to withdraw.
         """
         key = (peer, deployment)
         kept = self.kept.get(key)
         if kept is not None and kept.contract is not None:
             return
-        if key in self.writing:
+        if key in self.judging or key in self.writing:
             self.withdrawn[key] = None
-        else:
-            self.judging.pop(key, None)
         if self.kept.pop(key, None) is not None:
             self._forget(key)
 

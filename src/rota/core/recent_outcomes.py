@@ -24,6 +24,8 @@ class RecentOutcomes:
     def __init__(self) -> None:
         self._points: dict[FlushPoint, int] = {}
         self._committed: dict[IntentId, Leaf] = {}
+        # Of these, those whose block may still be taken back.
+        self._unfinal: dict[IntentId, None] = {}
         # Each state that was spent, and how many outcomes had been noted by then.
         self._spent: dict[StateId, int] = {}
         self._doubtful_until = 0
@@ -36,6 +38,7 @@ class RecentOutcomes:
         self.count += 1
         if outcome.status is LedgerStatus.COMMITTED:
             self._committed[outcome.intent] = outcome.leaf
+            self._unfinal[outcome.intent] = None
             for state in outcome.inputs:
                 self._spent[state] = self.count
             while len(self._spent) > SPENT_KEPT_MAX:
@@ -43,7 +46,14 @@ class RecentOutcomes:
         if len(self._points) > OUTCOMES_KEPT_MAX:
             del self._points[next(iter(self._points))]
         if len(self._committed) > OUTCOMES_KEPT_MAX:
-            del self._committed[next(iter(self._committed))]
+            forgotten = next(iter(self._committed))
+            del self._committed[forgotten]
+            self._unfinal.pop(forgotten, None)
+
+    def note_final(self, outcome: LedgerOutcome) -> None:
+        """Its block is not taken back any more."""
+        if outcome.status is LedgerStatus.COMMITTED:
+            self._unfinal.pop(outcome.intent, None)
 
     def undo(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back; another of the same round stands, as rounds may be submitted again."""
@@ -53,6 +63,7 @@ class RecentOutcomes:
             self._points[point] = count - 1
         if outcome.status is LedgerStatus.COMMITTED and self._committed.get(outcome.intent) == outcome.leaf:
             del self._committed[outcome.intent]
+            self._unfinal.pop(outcome.intent, None)
         self.count += 1
         self._doubtful_until = self.count
         for state in outcome.inputs:
@@ -65,6 +76,10 @@ class RecentOutcomes:
     def is_committed(self, intent: IntentId) -> bool:
         """The intent is on the chain."""
         return intent in self._committed
+
+    def is_final(self, intent: IntentId) -> bool:
+        """The intent is on the chain, in a block that is not taken back any more."""
+        return intent in self._committed and intent not in self._unfinal
 
     def are_unspent(self, states: Iterable[StateId]) -> bool:
         """None of these states was spent lately."""

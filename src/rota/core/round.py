@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.makers import Showing
-from rota.messages import Refusal
+from rota.messages import MissingEndorser, Refusal
 from rota.types import Digest, IntentId, Leaf, NodeName, RequestId
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Round:
     signatures: dict[NodeName, bytes] = field(default_factory=dict)
     refusals: dict[NodeName, dict[IntentId, Refusal]] = field(default_factory=dict)
     doubted: dict[NodeName, Doubted] = field(default_factory=dict)
+    # Since when an answer of these endorsers is being verified.
+    verifying: dict[NodeName, int] = field(default_factory=dict)
     rejections: dict[NodeName, str] = field(default_factory=dict)
     lacking: dict[NodeName, Lack] = field(default_factory=dict)
     ask_count: int = 0
@@ -76,6 +78,20 @@ class Round:
     def lacks(self, node: NodeName) -> bool:
         """This endorser was asked and has neither signed nor refused."""
         return node in self.requests and node not in self.signatures and node not in self.refusals
+
+
+def endorsers_missing(
+    rounds: Iterable[Round], sender: NodeName, now_ms: int, after_ms: int
+) -> tuple[MissingEndorser, ...]:
+    """The endorsers for which rounds with intents of a sender have waited for longer than this, the longest first."""
+    found: dict[NodeName, MissingEndorser] = {}
+    for opened in sorted(rounds, key=lambda each: each.opened_at_ms):
+        age_ms = now_ms - opened.opened_at_ms
+        is_stuck = opened.phase is Phase.ENDORSING and age_ms > after_ms
+        if is_stuck and any(member.sender == sender for member in opened.members.values()):
+            for node in opened.missing():
+                found.setdefault(node, MissingEndorser(node, age_ms, opened.rejections.get(node, "")))
+    return tuple(found.values())
 
 
 class Kind(NamedTuple):

@@ -13,9 +13,7 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -25,11 +23,13 @@ from rota.core.events import EndorsementVerified, EndorsersVerified
 from rota.core.events.coordinator_transaction import Endorsed, EndorsedRejected, ValidityEnded
 from rota.core.events.rounds import RoundRepeatDue
 from rota.core.handover import handed_round
+from rota.core.kept_by_others import believed_of, names_any
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
 from rota.core.round import Doubted, Lack, Phase, Round, kind_of, leaves_named, without_detours
 from rota.core.rules.coordinator_transaction import refused_too_often
 from rota.core.states.coordinator_transaction import ASSEMBLED
+from rota.core.verifications import Verifications
 from rota.digests import refusal_digest, round_digest
 from rota.messages import (
     EndorsementError,
@@ -40,7 +40,7 @@ from rota.messages import (
     Rejection,
 )
 from rota.payload import AuthCost, fitting
-from rota.types import Digest, IntentId, KeptStates, Leaf, NodeName, RequestId, StateId, Transition
+from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Rounds:
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
         self.opened_count = 0
+        self.verifications = Verifications(self.context)
 
     def handle(self, event: Event) -> None:
         """Some endorsers have not answered."""
@@ -150,7 +151,7 @@ class Rounds:
         if response.signature and not response.refusals:
             if peer == self.context.node:
                 self._take_signature(opened, peer, response.signature)
-            else:
+            elif self.verifications.is_trusted(peer) and self.verifications.begin(opened, peer):
                 address = self.context.contract.address
                 order = VerifyEndorsement(address, peer, opened.digest, response.signature)
                 self.context.effects.append(order)
@@ -160,10 +161,13 @@ class Rounds:
             for refusal in response.refusals
             if refusal.intent in opened.members
         }
+        if peer != self.context.node and not self.verifications.is_trusted(peer):
+            refused = {intent: _unsigned(refusal) for intent, refusal in refused.items()}
         signed = tuple(self._signed(opened, peer, refusal) for refusal in refused.values() if refusal.signature)
         if signed and peer != self.context.node:
-            doubted = opened.doubted[peer] = Doubted(self.context.next_id(), refused)
-            self.context.effects.append(VerifyEndorsers(self.context.contract.address, doubted.id, signed))
+            if self.verifications.begin(opened, peer):
+                doubted = opened.doubted[peer] = Doubted(self.context.next_id(), refused)
+                self.context.effects.append(VerifyEndorsers(self.context.contract.address, doubted.id, signed))
         elif refused:
             self._take_refusals(opened, peer, refused)
 
@@ -181,6 +185,8 @@ class Rounds:
                 return
 
     def _take_doubted(self, opened: Round, peer: NodeName, doubted: Doubted, are_valid: tuple[bool, ...]) -> None:
+        if not all(are_valid):
+            self.verifications.note_false(opened, peer)
         if opened.phase is not Phase.ENDORSING or not opened.lacks(peer):
             return
         valid = iter(are_valid)
@@ -204,6 +210,7 @@ class Rounds:
         if event.is_valid:
             self._take_signature(opened, event.peer, event.signature)
         else:
+            self.verifications.note_false(opened, event.peer)
             opened.rejections[event.peer] = "with a signature that is not its own"
             self._renew_request(opened, event.peer)
 
@@ -510,8 +517,8 @@ class Rounds:
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
         spare = self.context.contract.spare
-        kept = self._believed(transaction, refusals.values())
-        is_counted = sum(not _names_any(kept, refusal) for refusal in refusals.values()) > spare
+        kept = believed_of(self.coordinator, transaction.made, refusals.values())
+        is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
@@ -529,32 +536,6 @@ class Rounds:
         """
         spare = self.context.contract.spare
         return signed_count <= spare < signed_count + len(opened.missing()) and opened.ask_count < EVIDENCE_ASKS_MAX
-
-    def _believed(self, transaction: CoordinatorTransaction, refusals: Iterable[Refusal]) -> tuple[KeptStates, ...]:
-        """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
-
-        Endorsers may have signed different versions of an intent: what counts is for which intent a state is kept.
-        """
-        contract, transition = self.context.contract, transaction.made
-        liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
-        references = frozenset((*transition.inputs, *transition.reads))
-        bounds: dict[tuple[IntentId, StateId], list[int]] = {}
-        named: Counter[KeptStates] = Counter()
-        for refusal in refusals:
-            possible = [kept for kept in sorted(refusal.kept) if self.coordinator.may_be_kept(kept)]
-            named.update({_version_of(kept) for kept in possible})
-            latest = {(kept.intent, state): kept.valid_until_s for kept in possible for state in kept.inputs}
-            for pair, until_s in latest.items():
-                bounds.setdefault(pair, []).append(until_s)
-        sure: dict[IntentId, dict[StateId, int]] = {}
-        for (intent, state), some in bounds.items():
-            if len(some) > liars_max and intent != transition.intent:
-                sure.setdefault(intent, {})[state] = sorted(some)[-1 - liars_max]
-        return tuple(
-            _kept_of(intent, states, {version for version, count in named.items() if count > liars_max})
-            for intent, states in sorted(sure.items())
-            if not references.isdisjoint(states)
-        )
 
     def _ask_anew(self, opened: Round) -> None:
         """The endorsers cannot sign this round as it is: what is left of it goes into new ones."""
@@ -577,25 +558,6 @@ class Rounds:
             del self.round_by_request[request_id]
         self.context.timers.cancel(self, f"round {opened.number}")
         self.coordinator.dispatching.forget(opened)
-
-
-def _names_any(believed: Iterable[KeptStates], refusal: Refusal) -> bool:
-    """The refusal names a state that is kept for the same intent by what is believed."""
-    said = {(kept.intent, state) for kept in refusal.kept for state in kept.inputs}
-    return any((kept.intent, state) in said for kept in believed for state in kept.inputs)
-
-
-def _version_of(kept: KeptStates) -> KeptStates:
-    """What is kept for a leaf, whatever its end; each state once, in one order."""
-    return kept._replace(inputs=tuple(sorted(frozenset(kept.inputs))), valid_until_s=0)
-
-
-def _kept_of(intent: IntentId, states: dict[StateId, int], believed: Collection[KeptStates]) -> KeptStates:
-    """These states until then. Where they are not those of a version that is believed, a name of ours is its leaf."""
-    until_s, inputs = min(states.values()), tuple(sorted(states))
-    leaves = (kept.leaf for kept in sorted(believed) if (kept.intent, kept.inputs) == (intent, inputs))
-    spelled = repr((intent, inputs)).encode()
-    return KeptStates(intent, next(leaves, Leaf(hashlib.sha256(spelled).digest())), inputs, until_s)
 
 
 def _unsigned(refusal: Refusal) -> Refusal:

@@ -10,9 +10,9 @@ durable: a restarted endorser says what it lacks.
 What is remembered is bounded, and each entry is on somebody's account: on that of the coordinator that shows it, who
 may have made it up, and once we have signed it, on that of its sender, whose party signed it too. The oldest entry of
 the largest account goes first, so that whoever floods an endorser displaces only what is its own. Of two copies of a
-leaf the one with more contents stays. What we signed stays until a copy with the same lists is durable. Fields of a
-newer version, which no leaf binds, are dropped: a coordinator could make another sender's account as large as it likes
-with them.
+leaf the one with more contents stays. What we signed stays until a copy with the same lists, signature and bound is
+durable: by its signature a sender that lost its disk knows its own work. Fields of a newer version, which no leaf
+binds, are dropped: a coordinator could make another sender's account as large as it likes with them.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ class Seen:
         """We have signed it: it may be committed, and no coordinator can make us forget it for another's."""
         leaf, owner = transition.leaf, (sender, True)
         known = self._entries.get(leaf)
-        if known is None or known.transition is not transition or owner not in self._accounts:
+        if known is None or known.transition is not transition:
             self._note(transition, owner)
         elif known.owner != owner:
             # As nearly always: it was noted when we began to judge it, and goes from one account to another.
-            before, after = self._accounts[known.owner], self._accounts[owner]
+            before, after = self._accounts[known.owner], self._accounts.get(owner)
+            if after is None:
+                after = self._accounts[owner] = _Account()
             del before.leaves[leaf]
             before.size_bytes -= known.size_bytes
             after.leaves[leaf] = None
@@ -123,14 +125,15 @@ class Seen:
     def stored(self, transition: Transition) -> None:
         """This copy is durable here: nothing is to be remembered of it, unless we have seen more of it.
 
-        The domain has judged the lists of what we signed. A copy with other lists does not take its place: it would
-        keep the states from nodes that may see them.
+        The domain has judged the lists of what we signed, and its party's signature of leaf and bound was verified. A
+        copy with others does not take its place: it would keep the states from nodes that may see them, and from the
+        sender the proof that they are its own.
         """
         entry = self._entries.get(transition.leaf)
         if entry is None or entry.content_count > _content_count(transition):
             return
         is_signed = entry.owner[1]
-        if not is_signed or _lists_of(entry.transition) == _lists_of(transition):
+        if not is_signed or _unbound_of(entry.transition) == _unbound_of(transition):
             self.forget(transition.leaf)
 
     def forget(self, leaf: Leaf) -> None:
@@ -161,5 +164,7 @@ def _content_count(transition: Transition) -> int:
     return count
 
 
-def _lists_of(transition: Transition) -> list[tuple[NodeName, ...]]:
-    return [state.distribution for state in transition.outputs]
+def _unbound_of(transition: Transition) -> tuple[list[tuple[NodeName, ...]], bytes, int]:
+    """What no leaf binds, and an endorser verifies before it signs."""
+    lists = [state.distribution for state in transition.outputs]
+    return lists, transition.signature, transition.valid_until_s

@@ -63,7 +63,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.handover import endorsers_among
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.observer import Observer
-from rota.core.pacing import VERIFIED_TIMES_MAX, Pacing
+from rota.core.pacing import VERIFIED_OF_PEER_MAX, VERIFIED_TIMES_MAX, Pacing
 from rota.core.parties import Parties
 from rota.core.progress import Progress
 from rota.core.sender_transaction import SenderTransaction
@@ -268,7 +268,8 @@ class Sender(Machine):
         if leaf is not None and not transaction.is_ended:
             # Somebody used the id before its party did: nothing that we sign can be committed under it.
             transaction.handle(ConfirmedSuccess(leaf))
-            transaction.handle(ConfirmationFinal())
+            if self.coordinator.outcomes.is_final(intent.id):
+                transaction.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
         if intent.id in self.pending and not transaction.is_with_delegate:
             # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
@@ -317,7 +318,7 @@ class Sender(Machine):
         signers = endorsers_among(contract, prepared.signatures)
         if transaction.is_undispatched and len(signers) == contract.threshold > 0:
             # What nobody could commit would end the intent by its coordinator's word, when it expires.
-            if not self._may_have_verified(peer, transition.intent, "prepared"):
+            if not self.may_have_verified(peer, transition.intent, "prepared"):
                 return
             signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
             request_id = self.context.next_id()
@@ -359,7 +360,7 @@ class Sender(Machine):
         if made is None or len(refusals) <= contract.spare:
             transaction.handle(Dropped(peer, message.reason))
             return
-        if not self._may_have_verified(peer, message.intent, "refusals"):
+        if not self.may_have_verified(peer, message.intent, "refusals"):
             return
         digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
         signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
@@ -384,10 +385,17 @@ class Sender(Machine):
             transaction.held_refusals = None
             self._take_refusals(transaction, refusals, event)
 
-    def _may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
-        """Only who may coordinate has us verify signatures about an intent, and once in a while; it repeats them."""
-        key, interval_ms = (peer, intent, what), self.context.config.request_timeout_ms
-        return self.observer.may_coordinate(peer) and self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX)
+    def may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
+        """Only who may coordinate has us verify signatures about an intent, and once in a while; it repeats them.
+
+        It may name any number of our intents: it has an allowance for all of them together, too.
+        """
+        if not self.observer.may_coordinate(peer):
+            return False
+        interval_ms, is_due = self.context.config.request_timeout_ms, self.pacing.is_due
+        return is_due((peer, intent, what), interval_ms, VERIFIED_TIMES_MAX) and is_due(
+            ("verified", peer), interval_ms, VERIFIED_OF_PEER_MAX
+        )
 
     def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
         """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.
@@ -587,8 +595,7 @@ class Sender(Machine):
 
     def _successor_of(self, node: NodeName) -> NodeName | None:
         """Whom its heartbeat names; an intent is given to a member only, whatever a heartbeat says."""
-        heartbeat = self.observer.peer(node).heartbeat
-        successor = heartbeat.successor if heartbeat is not None else None
+        successor = self.observer.peer(node).successor
         if successor is None or successor not in self.context.contract.committee:
             return None
         return successor if self.is_available(successor) else None

@@ -42,6 +42,7 @@ from rota.core.events.sender_transaction import (
     Dropped,
     EndingDurable,
     EndingNotWritten,
+    FailureJudged,
     GivenUp,
     HoldExpired,
     InquiryDue,
@@ -141,6 +142,7 @@ TABLE = Table(
         Dropped,
         ConfirmedSuccess,
         ConfirmedReverted,
+        FailureJudged,
         ConfirmationUndone,
         ConfirmationFinal,
         LeafShown,
@@ -344,6 +346,13 @@ TABLE = Table(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
         *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
+        *in_states(
+            (*UNPERMITTED, *PERMITTED),
+            FailureJudged,
+            when=ending.is_not_worth_retrying,
+            then=State.ENDING,
+            do=ending.give_up_on_verdict,
+        ),
         Row(
             State.CONFIRMED,
             ConfirmationUndone,
@@ -496,6 +505,7 @@ TABLE = Table(
         ),
         Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
         Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
+        Ignored(FailureJudged, (State.INITIAL, *WAITING, *ENDED), "it waits, ends or has its outcome meanwhile"),
         *(
             Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, *WAITING, State.REVERTED), "nothing was confirmed")
             for event in (ConfirmationUndone, ConfirmationFinal)
@@ -617,9 +627,10 @@ class SenderTransaction(Machine):
         # Its delegate is the reason that it waits until then.
         self.is_put_off = False
         self.skipped_leaf: Leaf | None = None
+        self.skipped_reason = ""
         self.left_leaf: Leaf | None = None
         self.confirmed_leaf = restored.used_leaf
-        self.ending_code = ""
+        self.ending_code = restored.ending_code
         self.reason = ""
         self.reply_to = ""
         self.signer_and_nonce: tuple[str, int] | None = None

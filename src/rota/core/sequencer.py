@@ -21,6 +21,7 @@ from rota.core.events import (
     ConnectionMade,
     EndorsementVerified,
     EndorsersVerified,
+    FailureJudged,
     IntentSubmitted,
     LedgerBack,
     LedgerLost,
@@ -51,6 +52,7 @@ from rota.core.events import sender_transaction as sender_transaction_events
 from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
+from rota.core.pacing import ANSWERED_TIMES_MAX, HEARTBEATS_TIMES_MAX, Pacing
 from rota.core.sender import Sender
 from rota.core.startup import StartupNotices
 from rota.core.states.sender_transaction import Restored
@@ -144,9 +146,11 @@ class Sequencer:
         # A hand-over may name flush points that were settled before our restart.
         for outcome in stored.indexed:
             self.coordinator.outcomes.note(outcome)
+            self.coordinator.outcomes.note_final(outcome)
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer, self.kept, self.turns)
-        self.startup = StartupNotices(self.context, self.observer)
+        self.startup = StartupNotices(self.context, self.observer, lambda: bool(self.sender.transactions))
+        self.pacing = Pacing(self.context)
         self.lost_peers: dict[NodeName, None] = {}
         self.return_count = 0
         self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
@@ -160,6 +164,14 @@ class Sequencer:
         self._take(event)
         self._settle()
         return self.context.take_effects()
+
+    def hears_again(self, now_ms: int, peer: NodeName, envelope: Envelope) -> bool:
+        """Note a sign of life of a peer that is not silent; False, and nothing is noted, when it is."""
+        self.context.now_ms = now_ms
+        if self.observer.is_silent(peer):
+            return False
+        self.observer.hear(peer, envelope)
+        return True
 
     @property
     def is_awake(self) -> bool:
@@ -181,20 +193,20 @@ class Sequencer:
 
     def _take(self, event: Event) -> None:
         match event:
-            case Tick():
-                self._run_timers()
             case MessageReceived():
                 self._take_message(event.peer, event.envelope)
-            case PeerSpoke():
-                self._hear(event.peer, event.envelope)
+            case Persisted(token):
+                self.context.written(token, succeeded=True)
             case Result():
                 self._take_result(event)
             case BlockIndexed():
                 self._block_indexed(event)
             case OutcomesFinal():
                 self._outcomes_final(event)
-            case Persisted(token):
-                self.context.written(token, succeeded=True)
+            case Tick():
+                self._run_timers()
+            case PeerSpoke():
+                self._hear(event.peer, event.envelope)
             case PersistFailed(token):
                 self.context.written(token, succeeded=False)
             case ConnectionLost(peer):
@@ -255,6 +267,10 @@ class Sequencer:
                 transaction = self.sender.transactions.get(intent)
                 if transaction is not None:
                     transaction.handle(sender_transaction_events.SignatureVerified(request_id, is_ours))
+            case FailureJudged(intent, leaf, is_worth_retrying):
+                transaction = self.sender.transactions.get(intent)
+                if transaction is not None:
+                    transaction.handle(sender_transaction_events.FailureJudged(leaf, is_worth_retrying))
             case RoundChecked():
                 self.endorser.take_checked(event)
             case EndorsementVerified():
@@ -263,11 +279,11 @@ class Sequencer:
                 self.coordinator.signers.take_verified(event)
             case EndorsersVerified():
                 self._take_verified(event)
-            case VerifierLookedUp(peer, request_id, party, verifier):
-                self.sender.parties.answer(peer, request_id, party, verifier)
+            case VerifierLookedUp():
+                self.sender.parties.answer(event)
             case _:
                 assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
-                self.sender.parties.want(event.party)
+                self.sender.parties.want(event.party, asks_announced=event.asks_announced)
 
     def _take_verified(self, event: EndorsersVerified) -> None:
         """Signatures of endorsers that the sender, or the coordinator, had verified."""
@@ -280,9 +296,7 @@ class Sequencer:
 
     def _hear(self, peer: NodeName, envelope: Envelope) -> None:
         """A sign of life: one that was silent is there again."""
-        was_silent = self.observer.is_silent(peer)
-        self.observer.hear(peer, envelope)
-        if was_silent:
+        if self.observer.hear(peer, envelope):
             self.coordinator.something_changed()
 
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
@@ -303,7 +317,7 @@ class Sequencer:
             case CoordinatorHeartbeat():
                 self._take_heartbeat(peer, body)
             case HandoverRequest():
-                if self.observer.may_coordinate(peer):
+                if self.observer.may_coordinate(peer) and self._is_due("hand-over", peer, ANSWERED_TIMES_MAX):
                     self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
             case Handover():
                 self.coordinator.take_handover(peer, body)
@@ -357,12 +371,25 @@ class Sequencer:
 
     def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
         """A stranger's heartbeat, an old or a repeated one changes nothing."""
+        if not self.context.has_part and not self.sender.transactions:
+            # We have nothing to do there: a stranger that beats in its own contracts must not fill our memory.
+            return
         if not self.observer.may_coordinate(peer) or not self.observer.hear_heartbeat(peer, heartbeat):
+            return
+        config = self.context.config
+        times_max = HEARTBEATS_TIMES_MAX + 2 * config.request_timeout_ms // config.heartbeat_ms
+        if not self._is_due("heartbeat", peer, times_max):
+            # The observer knows the latest; sender and coordinator, which go through all intents, act on the next one.
             return
         self.sender.heard(peer)
         if peer != self.context.node:
             self.coordinator.handle(coordinator_events.HeartbeatReceived(peer, heartbeat))
         self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))
+
+    def _is_due(self, what: str, peer: NodeName, times_max: int) -> bool:
+        """What a peer has us go through all our intents for is done so many times in a while; we are no peer."""
+        interval_ms = self.context.config.request_timeout_ms
+        return peer == self.context.node or self.pacing.is_due((what, peer), interval_ms, times_max)
 
     def _connection_lost(self, peer: NodeName) -> None:
         self.lost_peers[peer] = None
@@ -395,6 +422,8 @@ class Sequencer:
             is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
             self.endorser.take_outcome(outcome, is_ours)
             self.coordinator.take_outcome(outcome)
+        if event.outcomes:
+            self.sender.assembly.states_arrived()
         changed = self.context.block_range != range_before
         self.coordinator.handle(coordinator_events.NewBlock(changed))
         self.sender.handle(sender_events.NewBlock(changed))
@@ -403,6 +432,7 @@ class Sequencer:
     def _outcomes_final(self, event: OutcomesFinal) -> None:
         """Nothing that these blocks say is undone any more."""
         for outcome in event.outcomes:
+            self.coordinator.outcomes.note_final(outcome)
             self.sender.outcome_final(outcome)
             self.kept.outcome_final(outcome)
             if self.turns.turns:

@@ -7,6 +7,8 @@ others may count on it again. A member whose connection is down is told when it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rota.core.context import Context
 from rota.core.machine import Event
 from rota.core.observer import Observer
@@ -32,9 +34,10 @@ class StartupRepeatDue(Event):
 class StartupNotices:
     """Who still has to hear that we are here."""
 
-    def __init__(self, context: Context, observer: Observer) -> None:
+    def __init__(self, context: Context, observer: Observer, has_intents: Callable[[], bool] = lambda: False) -> None:
         self.context = context
         self.observer = observer
+        self.has_intents = has_intents
         self.is_armed = True
         self.startup_id: RequestId | None = None
         self.unacknowledged: dict[NodeName, None] = {}
@@ -51,7 +54,7 @@ class StartupNotices:
     def send(self) -> None:
         """Tell every other member."""
         self.is_armed = False
-        if not self.observer.has_observation:
+        if not self.observer.has_observation or not self._has_part:
             return
         self.startup_id = self.context.next_id()
         members = self.context.contract.committee
@@ -60,12 +63,22 @@ class StartupNotices:
 
     def handle(self, event: Event) -> None:
         """Tell those that have not acknowledged; nobody is told over a connection that is down."""
+        if not self._has_part:
+            self.unacknowledged.clear()
         reachable = [node for node in self.unacknowledged if self.observer.peer(node).connected]
         for node in reachable:
             self._tell(node)
         if reachable:
             due_ms = self.context.after(self.context.config.request_timeout_ms)
             self.context.timers.set(self, "startup", due_ms, StartupRepeatDue())
+
+    @property
+    def _has_part(self) -> bool:
+        """Somebody may wait for us. Of a contract in which we have nothing to do we tell nobody.
+
+        Who deploys a contract names its members, and one that does not exist would be told for ever.
+        """
+        return self.context.has_part or self.has_intents()
 
     def repeat_to(self, peer: NodeName) -> None:
         """Its connection is back: it may have missed the notice."""

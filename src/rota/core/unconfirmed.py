@@ -106,12 +106,13 @@ class Unconfirmed:
     ) -> bool:
         """Room for all of these on the account of this peer, or for none. Those that are known keep theirs.
 
-        There is none for a bound that is later than any of an honest sender, as far as our index knows the time.
+        A later bound or a larger copy is on the account of the peer that sends it: nobody holds another peer's quota
+        with copies, nor takes room with a copy that comes after a small one, also in the same message. There is no
+        room for a bound that is later than any of an honest sender, as far as our index knows the time.
         """
         known, asked = self.sent, self.asked
-        news: list[tuple[Key, Sent]] = []
-        extended: list[tuple[Key, Sent]] = []
-        least_s, size_bytes = chain_time_s + self.least_s, 0
+        news: dict[Key, Sent] = {}
+        least_s = chain_time_s + self.least_s
         latest_s = chain_time_s + self.ahead_s if chain_time_s else None
         for each in transitions:
             key, until_s = (contract, each.leaf), each.valid_until_s
@@ -119,21 +120,24 @@ class Unconfirmed:
                 continue
             if latest_s is not None and until_s > latest_s:
                 return False
-            until_s = max(until_s, least_s)
-            sent = known.get(key)
+            until_s, size = max(until_s, least_s), transition_bytes(each)
+            sent = news.get(key) or known.get(key)
             if sent is None:
-                size = transition_bytes(each)
-                size_bytes += size
-                news.append((key, (peer, size, until_s)))
-            elif sent[2] < until_s:
-                extended.append((key, (sent[0], sent[1], until_s)))
-        if news:
-            if not self._has_room(peer, len(news), size_bytes):
-                self.refused_count += 1
-                return False
-            known.update(news)
-            self._account(peer, len(news), size_bytes)
-        known.update(extended)
+                news[key] = (peer, size, until_s)
+            elif sent[2] < until_s or sent[1] < size:
+                news[key] = (peer, max(sent[1], size), max(sent[2], until_s))
+        if not news:
+            return True
+        left = [known[key] for key in news if key in known]
+        own = [size for before, size, _ in left if before == peer]
+        count, size_bytes = len(news) - len(own), sum(sent[1] for sent in news.values()) - sum(own)
+        if (count or size_bytes) and not self._has_room(peer, count, size_bytes):
+            self.refused_count += 1
+            return False
+        known.update(news)
+        self._account(peer, len(news), sum(sent[1] for sent in news.values()))
+        for before, size, _ in left:
+            self._account(before, -1, -size)
         return True
 
     def _has_room(self, peer: NodeName, count: int, size_bytes: int) -> bool:

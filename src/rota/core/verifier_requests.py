@@ -5,12 +5,18 @@ of names. So recent answers are kept for `ANSWER_MS`, also those that there is n
 operator may import a key. What is not among them is looked up within an allowance: each peer always has
 `LOOKUPS_LEAST` in an interval, and up to `LOOKUPS_OF_PEER_MAX` as long as all peers together stay within `LOOKUPS_MAX`.
 A request beyond that is dropped; its author repeats it.
+
+An answer also tells whether users of this node have used the party, so that a payer notices a slip of the pen. That is
+told to nodes that share the contract, and of `ANNOUNCED_OF_PEER_MAX` names an hour.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rota.core.distribution import may_distribute
+from rota.core.events import VerifierLookedUp
 from rota.core.pacing import Pacing
 from rota.messages import VerifierRequest, VerifierResponse
 from rota.types import ContractAddress, NodeName, Party
@@ -23,10 +29,14 @@ ANSWER_MS: Final = 60_000
 LOOKUPS_LEAST: Final = 8
 LOOKUPS_OF_PEER_MAX: Final = 64
 LOOKUPS_MAX: Final = 128
+# Each answer tells whether a name is in use; the rest of an hour's are told verifiers alone.
+HOUR_MS: Final = 3_600_000
+ANNOUNCED_OF_PEER_MAX: Final = 256
 
 
 class _Answer(NamedTuple):
     verifier: str
+    is_announced: bool
     until_ms: int
 
 
@@ -44,20 +54,40 @@ class VerifierRequests:
         if peer == self.node.name:
             return True
         answer = self.answers.get((contract, request.party))
-        if answer is not None and answer.until_ms > self.node.now_ms:
-            self.node.send(peer, contract, VerifierResponse(request.request_id, request.party, answer.verifier))
+        is_fresh = answer is not None and answer.until_ms > self.node.now_ms
+        if answer is not None and is_fresh and (answer.is_announced or not request.asks_announced):
+            announced = True if request.asks_announced and self.may_tell_announced(peer, contract) else None
+            response = VerifierResponse(request.request_id, request.party, answer.verifier, announced)
+            self.node.send(peer, contract, response)
             return False
         if self._has_allowance(peer):
             return True
         self.dropped_count += 1
         return False
 
-    def note(self, contract: ContractAddress, party: Party, verifier: str) -> None:
-        """The key store has answered; the oldest answer is forgotten first."""
-        self.answers.pop((contract, party), None)
-        self.answers[contract, party] = _Answer(verifier, self.node.now_ms + ANSWER_MS)
+    def take_found(self, contract: ContractAddress, found: VerifierLookedUp) -> VerifierLookedUp:
+        """The key store has answered: what the peer is told of it.
+
+        The answer is kept, the oldest is forgotten first. That a party is not announced is not kept: it may be in a
+        moment.
+        """
+        key = (contract, found.party)
+        self.answers.pop(key, None)
+        self.answers[key] = _Answer(found.verifier, found.announced is True, self.node.now_ms + ANSWER_MS)
         if len(self.answers) > ANSWERS_MAX:
             del self.answers[next(iter(self.answers))]
+        if found.announced is None or self.may_tell_announced(found.peer, contract):
+            return found
+        return replace(found, announced=None)
+
+    def may_tell_announced(self, peer: NodeName, contract: ContractAddress) -> bool:
+        """Only to a node that shares the contract, and too rarely for it to try all names that there could be."""
+        if peer == self.node.name:
+            return True
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is None or not may_distribute(sequencer.context.contract, peer):
+            return False
+        return self.pacing.is_due(("announced", peer), HOUR_MS, ANNOUNCED_OF_PEER_MAX)
 
     def _has_allowance(self, peer: NodeName) -> bool:
         interval_ms = self.node.config.request_timeout_ms

@@ -11,10 +11,11 @@ says that the member has what it was given.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rota.client import Client, Group, GroupContract, Token
+from rota.client import BalanceUnknown, Client, Group, GroupContract, Token
 from rota.demo.programme import EACH_BEGINS_WITH, Asset, Programme, Transfer
 from rota.demo.show import Show
 from rota.ledger.artifacts import load_artifact
@@ -169,10 +170,12 @@ async def _give(clients: dict[NodeName, Client], staged: Staged, programme: Prog
 async def balances_at(
     client: Client, staged: Staged, member: Party, parties: tuple[Party, ...]
 ) -> dict[Asset, dict[Party, int]]:
-    """What these parties have, as the node of this member says."""
+    """What these parties have, as far as the node of this member knows."""
     token, erc20 = staged.token_at(client), await staged.erc20_at(client)
-    coins = {party: (await token.balance_of(party, sender=member)).total_balance for party in parties}
-    private = {}
+    coins, private = {}, {}
+    for party in parties:
+        with suppress(BalanceUnknown):
+            coins[party] = (await token.balance_of(party, sender=member)).total_balance
     for party in parties:
         answer = await erc20.call("balanceOf", [staged.addresses[party]], sender=member)
         private[party] = _number(answer)

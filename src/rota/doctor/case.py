@@ -44,6 +44,7 @@ class Case:
     certificate: Certificate | None = None
     ledger: RpcClient | None = None
     is_running: bool = False
+    registered_endpoint: str | None = None
 
     @property
     def file(self) -> Path:

@@ -58,6 +58,7 @@ def _why_no_registry(case: Case) -> str:
 
 def _entry(case: Case, found: Registration | None, owner: ContractAddress | None, mend: str) -> Finding:
     endpoint = case.configuration.transport.endpoint
+    case.registered_endpoint = found.endpoint if found is not None else None
     if found is None:
         return failed(REGISTRATION, f"{case.name} is not registered: nobody lets it in", mend)
     if owner is not None and case.signer is not None and owner != case.signer.address_of(REGISTRAR):
@@ -139,19 +140,29 @@ def _absent(name: NodeName, error: Unavailable, is_alone: bool) -> Finding:
 
 async def check_endpoint(case: Case) -> list[Finding]:
     """Where others look for this node it is found, as far as this machine can tell."""
-    endpoint = case.configuration.transport.endpoint
+    transport = case.configuration.transport
+    endpoint = transport.endpoint or case.registered_endpoint
     if endpoint is None:
-        return [skipped(ENDPOINT, "transport.endpoint is not set")]
-    if not case.is_running or case.certificate is None:
-        why = "the node does not run" if not case.is_running else "the certificate is wrong (see certificate)"
-        return [skipped(ENDPOINT, why)]
+        return [skipped(ENDPOINT, "transport.endpoint is not set, and the node is not registered")]
+    if not case.is_running:
+        port, listens_at = endpoint.rpartition(":")[2], transport.listen.rpartition(":")[2]
+        if listens_at in (port, "0") or "transport.listen" in case.wrong:
+            return [skipped(ENDPOINT, "the node does not run")]
+        found = f"others look for this node at {endpoint}, and it will listen at {transport.listen}"
+        mend = (
+            "Correct transport.listen, or register the other address; or see that one port is forwarded to the other."
+        )
+        return [warning(ENDPOINT, found, mend)]
+    if case.certificate is None:
+        return [skipped(ENDPOINT, "the certificate is wrong (see certificate)")]
     now = datetime.fromtimestamp(case.means.now_s(), UTC)
     wanted = Registration(endpoint, case.certificate.fingerprint)
     try:
         await look_at_certificate(case.name, wanted, now, LOOK_TIMEOUT_MS)
     except Unavailable as error:
+        found = f"others look for this node at {endpoint}, and it listens at {transport.listen}: {error}"
         mend = "See to the forwarding of that address to transport.listen; from outside it may be reached all the same."
-        return [warning(ENDPOINT, str(error), mend)]
+        return [warning(ENDPOINT, found, mend)]
     except Refused as error:
         mend = "Something else answers there, or the node shows an older certificate still: correct transport.endpoint."
         return [failed(ENDPOINT, str(error), mend)]

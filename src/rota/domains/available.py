@@ -13,10 +13,10 @@ says what is spent or locked may say it in either way, and this is the one place
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from rota.domains.contents import Content, unseal
 from rota.domains.queries import Query
@@ -41,6 +41,13 @@ class Known(Generic[R_co]):
     record: R_co
     salt: bytes
     readers: tuple[Party, ...]
+
+
+class Total(NamedTuple):
+    """How many states there are, and what they are worth together."""
+
+    states: int
+    worth: int
 
 
 SpentAs: TypeAlias = Callable[[Known[Record]], StateId]
@@ -70,6 +77,8 @@ class Shelf(Mapping[StateId, State]):
         self._by_type: dict[type[Record], dict[StateId, Known[Record]]] = {}
         self._by_label: dict[Label, dict[StateId, Known[Record]]] = {}
         self._by_rank: dict[Label, list[Rank]] = {}
+        # Of the same labels, the sum of the ranks.
+        self._sums: dict[Label, int] = {}
         for state in states:
             self.put(state)
 
@@ -98,6 +107,7 @@ class Shelf(Mapping[StateId, State]):
                 self._by_label.setdefault(label, {})[state.id] = read
             for label in _ranked_labels_in(read.record):
                 insort(self._by_rank.setdefault(label, []), _rank_of(read))
+                self._sums[label] = self._sums.get(label, 0) - _rank_of(read)[0]
 
     def remove(self, state: StateId) -> None:
         """It is spent, or was never confirmed after all. By what spends it, all that it spends are."""
@@ -123,8 +133,9 @@ class Shelf(Mapping[StateId, State]):
         for label in _ranked_labels_in(read.record):
             ranks = self._by_rank[label]
             del ranks[bisect_left(ranks, _rank_of(read))]
+            self._sums[label] += _rank_of(read)[0]
             if not ranks:
-                del self._by_rank[label]
+                del self._by_rank[label], self._sums[label]
 
     def read(self, state: StateId) -> Known[Record] | None:
         """What it says, if it is held and can be read."""
@@ -133,6 +144,10 @@ class Shelf(Mapping[StateId, State]):
     def reference(self, state: StateId) -> StateId | None:
         """What spends it, if it is held and that is not its own id."""
         return self._references.get(state)
+
+    def spent_by(self, reference: StateId) -> tuple[StateId, ...]:
+        """The states that a reference spends: that of this id, or those of a nullifier."""
+        return tuple(self._by_reference.get(reference, (reference,)))
 
     def _spent_by(self, reference: StateId) -> StateId:
         return next(iter(self._by_reference.get(reference, ())), reference)
@@ -149,9 +164,13 @@ class Shelf(Mapping[StateId, State]):
             if all(getattr(read.record, name) == value for name, value in labels.items()):
                 yield Known(read.id, read.record, read.salt, read.readers)
 
-    def ranks(self, label: Label) -> Iterable[Rank]:
+    def ranks(self, label: Label) -> Sequence[Rank]:
         """The states with this label, largest first, if their kind is ranked."""
         return self._by_rank.get(label, ())
+
+    def total(self, label: Label) -> Total:
+        """How many states of a ranked kind have this label, and what they are worth."""
+        return Total(len(self.ranks(label)), self._sums.get(label, 0))
 
 
 class Available:
@@ -205,6 +224,23 @@ class Available:
             if read is not None:
                 assert isinstance(read.record, record_type), "a shelf is sorted by type"
                 yield Known(read.id, read.record, read.salt, read.readers)
+
+    def total(self, record_type: type[Record], label: str, value: object, /) -> Total:
+        """How many states of a ranked kind with this label are available, and what they are worth.
+
+        It costs what is locked and under way, not what is held: an owner may have any number of coins.
+        """
+        wanted = (record_type, label, value)
+        count, worth = self._shelf.total(wanted)
+        hidden = {each for gone in self._gone for each in self._shelf.spent_by(gone)} | set(self._on_top)
+        for state in hidden:
+            read = self._shelf.read(state)
+            if read is not None and wanted in _ranked_labels_in(read.record):
+                count, worth = count - 1, worth + _rank_of(read)[0]
+        for rank, state in self._on_top.ranks(wanted):
+            if not self._is_gone(state):
+                count, worth = count + 1, worth - rank
+        return Total(count, worth)
 
     def is_withheld(self, record_type: type[Record], /, **labels: object) -> bool:
         """There is such a state, but somebody else is about to spend it; what it becomes is not there yet."""

@@ -9,6 +9,7 @@ on the ledger with a configuration. In the order in which a transaction meets it
     assemble    an intent and the states that are available -> what is spent, read and made; or a reason why not
     prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
     endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
+    is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
     call        a question about the states that this node holds -> an answer; no transaction
     receipt     what a committed transition did, as far as this node may see it -> for its users
 
@@ -35,6 +36,8 @@ from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.records import Record, Rejected, Schema
 from rota.types import (
     Call,
+    CallFailure,
+    CallVerdict,
     Contract,
     ContractAddress,
     IntentId,
@@ -50,6 +53,7 @@ from rota.types import (
 __all__ = [
     "ENTROPY_BYTES",
     "INPUTS_MAX",
+    "NOT_ACTIVE",
     "OUTPUTS_MAX",
     "READS_MAX",
     "Assembled",
@@ -61,6 +65,7 @@ __all__ = [
     "CommitmentTree",
     "Deployment",
     "Domain",
+    "Failure",
     "History",
     "Known",
     "Lacking",
@@ -87,6 +92,9 @@ OUTPUTS_MAX: Final = 15
 PARTY_BYTES_MAX: Final = 255
 # So many random bytes are enough to draw a number below any 256-bit order from, and none is likelier than others.
 ENTROPY_BYTES: Final = 48
+
+# The code of a `Reverted`: a state that the request names is not there, as when another one was faster.
+NOT_ACTIVE: Final = "CONTRACT_NOT_ACTIVE"
 
 C = TypeVar("C", bound=Record)
 R = TypeVar("R", bound=Record)
@@ -252,6 +260,22 @@ class Settled(Generic[C]):
     is_whole: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Failure(Generic[C]):
+    """An intent of a party of this node, and the call on the public ledger for which the ledger skipped it.
+
+    This node's own index shows the failure. `call.verdict` says what this node's own Ethereum node answered when it was
+    asked to make the call again on the state after that block.
+    """
+
+    contract: Contract
+    configuration: C
+    sender: Party
+    function: str
+    arguments: Record
+    call: CallFailure
+
+
 # What a domain answers.
 
 
@@ -277,9 +301,13 @@ class Assembled:
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """It cannot succeed: the intent ends with this reason."""
+    """It cannot succeed: the intent ends with this reason.
+
+    `code` tells programs more: `NOT_ACTIVE` when a state that the request names is spent, or never was.
+    """
 
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,6 +462,8 @@ class Domain(ABC, Generic[C]):
     moving: ClassVar[frozenset[str]] = frozenset()
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
+    # Whether its users bring code of their own: a node then has it answered in worker processes, within budgets.
+    runs_code: ClassVar[bool] = False
 
     def set_up(self, settings: Mapping[str, object]) -> None:
         """What the operator of a node has set for it, in `[domains.NAME]`; once, before anything else is asked.
@@ -486,6 +516,13 @@ class Domain(ABC, Generic[C]):
         """The word that spends a state in place of its id; nothing where its id does, or who owns it is not of here."""
         return None
 
+    def is_owned(self, state: Known[Record], secret_of: Callable[[Party], bytes | None]) -> bool:
+        """Whether a state that names a party of this node as its owner is that party's to spend.
+
+        Where nobody endorses, a sender may write any name into a state. Of other nodes' parties nothing is known here.
+        """
+        return True
+
     def tree_of(self, configuration: C) -> CommitmentTree | None:
         """An empty tree for a contract whose proofs are about one."""
         return None
@@ -529,6 +566,14 @@ class Domain(ABC, Generic[C]):
     def endorse(self, proposal: Proposal[C]) -> None:
         """Judge a transition. `Refused` when it is against the rules."""
 
+    def is_worth_retrying(self, failure: Failure[C]) -> bool:
+        """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.
+
+        If not, the intent ends with the ledger's reason. Retries are limited by `revert_retry_max` in any case. By
+        default a call that its target still refuses, or that has no target, is not made again.
+        """
+        return failure.call.verdict not in (CallVerdict.REFUSED, CallVerdict.NO_CONTRACT)
+
     def call(self, question: Question[C]) -> object:
         """Answer a view, as JSON. `Rejected` when it cannot be answered."""
         raise Rejected("function", f"{self.name} has no view {question.function!r}")
@@ -562,3 +607,9 @@ def party_of(field: str, text: str, node: NodeName) -> Party:
         advice = "pay the party by the name that its node knows, such as alice@node1"
         raise Rejected(field, f"must be a party, not an address, key or hash ({text!r}): {advice}")
     return Party(party)
+
+
+def unknown_elsewhere(asker: Party, informed: Sequence[Party]) -> dict[str, object]:
+    """What is added to a balance that this node does not know whole: that it is unknown, and which nodes know it."""
+    nodes = dict.fromkeys(node_of(party) for party in informed)
+    return {} if node_of(asker) in nodes else {"unknown": True, "knownBy": [*nodes]}

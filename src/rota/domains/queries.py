@@ -9,10 +9,11 @@ text, bytes as bytes. `like` knows % and _. A field that is not there is null.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cmp_to_key, partial
-from typing import Final, TypeVar
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rota.domains.contents import name_of
 from rota.domains.records import Field, Record, Rejected, fields_of
@@ -20,9 +21,15 @@ from rota.domains.records import Field, Record, Rejected, fields_of
 LIMIT_MAX: Final = 10_000
 STATEMENTS_MAX: Final = 64
 DEPTH_MAX: Final = 4
+SORTS_MAX: Final = 8
 VALUES_MAX: Final = 1_000
+# Of all statements together, nested ones too: a database takes seconds to plan a query of some ten thousand.
+COMPARISONS_MAX: Final = 2_560
+# A pattern is looked for in any text; one with _ costs its length for each letter of it.
+LIKE_COST_MAX: Final = 4_194_304
 
 Item = TypeVar("Item")
+Test: TypeAlias = Callable[[Record], bool]
 
 _NAMES: Final = {
     "equal": "eq",
@@ -33,6 +40,12 @@ _NAMES: Final = {
 }
 _SINGLE: Final = ("eq", "neq", "like", "lt", "lte", "gt", "gte")
 _SEVERAL: Final = ("in", "nin")
+_ORDERS: Final[Mapping[str, Callable[[int], bool]]] = {
+    "lt": lambda order: order < 0,
+    "lte": lambda order: order <= 0,
+    "gt": lambda order: order > 0,
+    "gte": lambda order: order >= 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,37 +69,86 @@ class Query:
     limit: int | None = None
 
     @classmethod
-    def parse(cls, given: object, path: str = "query", depth: int = 0) -> Query:
+    def parse(cls, given: object, path: str = "query") -> Query:
         """A query as a client writes it. `Rejected` names what is wrong."""
-        if not isinstance(given, Mapping):
-            raise Rejected(path, "must be an object")
-        if depth > DEPTH_MAX:
-            raise Rejected(path, f"must nest at most {DEPTH_MAX} deep")
-        statements: list[Statement] = []
-        for key, entries in given.items():
-            operation = _NAMES.get(str(key), str(key))
-            if operation in (*_SINGLE, *_SEVERAL, "null"):
-                where = f"{path}.{key}"
-                found = [_statement(operation, f"{where}[{n}]", each) for n, each in enumerate(_list(where, entries))]
-                statements.extend(found)
-            elif operation not in ("or", "sort", "limit"):
-                raise Rejected(f"{path}.{key}", "is no operation: eq neq like lt lte gt gte in nin null or sort limit")
-        nested = _list(f"{path}.or", given.get("or") or [])
-        alternatives = tuple(cls.parse(each, f"{path}.or[{n}]", depth + 1) for n, each in enumerate(nested))
-        return cls(tuple(statements), alternatives, _sort(path, given.get("sort")), _limit(path, given.get("limit")))
+        return _parsed(given, path, 0, _Room(COMPARISONS_MAX))
+
+    @property
+    def size(self) -> int:
+        """How many comparisons it takes to hold it against a record."""
+        own = sum(max(1, len(statement.values)) for statement in self.statements)
+        return own + sum(alternative.size for alternative in self.alternatives)
 
     def holds(self, record: Record) -> bool:
         """Whether a record is what is looked for. `Rejected` when it has no such field."""
-        if not all(_holds(statement, record) for statement in self.statements):
-            return False
-        return not self.alternatives or any(alternative.holds(record) for alternative in self.alternatives)
+        return self.test_of(type(record))(record)
+
+    def test_of(self, record_type: type[Record]) -> Test:
+        """Tells of each record of a kind whether it is what is looked for: values are read once, however many follow.
+
+        `Rejected` when it has no such field.
+        """
+        tests = tuple(_test_of(statement, record_type) for statement in self.statements)
+        others = tuple(alternative.test_of(record_type) for alternative in self.alternatives)
+
+        def is_wanted(record: Record) -> bool:
+            return all(test(record) for test in tests) and (not others or any(test(record) for test in others))
+
+        return is_wanted
 
     def select(self, items: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
         """Those that are looked for, in order, as many as are wanted."""
-        found = [item for item in items if self.holds(record_of(item))]
+        tests: dict[type[Record], Test] = {}
+        found: list[Item] = []
+        for item in items:
+            record = record_of(item)
+            kind = type(record)
+            test = tests[kind] = tests.get(kind) or self.test_of(kind)
+            if test(record):
+                found.append(item)
+        return self.ordered(found, record_of)
+
+    def ordered(self, found: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
+        """What was found, in the order that is asked for, as many as are wanted."""
+        ordered = list(found)
         for name, is_descending in reversed(self.sort):
-            found.sort(key=cmp_to_key(partial(_compared, record_of, name)), reverse=is_descending)
-        return tuple(found[: self.limit])
+            ordered.sort(key=partial(_rank, record_of, name), reverse=is_descending)
+        return tuple(ordered[: self.limit])
+
+
+class _Room:
+    """How many comparisons a query may still have."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def take(self, path: str, count: int) -> None:
+        """`Rejected` when there is no room for so many."""
+        self._left -= count
+        if self._left < 0:
+            raise Rejected(path, f"must leave no more than {COMPARISONS_MAX} comparisons in the whole query")
+
+
+def _parsed(given: object, path: str, depth: int, room: _Room) -> Query:
+    if not isinstance(given, Mapping):
+        raise Rejected(path, "must be an object")
+    if depth > DEPTH_MAX:
+        raise Rejected(path, f"must nest at most {DEPTH_MAX} deep")
+    statements: list[Statement] = []
+    for key, entries in given.items():
+        operation = _NAMES.get(str(key), str(key))
+        if operation in (*_SINGLE, *_SEVERAL, "null"):
+            where = f"{path}.{key}"
+            for number, each in enumerate(_list(where, entries)):
+                found = _statement(operation, f"{where}[{number}]", each)
+                room.take(where, max(1, len(found.values)))
+                statements.append(found)
+        elif operation not in ("or", "sort", "limit"):
+            raise Rejected(f"{path}.{key}", "is no operation: eq neq like lt lte gt gte in nin null or sort limit")
+    nested = _list(f"{path}.or", given.get("or") or [])
+    room.take(f"{path}.or", len(nested))
+    alternatives = tuple(_parsed(each, f"{path}.or[{n}]", depth + 1, room) for n, each in enumerate(nested))
+    return Query(tuple(statements), alternatives, _sort(path, given.get("sort")), _limit(path, given.get("limit")))
 
 
 def _statement(operation: str, path: str, given: object) -> Statement:
@@ -107,7 +169,7 @@ def _list(path: str, given: object, most: int = STATEMENTS_MAX) -> list[object]:
 
 def _sort(path: str, given: object) -> tuple[tuple[str, bool], ...]:
     wanted: list[tuple[str, bool]] = []
-    for number, each in enumerate(_list(f"{path}.sort", given or [])):
+    for number, each in enumerate(_list(f"{path}.sort", given or [], SORTS_MAX)):
         words = each.split() if isinstance(each, str) else []
         name = words[0].removeprefix("-") if words else ""
         if not name or len(words) > 2 or (len(words) == 2 and words[1].upper() not in ("ASC", "DESC")):
@@ -125,47 +187,50 @@ def _limit(path: str, given: object) -> int | None:
     return given or None
 
 
-def _holds(statement: Statement, record: Record) -> bool:
-    value = _value(record, statement.field)
-    return _compares(statement, record, value) is not statement.is_negated
+def _test_of(statement: Statement, record_type: type[Record]) -> Test:
+    is_so, field = _comparison(statement, record_type), _field(record_type, statement.field)
+    ignores_case = statement.ignores_case and statement.operation != "null"
+
+    def test(record: Record) -> bool:
+        value = field.value_in(record)
+        return is_so(_folded(value) if ignores_case else value) is not statement.is_negated
+
+    return test
 
 
-def _compares(statement: Statement, record: Record, value: object) -> bool:
+def _comparison(statement: Statement, record_type: type[Record]) -> Callable[[object], bool]:
+    """What a client writes is read as the field's own type."""
     if statement.operation == "null":
-        return value is None
-    wanted = [_meant(record, statement.field, each) for each in statement.values]
-    if statement.ignores_case:
-        value, wanted = _folded(value), [_folded(each) for each in wanted]
+        return lambda value: value is None
+    kind = _field(record_type, statement.field).kind
+    read = (kind.accept(statement.field, each) for each in statement.values)
+    wanted = tuple(_folded(each) for each in read) if statement.ignores_case else tuple(read)
     match statement.operation:
         case "eq" | "in":
-            return value in wanted
+            return frozenset(wanted).__contains__
         case "neq" | "nin":
-            return value not in wanted
+            unwanted = frozenset(wanted)
+            return lambda value: value not in unwanted
         case "like":
-            return isinstance(value, str) and _is_like(value, str(wanted[0]))
+            return lambda value: isinstance(value, str) and _is_like(value, str(wanted[0]))
         case _:
-            order = _order(value, wanted[0])
-            return {"lt": order < 0, "lte": order <= 0, "gt": order > 0, "gte": order >= 0}[statement.operation]
+            holds = _ORDERS[statement.operation]
+            return lambda value: holds(_order(value, wanted[0]))
 
 
-def _field(record: Record, name: str) -> Field:
-    found = next((field for field in fields_of(type(record)) if field.name == name), None)
+def _field(record_type: type[Record], name: str) -> Field:
+    found = next((field for field in fields_of(record_type) if field.name == name), None)
     if found is None:
-        raise Rejected(name, f"is no field of {name_of(type(record))}")
+        raise Rejected(name, f"is no field of {name_of(record_type)}")
     return found
 
 
-def _value(record: Record, name: str) -> object:
-    return _field(record, name).value_in(record)
-
-
-def _compared(record_of: Callable[[Item], Record], name: str, one: Item, other: Item) -> int:
-    return _order(_value(record_of(one), name), _value(record_of(other), name))
-
-
-def _meant(record: Record, name: str, given: object) -> object:
-    """What a client writes is read as the field's own type."""
-    return _field(record, name).kind.accept(name, given)
+def _rank(record_of: Callable[[Item], Record], name: str, item: Item) -> Any:  # noqa: ANN401
+    """What items are put in order by: all have a value of one type, which the field says."""
+    record = record_of(item)
+    value = _field(type(record), name).value_in(record)
+    _ = _order(value, value)
+    return value
 
 
 def _folded(value: object) -> object:
@@ -173,20 +238,43 @@ def _folded(value: object) -> object:
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    """Goes back to the last % alone when a letter does not fit: no pattern takes more than length times length."""
-    at, letter, mark, resume = 0, 0, -1, 0
-    while at < len(value):
-        if letter < len(pattern) and pattern[letter] == "%":
-            mark, resume = letter, at
-            letter += 1
-        elif letter < len(pattern) and pattern[letter] in (value[at], "_"):
-            at, letter = at + 1, letter + 1
-        elif mark >= 0:
-            resume += 1
-            at, letter = resume, mark + 1
-        else:
+    """Whether a text fits a pattern. Each part between two % is looked for behind the one before it.
+
+    `Rejected` when a part with _ is too long for a text of this length.
+    """
+    first, *others = pattern.split("%")
+    if not others:
+        return len(value) == len(first) and _fits(value, first, 0)
+    if not _fits(value, first, 0):
+        return False
+    *between, last = others
+    at = len(first)
+    for part in between:
+        at = _found(value, part, at)
+        if at < 0:
             return False
-    return all(rest == "%" for rest in pattern[letter:])
+    return len(value) - len(last) >= at and _fits(value, last, len(value) - len(last))
+
+
+def _fits(value: str, part: str, at: int) -> bool:
+    """Whether the text has this part at a place."""
+    if "_" not in part:
+        return value.startswith(part, at)
+    given = value[at : at + len(part)]
+    return len(given) == len(part) and all(one in ("_", other) for one, other in zip(part, given, strict=True))
+
+
+def _found(value: str, part: str, at: int) -> int:
+    """Behind the first place from there on that has this part; less than nothing when there is none."""
+    if "_" not in part:
+        place = value.find(part, at)
+        return place + len(part) if place >= 0 else -1
+    if len(part) > len(value) - at:
+        return -1
+    if len(part) * (len(value) - at) > LIKE_COST_MAX:
+        raise Rejected("like", "must be a shorter pattern: a part with _ is looked for at every letter of a long text")
+    match = re.compile(re.escape(part).replace("_", "."), re.DOTALL).search(value, at)
+    return match.end() if match is not None else -1
 
 
 def _order(one: object, other: object) -> int:

@@ -54,6 +54,8 @@ class Record:
     `schema_name` is the name of its schema where that is not the class's own; states are looked for by their `labels`.
     `ranked_by` names an integer attribute: states with the same label can then be taken largest first.
     `incidental` names fields that do not change what a user asks for, such as a gas limit.
+    `later` names the last fields, where a later version added them: the canonical form leaves them out as long as they
+    have their defaults, so that what an earlier version wrote is still what it was.
     """
 
     __slots__ = ()
@@ -61,6 +63,7 @@ class Record:
     labels: ClassVar[tuple[str, ...]] = ()
     ranked_by: ClassVar[str] = ""
     incidental: ClassVar[tuple[str, ...]] = ()
+    later: ClassVar[tuple[str, ...]] = ()
 
 
 R = TypeVar("R", bound=Record)
@@ -174,16 +177,24 @@ def shown(record: Record) -> dict[str, object]:
 
 def packed(record: Record) -> list[object]:
     """The values in the order of the fields: the canonical form."""
-    return [field.kind.packed(field.value_in(record)) for field in fields_of(type(record))]
+    known = fields_of(type(record))
+    if record.later:
+        while known[-1].name in record.later and known[-1].value_in(record) == known[-1].default:
+            known = known[:-1]
+    return [field.kind.packed(field.value_in(record)) for field in known]
 
 
 def unpacked(record_type: type[R], given: object, path: str = "") -> R:
     """The record of this canonical form. `Rejected` when it is not one."""
     known = fields_of(record_type)
-    if not isinstance(given, list) or len(given) != len(known):
+    if not isinstance(given, list) or not len(known) - len(record_type.later) <= len(given) <= len(known):
         raise Rejected(path, f"must be a list of {len(known)} values")
+    known = known[: len(given)]
     values = (field.kind.unpacked(_join(path, field.name), each) for field, each in zip(known, given, strict=True))
-    return _made(record_type, dict(zip((field.attribute for field in known), values, strict=True)), path)
+    made = _made(record_type, dict(zip((field.attribute for field in known), values, strict=True)), path)
+    if record_type.later and len(packed(made)) != len(given):
+        raise Rejected(path, "must leave out later values that are the defaults")
+    return made
 
 
 def parameters(record_type: type[Record]) -> list[dict[str, object]]:

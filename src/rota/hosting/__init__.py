@@ -17,15 +17,15 @@ in `held` what `contents.is_info`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any, Final
 
 import msgspec
 
-from rota.core.effects import AssembleIntents
-from rota.core.events import AssemblyFailed, AssemblyFinished
+from rota.core.effects import AssembleIntents, JudgeFailure
+from rota.core.events import AssemblyFailed, AssemblyFinished, FailureJudged
 from rota.digests import STATES_MAX, Core, core_of, domain_separator, keccak, leaf_of, state_commitment
 from rota.domains.available import Available, Known, known_in, readable
 from rota.domains.base import (
@@ -34,6 +34,7 @@ from rota.domains.base import (
     Behind,
     Deployment,
     Domain,
+    Failure,
     History,
     Lacking,
     Parked,
@@ -46,7 +47,7 @@ from rota.domains.base import (
 from rota.domains.contents import Content, Told, distribution_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.genesis import Genesis
-from rota.hosting.checking import Checked, check, checking
+from rota.hosting.checking import STATES_A_STEP, Checked, check, checking, finished
 from rota.hosting.contracts import (
     NO_BACKGROUND,
     SALT_KEY_BYTES,
@@ -63,6 +64,7 @@ from rota.hosting.contracts import (
     told_of,
 )
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
+from rota.hosting.proving import as_believed
 from rota.messages import AssemblyOutcome
 from rota.types import (
     ContractAddress,
@@ -94,6 +96,7 @@ __all__ = [
     "SecretOf",
     "UserCall",
     "assemble",
+    "assembling",
     "bound",
     "call",
     "check",
@@ -102,6 +105,7 @@ __all__ = [
     "explain",
     "genesis_of",
     "init",
+    "judge_failure",
     "learn",
     "load_domains",
     "open_genesis",
@@ -310,8 +314,9 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
 def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> dict[str, object]:
     """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
 
-    `Rejected` when the domain cannot tell.
+    Contents that are not believed are left out. `Rejected` when the domain cannot tell.
     """
+    transition = as_believed(hosted, transition)
     referred = {
         reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
     }
@@ -352,6 +357,15 @@ def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
         return None
 
 
+def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
+    """Whether the domain finds another attempt worth it. An exception is the domain's own failure."""
+    asked, intent = _payload_of(hosted.domain, order.intent.payload), order.intent
+    failure = Failure(
+        hosted.contract, hosted.configuration, intent.sender, asked.function, asked.arguments, order.failure
+    )
+    return FailureJudged(intent.id, order.leaf, bool(hosted.domain.is_worth_retrying(failure)))
+
+
 # Assembling.
 
 
@@ -373,10 +387,22 @@ def assemble(
     hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> list[AssemblyFinished | AssemblyFailed]:
     """Assemble a slot's intents one after the other, each on what the ones before it have made."""
-    told = [state.as_seen_by(node) for state in order.snapshot.states if _may_be_told(state, held)]
-    available = Available(shelf_of(hosted, held, node), order.snapshot.locks, told)
+    return finished(assembling(hosted, order, held, node, background))
+
+
+def assembling(
+    hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Generator[None, None, list[AssemblyFinished | AssemblyFailed]]:
+    """The same in steps: a coordinator chooses how many states are in its snapshot, within the limits of a frame."""
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks)
     # Also what is locked or spent by now: states stand on others.
-    new = {state.id: state for state in told}
+    new: dict[StateId, State] = {}
+    for number, state in enumerate(order.snapshot.states, 1):
+        if _may_be_told(state, held):
+            new[state.id] = state.as_seen_by(node)
+            available.add(new[state.id])
+        if number % STATES_A_STEP == 0:
+            yield
     history = history_of(hosted, node, held.get, new.get, background.recall)
     results: list[AssemblyFinished | AssemblyFailed] = []
     for intent in order.intents:
@@ -389,6 +415,7 @@ def assemble(
             # Whether an external one ever comes is for its user to say: nothing is built on it.
             for state in result.transition.outputs if intent.submit_mode is not SubmitMode.EXTERNAL else ():
                 available.add(state)
+        yield
     return results
 
 
@@ -419,11 +446,12 @@ def _assemble_one(
     except Rejected as error:
         outcome = Reverted(str(error))
     except (Lacking, Behind) as error:
-        return AssemblyFailed(order.request_id, intent.id, str(error))
+        return AssemblyFailed(order.request_id, intent.id, str(error), lacks_states=True)
     except Exception as error:
         return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"), error)
     kind = AssemblyOutcome.PARKED if isinstance(outcome, Parked) else AssemblyOutcome.REVERTED
-    return AssemblyFinished(order.request_id, intent.id, kind, reason=bounded(outcome.reason))
+    code = outcome.code if isinstance(outcome, Reverted) else ""
+    return AssemblyFinished(order.request_id, intent.id, kind, reason=bounded(outcome.reason), code=code)
 
 
 @dataclass(frozen=True, slots=True)

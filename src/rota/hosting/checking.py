@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from rota.core.effects import CheckRound
 from rota.digests import leaf_of_transition, state_commitment
@@ -19,6 +19,12 @@ from rota.domains.records import Record
 from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of
 from rota.messages import Refusal
 from rota.types import Leaf, NodeName, Party, State, StateId, Transition
+
+# Between two turns of the event loop: a state takes some ten microseconds to read, and a maker takes more.
+STATES_A_STEP: Final = 128
+MAKERS_A_STEP: Final = 32
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +45,34 @@ def check(
     hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> Checked:
     """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
-    steps = checking(hosted, order, held, node, background)
+    return finished(checking(hosted, order, held, node, background))
+
+
+def finished(steps: Generator[None, None, Answer]) -> Answer:
+    """What comes of these steps, taken one after the other at once."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            checked: Checked = end.value
-            return checked
+            answer: Answer = end.value
+            return answer
 
 
 def checking(
     hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
 ) -> Generator[None, None, Checked]:
-    """The same in steps, one for each transition: a sender chooses how long one takes, within the domain's limits."""
+    """The same in steps, one for each transition: a sender chooses how long one takes, within the domain's limits.
+
+    A coordinator chooses how many makers it shows, so these are taken some at a time.
+    """
     if node not in hosted.contract.endorsers:
         reason = f"{node} does not endorse here"
         return Checked(tuple(Refusal(each.intent, reason, (), each.leaf) for each in order.transitions))
     bench = _Bench(hosted, held, node, background)
-    for maker in order.makers:
+    for number, maker in enumerate(order.makers, 1):
         bench.take_maker(maker)
+        if number % MAKERS_A_STEP == 0:
+            yield
     refusals: list[Refusal] = []
     missing: dict[StateId, None] = {}
     judged: list[Leaf] = []

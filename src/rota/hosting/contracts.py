@@ -77,6 +77,10 @@ class Hosted:
         """The same contract where nothing of it has been seen yet."""
         return replace(self, memory=self.domain.memory(self.configuration, self.contract))
 
+    def bare(self) -> Hosted:
+        """The same contract as a value that can be sent to another process: without memory and parties' secrets."""
+        return replace(self, memory=None, secret_of=_nobodys)
+
 
 def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
     """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rota.core.effects import AssembleIntents
 from rota.core.events import AssemblyFinished
@@ -56,8 +56,12 @@ def reveal(
     return revealed
 
 
-def is_committed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]) -> bool:
-    """Whether the ledger was told of this state what it says; one that cheats tells one thing and sends another."""
+def is_believed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]) -> bool:
+    """Whether the ledger was told of this state what it says, and its owner can spend it.
+
+    Nobody endorses such a transition: its sender may commit to one coin and send another, or write the name of a party
+    beside another key. Such a state is neither held nor shown to users.
+    """
     maker = makers.get(state.id.leaf)
     read = known_in(hosted.known, state)
     if maker is None or read is None:
@@ -66,4 +70,18 @@ def is_committed(hosted: Hosted, state: State, makers: Mapping[Leaf, Transition]
         (commitment,) = hosted.domain.commitments(((read.record, read.salt),))
     except ValueError:
         return False  # Nothing can be committed to what it says.
-    return maker.info[state.id.output : state.id.output + 1] == (commitment,)
+    if maker.info[state.id.output : state.id.output + 1] != (commitment,):
+        return False
+    return hosted.domain.is_owned(read, hosted.secret_of)
+
+
+def as_believed(hosted: Hosted, transition: Transition) -> Transition:
+    """The same without the contents that are not believed, where the ledger has commitments of its own to them."""
+    if not hosted.domain.ledgers:
+        return transition
+    makers = {transition.leaf: transition}
+    outputs = tuple(
+        state if state.content is None or is_believed(hosted, state, makers) else replace(state, content=None)
+        for state in transition.outputs
+    )
+    return replace(transition, outputs=outputs)

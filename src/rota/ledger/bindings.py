@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from eth_abi.abi import decode as abi_decode
 from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
 from rota.abi import Entry, explain_revert
+from rota.abi_decoding import decode as abi_decode
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import FactoryDeployment, Outcomes
 from rota.digests import domain_separator, keccak

@@ -3,12 +3,14 @@
 The ledger contract copies nothing that a target returns, so that no target can make it pay: its log says which call
 failed, and nothing more (ledger). What was called stands in the round. Why it failed is asked of the chain afterwards:
 the same call, from the same caller, with the same gas, on the state after that block. What the calls before it had
-changed was taken back, so that the answer may be another one than at the time; it is for people, and decides nothing.
+changed was taken back, so that the answer may be another one than at the time. People read it, and the sender's own
+domain judges by it whether another attempt is worth its gas; it says nothing about what is on the chain. A call that
+follows others may need them: alone it is refused although it would succeed behind them, so its verdict is unknown.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.ledger.bindings import FailedCall, explain_any
@@ -16,10 +18,13 @@ from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
+from rota.types import CallVerdict
 
 # Whoever submits rounds again can have calls fail as often as he pays for it; more than these are not asked about.
 REASONS_A_RANGE_MAX: Final = 16
 REVERT_BYTES_MAX: Final = 1_024
+# What Ethereum nodes answer `eth_call` with when the contract reverts.
+REVERTED_CODE: Final = 3
 # What an ERC-20 may answer when it has done what it was asked for.
 NOTHING: Final = "0x"
 TRUE: Final = data((1).to_bytes(32, "big"))
@@ -37,8 +42,28 @@ class Asked:
     is_move: bool = False
 
 
-async def reason_of(client: RpcClient, asked: Asked) -> str:
-    """What the target says; empty when the chain cannot tell."""
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a call failed: in words, which are empty when the chain cannot tell, and for the domain."""
+
+    text: str
+    verdict: CallVerdict
+    revert: bytes = b""
+
+
+_UNKNOWN: Final = Reason("", CallVerdict.UNKNOWN)
+
+
+async def reason_of(client: RpcClient, asked: Asked) -> Reason:
+    """What the target says."""
+    reason = await _reason_alone(client, asked)
+    is_first = asked.failed.number == 0
+    return (
+        reason if is_first or reason.verdict is CallVerdict.SUCCEEDS else replace(reason, verdict=CallVerdict.UNKNOWN)
+    )
+
+
+async def _reason_alone(client: RpcClient, asked: Asked) -> Reason:
     call, block = asked.failed.call, quantity(asked.height)
     wanted = {"from": asked.failed.contract, "to": call.to, "gas": quantity(call.gas), "data": data(call.data)}
     questions = Call("eth_getCode", (call.to, block)), Call("eth_call", (wanted, block))
@@ -46,25 +71,29 @@ async def reason_of(client: RpcClient, asked: Asked) -> str:
         # Nobody waits for it: what is not told at once is not told.
         code, answer = (await client.call_together(*questions, attempts_max=1)).answers
     except Unavailable:
-        return ""
+        return _UNKNOWN
     if code == "0x":
-        return "there is no contract"
+        return Reason("there is no contract", CallVerdict.NO_CONTRACT)
     if isinstance(answer, RpcFailure):
         return _refusal(answer)
     if asked.is_move and answer not in (NOTHING, TRUE):
-        return "it answers that it is not done"
+        return Reason("it answers that it is not done", CallVerdict.REFUSED)
     told = f"it would succeed after block {asked.height}"
-    return f"{told}, but must move exactly what is said, and be the contract's own ERC-20" if asked.is_move else told
+    must_move = ", but must move exactly what is said, and be the contract's own ERC-20" if asked.is_move else ""
+    return Reason(told + must_move, CallVerdict.SUCCEEDS)
 
 
-def _refusal(failure: RpcFailure) -> str:
+def _refusal(failure: RpcFailure) -> Reason:
     try:
         output = read_data(failure.data)
     except ValueError:
         output = b""
     if not output:
-        # Without data it may be anything from an empty revert to all gas used; the node has a word for it.
-        return failure.message
+        # Without data it may be anything from an empty revert to all gas used, or a node that cannot answer now.
+        is_revert = failure.code == REVERTED_CODE or "revert" in failure.message.lower()
+        return Reason(failure.message, CallVerdict.REFUSED if is_revert else CallVerdict.UNKNOWN)
+    start = output[:REVERT_BYTES_MAX]
     if len(output) > REVERT_BYTES_MAX:
-        return f"reverted with {len(output)} bytes that begin with 0x{output[:REVERT_BYTES_MAX].hex()}"
-    return explain_any(output)
+        text = f"reverted with {len(output)} bytes that begin with 0x{start.hex()}"
+        return Reason(text, CallVerdict.REFUSED, start)
+    return Reason(explain_any(output), CallVerdict.REFUSED, start)

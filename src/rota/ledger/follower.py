@@ -21,23 +21,24 @@ index has its commitments too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from rota.core.events import LedgerOutcome
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.ledger.bindings import deployment_topics, outcomes_of, read_deployment
+from rota.ledger.bindings import FailedCall, deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
-from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, reason_of
+from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reason_of
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
 from rota.ports import Contracts, LeafCommitments, Tell, Unavailable
-from rota.types import ContractAddress, IntentId, Leaf, address_bytes
+from rota.types import CallFailure, ContractAddress, IntentId, Leaf, address_bytes
 
 KeepCommitments = Callable[[Sequence[LeafCommitments]], Awaitable[None]]
 
@@ -299,12 +300,10 @@ class Follower:
         """The same, where the calls that failed say why, as far as the chain tells."""
         asked = failed[:REASONS_A_RANGE_MAX]
         reasons = await asyncio.gather(*(reason_of(self._client, each) for each in asked))
-        texts = {
-            (each.height, each.failed.leaf): f"{each.failed.text}: {reason}"
-            for each, reason in zip(asked, reasons, strict=True)
-            if reason
+        found = {
+            (each.height, each.failed.leaf): (each.failed, reason) for each, reason in zip(asked, reasons, strict=True)
         }
-        return tuple(_told_why(block, texts) for block in blocks) if texts else blocks
+        return tuple(_told_why(block, found) for block in blocks) if found else blocks
 
     async def _headers(self, heights: tuple[int, ...]) -> dict[int, Header]:
         found: dict[int, Header] = {}
@@ -397,12 +396,20 @@ class Follower:
             raise Inconsistent(f"block {wanted['blockHash']}: {refused}") from refused
 
 
-def _told_why(block: ChainBlock, texts: dict[tuple[int, Leaf], str]) -> ChainBlock:
+def _told_why(block: ChainBlock, found: Mapping[tuple[int, Leaf], tuple[FailedCall, Reason]]) -> ChainBlock:
     outcomes = tuple(
-        (contract, replace(outcome, reason=texts.get((block.height, outcome.leaf), outcome.reason)))
+        (contract, _with_reason(outcome, *found[block.height, outcome.leaf]))
+        if (block.height, outcome.leaf) in found
+        else (contract, outcome)
         for contract, outcome in block.outcomes
     )
     return replace(block, outcomes=outcomes)
+
+
+def _with_reason(outcome: LedgerOutcome, failed: FailedCall, reason: Reason) -> LedgerOutcome:
+    text = f"{failed.text}: {reason.text}" if reason.text else outcome.reason
+    failure = CallFailure(failed.number, failed.call.to, reason.verdict, reason.revert)
+    return replace(outcome, reason=text, failure=failure)
 
 
 def is_range_too_large(failure: RpcFailure) -> bool:

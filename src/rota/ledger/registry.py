@@ -29,9 +29,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 
+from rota.abi_decoding import decode as abi_decode
 from rota.ledger.bindings import RegisteredNode, topic_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from eth_abi.abi import decode as abi_decode
 from eth_abi.abi import encode as abi_encode
 from eth_abi.abi import is_encodable_type
 from eth_abi.exceptions import DecodingError, EncodingError
 
+from rota.abi_decoding import decode as abi_decode
 from rota.digests import keccak
 from rota.ledger.reading import Log
 

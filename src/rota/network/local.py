@@ -138,7 +138,7 @@ class LocalNode:
         self._child, told = await self._network.launch(self)
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
-        self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS)
+        self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS, payees="any")
         self.starts += 1
 
     async def until_ready(self) -> None:
@@ -225,6 +225,11 @@ class LocalNetwork:
     def factory(self) -> ContractAddress:
         """Through which contracts are deployed."""
         return self._deployed.factory
+
+    @property
+    def registry(self) -> ContractAddress:
+        """Where nodes are registered."""
+        return self._deployed.registry
 
     @property
     def deployer(self) -> Account:
@@ -355,7 +360,7 @@ class LocalNetwork:
     async def _register(self, node: LocalNode) -> None:
         account = self._account(node.keys.signer, REGISTRAR)
         fingerprint = node.keys.certificate.fingerprint
-        await register(account, self._deployed.registry, node.name, fingerprint, self._endpoint_of(node))
+        await register(account, self._deployed.registry, node.name, fingerprint, self.endpoint_of(node))
 
     def _settings_of(self, node: LocalNode) -> dict[str, Setting]:
         host = self._host_of(node.name)
@@ -371,7 +376,7 @@ class LocalNetwork:
             "ledger.registry_from_height": self._deployed.registry_from_height,
             "store.url": self.plan.store_of(node.name),
             "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
-            "transport.endpoint": self._endpoint_of(node),
+            "transport.endpoint": self.endpoint_of(node),
             "transport.local_endpoints": True,
             # All nodes of it are one operator's.
             "consent.proposals": ConsentMode.OPEN.value,
@@ -398,11 +403,12 @@ class LocalNetwork:
         lines: list[str] = []
         for node in self.nodes.values():
             fingerprint = node.keys.certificate.fingerprint.hex()
-            lines += [f"[nodes.{node.name}]", f'endpoint = "{self._endpoint_of(node)}"']
+            lines += [f"[nodes.{node.name}]", f'endpoint = "{self.endpoint_of(node)}"']
             lines += [f'fingerprint = "{fingerprint}"', ""]
         (self.plan.home / REGISTRY_NAME).write_text("\n".join(lines))
 
-    def _endpoint_of(self, node: LocalNode) -> str:
+    def endpoint_of(self, node: LocalNode) -> str:
+        """Where other nodes reach it."""
         host = self._host_of(node.name)
         return f"{LOOPBACK if host is None else host.address}:{node.peer_port}"
 

@@ -359,7 +359,7 @@ class CommandOffice:
         flaw = flaw_of_subscription(after, self.desk.stream)
         if flaw is not None:
             raise CommandRejected(flaw)
-        return page
+        return wanted.narrowed(page)
 
     async def published(self, after: int) -> None:
         """Until the end lies beyond this offset."""
@@ -575,7 +575,7 @@ class CommandOffice:
             return
         is_confirmed = told.outcome is Outcome.CONFIRMED
         try:
-            self._end(change, transaction, None if is_confirmed else failure_of(told.reason))
+            self._end(change, transaction, None if is_confirmed else failure_of(told.reason, told.code))
         except Exception as error:
             self.failed(error)
 
@@ -591,7 +591,8 @@ class CommandOffice:
         if view is None:
             return
         if view.failure_code != FINALITY_BROKEN:
-            self._end(change, transaction, None if view.success else failure_of(view.failure_message))
+            failure = None if view.success else failure_of(view.failure_message, view.failure_code)
+            self._end(change, transaction, failure)
         elif not await self.transactions.may_return(transaction):
             self._end(change, transaction, errors.lost())
 

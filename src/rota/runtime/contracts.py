@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from rota.core.events.chain import FactoryDeployment
+from rota.digests import state_commitment
 from rota.domains.available import known_in
 from rota.domains.base import ProvedLedger, Rejected
 from rota.domains.pente.groups import group_in
@@ -36,6 +37,9 @@ SMALL_GENESIS_BYTES: Final = 16_384
 LARGE_OF_PEER_BYTES_MAX: Final = 8_388_608
 LARGE_BYTES_MAX: Final = 134_217_728
 CONTRACTS_MAX: Final = 131_072
+PROPOSED_GROUPS_MAX: Final = 65_536
+# More than the states of several frames, which are written after they were decrypted.
+NULLIFIERS_KEPT_MAX: Final = 65_536
 DEVELOPMENT_KEYS_REFUSED: Final = (
     "the development keys, which whoever made them can forge, and the operator of this node does not allow these: "
     "proving.allow_development_keys is not set"
@@ -72,10 +76,15 @@ class KnownContracts:
         # Without their genesis, which the store has.
         self._known: Final[dict[ContractAddress, KnownContract]] = {}
         self._groups: Final[dict[ContractAddress, bytes]] = {}
-        # By which deployment each group came here; users name a group by its id.
+        # Users name a group by its id, so no id should have two contracts. Of each id: the deployment of its first
+        # contract, all contracts, and who was the first to propose a group of it, with the deployment.
         self._deployment_of_group: Final[dict[bytes, IntentId]] = {}
+        self._contracts_of_group: Final[dict[bytes, tuple[ContractAddress, ...]]] = {}
+        self._proposed_groups: Final[dict[bytes, tuple[NodeName, IntentId]]] = {}
         self._large_bytes: Final[dict[NodeName, int]] = {}
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
+        # By contract and commitment; nothing for a state that no nullifier of ours spends.
+        self._nullifiers: Final[dict[tuple[ContractAddress, bytes], bytes | None]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] | None = ()
         self.is_complete = True
@@ -95,6 +104,8 @@ class KnownContracts:
             if group is not None:
                 self._groups[address] = group.id
                 self._deployment_of_group.setdefault(group.id, known.deployment)
+                others = self._contracts_of_group.get(group.id, ())
+                self._contracts_of_group[group.id] = tuple(dict.fromkeys((*others, address)))
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience
@@ -113,6 +124,10 @@ class KnownContracts:
     def group_of(self, contract: ContractAddress) -> bytes | None:
         """The id of its privacy group, if it has one."""
         return self._groups.get(contract)
+
+    def contracts_of_group(self, group: bytes) -> tuple[ContractAddress, ...]:
+        """All contracts of privacy groups with this id. Who creates a group draws its id; a liar may copy it."""
+        return self._contracts_of_group.get(group, ())
 
     def require_room(self, peer: NodeName, genesis: bytes) -> None:
         """For one more contract that comes from this peer. `Unavailable` when there is none."""
@@ -137,13 +152,22 @@ class KnownContracts:
         return hosted
 
     def nullifier_of(self, contract: ContractAddress, state: State) -> bytes | None:
-        """What spends a state in place of its id, if that is so and its owner is one of ours."""
+        """What spends a state in place of its id, if that is so and its owner is one of ours.
+
+        That takes milliseconds, so it is remembered, by the contents: what a peer says of a state's id may be false.
+        """
         hosted = self._hosted.get(contract)
-        read = known_in(hosted.known, state) if hosted is not None and hosted.domain.ledgers else None
-        if hosted is None or read is None:
+        if hosted is None or not hosted.domain.ledgers or state.content is None:
             return None
-        reference = hosted.spent_as(read)
-        return reference.leaf if is_nullifier(reference) else None
+        key = (contract, state_commitment(state.content))
+        if key not in self._nullifiers:
+            read = known_in(hosted.known, state)
+            reference = hosted.spent_as(read) if read is not None else None
+            is_one = reference is not None and is_nullifier(reference)
+            self._nullifiers[key] = reference.leaf if reference is not None and is_one else None
+            if len(self._nullifiers) > NULLIFIERS_KEPT_MAX:
+                del self._nullifiers[next(iter(self._nullifiers))]
+        return self._nullifiers[key]
 
     def may_have_tree(self, contract: ContractAddress) -> bool:
         """Whether its proofs are about a tree, or nobody can tell: it may have rounds before we have taken it in."""
@@ -250,18 +274,19 @@ class KnownContracts:
         deployment: IntentId,
         signers: tuple[ContractAddress, ...],
         signer: Signer,
-        is_own: bool = False,
+        proposer: NodeName | None = None,
     ) -> ContractAddress | None:
         """With which address we would endorse in it; nothing when we do not. `ContractRefused` when we do not have it.
 
-        Where the signers are known, ours must be the one that we name; the others' are theirs to check.
+        Where the signers are known, ours must be the one that we name; the others' are theirs to check. What is on the
+        chain has no proposer.
         """
         genesis = self._opened(encoded, NO_CONTRACT)
-        if not is_own and not genesis.is_open_to(self._node):
+        if proposer != self._node and not genesis.is_open_to(self._node):
             raise ContractRefused(f"genesis: {self._node} has no part in it")
         group = group_in(genesis)
-        if not is_own and group is not None and self._deployment_of_group.get(group.id, deployment) != deployment:
-            raise ContractRefused(f"genesis.configuration.salt: {self._node} has another group of this id")
+        if group is not None:
+            self._require_free_id(group.id, deployment, proposer)
         ours = None
         if self._node in genesis.endorsers:
             ours = signer.address_of(endorser_key(self._node, deployment))
@@ -269,7 +294,19 @@ class KnownContracts:
             raise ContractRefused(f"signers: must be {len(genesis.endorsers)}, not {len(signers)}")
         if signers and ours is not None and signers[genesis.endorsers.index(self._node)] != ours:
             raise ContractRefused(f"signers: must have {ours} for {self._node}")
+        if group is not None and proposer is not None:
+            self._proposed_groups[group.id] = (proposer, deployment)
+            if len(self._proposed_groups) > PROPOSED_GROUPS_MAX:
+                del self._proposed_groups[next(iter(self._proposed_groups))]
         return ours
+
+    def _require_free_id(self, group: bytes, deployment: IntentId, proposer: NodeName | None) -> None:
+        """No other group has this id, or was proposed with it by somebody else. Who proposed it may begin anew."""
+        if proposer != self._node and self._deployment_of_group.get(group, deployment) != deployment:
+            raise ContractRefused(f"genesis.configuration.salt: {self._node} has another group of this id")
+        first, proposed = self._proposed_groups.get(group, (proposer, deployment))
+        if proposed != deployment and first != proposer:
+            raise ContractRefused(f"genesis.configuration.salt: {first} proposed another group of this id before")
 
     def _opened(self, encoded: bytes, address: ContractAddress) -> Genesis:
         """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""

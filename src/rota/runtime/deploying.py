@@ -71,7 +71,7 @@ class Deploying:
             if order.peer != self._node:
                 self._contracts.require_room(order.peer, order.genesis)
             endorser = self._contracts.consider(
-                order.genesis, order.deployment, order.signers, self._signer, is_own=order.peer == self._node
+                order.genesis, order.deployment, order.signers, self._signer, proposer=order.peer
             )
         except ContractRefused as flaw:
             verdict, reason = Verdict.REFUSED, str(flaw)

@@ -8,7 +8,7 @@ sends it again, and who lacks it asks for it again (protocol §6).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -43,6 +43,12 @@ class StateEncryption:
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
     ) -> tuple[Transition, ...]:
         """Transitions as they leave for a peer; they have no bytes that it could not read."""
+        return await _in_steps(self.encrypting(hosted, peer, transitions))
+
+    def encrypting(
+        self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
+    ) -> Generator[None, None, tuple[Transition, ...]]:
+        """The same in steps, one for each state that has bytes."""
 
         def encrypt(state: State) -> State:
             try:
@@ -51,26 +57,50 @@ class StateEncryption:
                 logger.warning("a state is withheld", peer=peer, leaf=state.id.leaf.hex(), reason=str(flaw))
                 return replace(state, content=None, unknown=b"")
 
-        return tuple([await _with_states(transition, encrypt) for transition in transitions])
+        return _changing(transitions, encrypt)
 
     async def decrypted(self, hosted: Hosted, transitions: Iterable[Transition]) -> tuple[Transition, ...]:
         """Transitions that came to us, with bytes that were encrypted for parties of this node, or `Rejected`."""
+        return await _in_steps(self.decrypting(hosted, transitions))
+
+    def decrypting(
+        self, hosted: Hosted, transitions: Iterable[Transition]
+    ) -> Generator[None, None, tuple[Transition, ...]]:
+        """The same in steps, one for each state that has bytes."""
 
         def decrypt(state: State) -> State:
             try:
-                return decrypted(hosted, state, self._secret_of)
+                plain = decrypted(hosted, state, self._secret_of)
             except (UnknownKey, ValueError) as error:
                 raise Rejected("state", str(error)) from None
+            # The store asks for it when it writes the state, among many others at once. It is remembered.
+            self._contracts.nullifier_of(hosted.contract.address, plain)
+            return plain
 
-        return tuple([await _with_states(transition, decrypt) for transition in transitions])
+        return _changing(transitions, decrypt)
 
 
-async def _with_states(transition: Transition, change: Callable[[State], State]) -> Transition:
-    """Those that have bytes, changed. Each takes milliseconds, and there may be a thousand."""
-    outputs = []
-    for state in transition.outputs:
-        if state.content is not None:
-            state = change(state)
-            await asyncio.sleep(0)
-        outputs.append(state)
-    return replace(transition, outputs=tuple(outputs))
+def _changing(
+    transitions: Iterable[Transition], change: Callable[[State], State]
+) -> Generator[None, None, tuple[Transition, ...]]:
+    """Those states that have bytes, changed. Each takes milliseconds, and there may be thousands: a step for each."""
+    changed = []
+    for transition in transitions:
+        outputs = []
+        for state in transition.outputs:
+            if state.content is not None:
+                state = change(state)
+                yield
+            outputs.append(state)
+        changed.append(replace(transition, outputs=tuple(outputs)))
+    return tuple(changed)
+
+
+async def _in_steps(steps: Generator[None, None, tuple[Transition, ...]]) -> tuple[Transition, ...]:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: tuple[Transition, ...] = end.value
+            return made
+        await asyncio.sleep(0)

@@ -13,6 +13,7 @@ from typing import Final
 
 from rota import hosting
 from rota.api import errors, facade
+from rota.api.credentials import CALLER
 from rota.api.facade import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.api.ring import LeaderChange, RingView
@@ -33,6 +34,7 @@ from rota.runtime.accepting import Acceptance, settled
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
 from rota.runtime.backlog import backlog_of
+from rota.runtime.caller_shares import CallerShares
 from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.engine import monotonic_ms
@@ -60,6 +62,8 @@ from rota.runtime.facades.watching import feed_of
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
+from rota.runtime.payees import Payees
+from rota.runtime.positions import read_positions
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Receipt, SubmitMode, intent_text
@@ -98,13 +102,16 @@ class NodeFacade:
     ) -> None:
         self._running: Final = running
         self._backlog: Final = backlog_of(running, surroundings.wait_max_s)
+        self._shares: Final = CallerShares(
+            running.config.intents_open_max, lambda: running.engine.core.intake.open, time.monotonic
+        )
         self.expiry: Final = surroundings.expiry
         self._signer: Final = signer
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
-        self.types: Final = Types(running.name, running.adapters.store.abis, signer, running.adapters.verifiers)
         store = running.adapters.store
         self.keys: Final = Keys(running.name, signer, store.key_names)
+        self.types: Final = Types(running.name, store.abis, signer, running.adapters.verifiers, self.keys.note)
         self.groups: Final = Groups(
             running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
@@ -118,6 +125,7 @@ class NodeFacade:
         )
         self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
+        self.positions: Final = read_positions(running, surroundings.looking_up)
         self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
         self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
@@ -140,6 +148,13 @@ class NodeFacade:
             signer,
             self._submitting,
             running.adapters.services.countersigned,
+        )
+        self._payees: Final = Payees(
+            running.name,
+            store,
+            running.adapters.announcements,
+            running.adapters.verifiers,
+            running.adapters.services.call,
         )
         self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
         self.aside: Final = Aside(running.adapters.public, running.acceptances)
@@ -182,15 +197,23 @@ class NodeFacade:
             intent = await self.public.submit(read, acceptance)
         else:
             self._backlog.require_room(submission.to)
-            intent = await self._accept(acceptance, read, self._intents.of(read))
+            self._shares.require_room(CALLER.get())
+            wanted = self._intents.of(read)
+            await self._require_payees(submission, wanted)
+            intent = await self._accept(acceptance, read, wanted)
+            self._shares.note(CALLER.get(), intent)
         # What is accepted is accepted; a party that cannot be noted now is noted the next time.
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
 
+    async def _require_payees(self, submission: facade.Submission, intent: Intent) -> None:
+        hosted = self._running.contracts.hosted(intent.contract)
+        if submission.payees is facade.WhichPayees.KNOWN and hosted is not None:
+            await self._payees.require_known(hosted, intent)
+
     async def _accept(self, acceptance: Acceptance, read: Read, intent: Intent) -> IntentId:
         """The core accepts it, and what its user asked for is noted in the same write."""
-        await self._submitting.require_private(read.submission.depends_on)
         function, domain = "", read.submission.domain
         if read.submission.to is not None:
             hosted = self._running.contracts.hosted(read.submission.to)
@@ -308,6 +331,7 @@ class NodeFacade:
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
         intent = self._intents.of(read)
+        await self._require_payees(submission, intent)
         nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
         return await self._settlements.draft(read, intent, nodes)
 
@@ -466,19 +490,20 @@ class NodeFacade:
         missing = []
         if running.is_stopping:
             missing.append("the node is stopping")
-        if running.adapters.store.trouble:
-            missing.append(f"the store: {running.adapters.store.trouble}")
+        store_trouble, ledger_trouble = running.adapters.store.trouble, running.adapters.ledger.trouble
+        if store_trouble:
+            missing.append(f"the store: {store_trouble}")
         index = running.engine.core.index
         if index.is_forked:
             missing.append(
                 f"the ledger: it has other blocks than this node's index from block {index.blocks[0].height} on, the "
                 "earliest that the index keeps (index_window_max); see docs/ledger.md#a-fork-below-the-index"
             )
-        if not running.engine.core.has_caught_up:
-            reason = running.adapters.ledger.trouble or "its index has not caught up with the chain"
-            missing.append(f"the ledger: {reason}")
-        elif running.engine.core.index.is_lost:
-            missing.append(f"the ledger: {running.adapters.ledger.trouble or 'it has not been reached lately'}")
+        # An index whose blocks cannot be written stands still, and the ledger is not to blame for that.
+        if not running.engine.core.has_caught_up and (ledger_trouble or not store_trouble):
+            missing.append(f"the ledger: {ledger_trouble or 'its index has not caught up with the chain'}")
+        elif index.is_lost and (ledger_trouble or not store_trouble):
+            missing.append(f"the ledger: {ledger_trouble or 'it has not been reached lately'}")
         if running.receipts.undone_open:
             missing.append(
                 f"the ledger: it took back final blocks, and {running.receipts.undone_open} receipts no longer hold; "
@@ -545,6 +570,8 @@ class NodeFacade:
             states_unconfirmed=len(core.states.unconfirmed.sent),
             states_refused_total=core.states.unconfirmed.refused_count,
             verifier_requests_dropped_total=core.verifiers.dropped_count,
+            code_over_budget_total=running.adapters.services.over_budget_count,
+            code_processes_ended_total=running.adapters.services.processes_ended_count,
             certificate_valid_until_s=self.expiry.valid_until_s,
             contracts_in_arrears=running.arrears.open_count,
             peers=self._read_peers(),

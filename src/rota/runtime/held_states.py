@@ -13,48 +13,75 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 from rota.domains.available import Shelf
 from rota.hosting import Hosted, learn, shelved
-from rota.hosting.proving import is_committed
+from rota.hosting.proving import is_believed
 from rota.ports import StatePage, Store
-from rota.types import ContractAddress, NodeName, State
+from rota.types import ContractAddress, NodeName, State, StateId
 
 CONTRACTS_KEPT_MAX: Final = 256
 
 
+class Holder(Protocol):
+    """Whoever is told what a node holds of a contract, as it changes."""
+
+    @property
+    def is_current(self) -> bool:
+        """What it was told is still known."""
+        ...
+
+    def change(self, gone: tuple[StateId, ...], held: tuple[State, ...]) -> None:
+        """These are gone, then these are held."""
+        ...
+
+    def learn(self, states: tuple[State, ...]) -> None:
+        """The domain's memory is to know of these, spent or not."""
+        ...
+
+    async def settle(self) -> None:
+        """Between two pages."""
+        ...
+
+
+H = TypeVar("H", bound=Holder)
+
+
 @dataclass(slots=True)
-class _Holdings:
-    """Of one contract: the domain's view, up to which change, and what its memory was told up to which change."""
+class _Holdings(Generic[H]):
+    """Of one contract: who is told, up to which change of what is held, and of what its memory has to know."""
 
     hosted: Hosted
-    shelf: Shelf
+    holder: H
     as_of: int = 0
     learned_as_of: int = 0
+    # The first look at the store has not come to its end.
+    is_partial: bool = False
     # Pages of two questions that mix would leave what the later one has said to be gone.
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class HeldStates:
-    """Answers from memory and the store together."""
+class StateFollower(Generic[H]):
+    """Tells holders what the store has of their contracts, and what changed since they were asked for last."""
 
-    def __init__(self, node: NodeName, store: Store) -> None:
+    def __init__(self, node: NodeName, store: Store, make: Callable[[Hosted], H]) -> None:
         self._node: Final = node
         self._store: Final = store
-        self._kept: Final[OrderedDict[ContractAddress, _Holdings]] = OrderedDict()
+        self._make: Final = make
+        self._kept: Final[OrderedDict[ContractAddress, _Holdings[H]]] = OrderedDict()
 
-    async def of(self, hosted: Hosted) -> Shelf:
-        """What is held now, confirmed and unspent; the domain's memory is up to date, too. `Unavailable` without store.
+    async def of(self, hosted: Hosted) -> H:
+        """Who was told what is held now, confirmed and unspent, and all for the domain's memory.
 
-        The answer changes with the next question.
+        `Unavailable` without store.
         """
         contract = hosted.contract.address
         holdings = self._kept.get(contract)
-        if holdings is None or holdings.hosted is not hosted:
-            holdings = self._kept[contract] = _Holdings(hosted, shelved(hosted, (), self._node))
+        if holdings is None or holdings.hosted is not hosted or not holdings.holder.is_current:
+            holdings = self._kept[contract] = _Holdings(hosted, self._make(hosted))
         self._kept.move_to_end(contract)
         if len(self._kept) > CONTRACTS_KEPT_MAX:
             self._kept.popitem(last=False)
@@ -64,48 +91,90 @@ class HeldStates:
             await self._bring_up_to_date(contract, holdings)
             if hosted.memory is not None:
                 await self._teach(contract, holdings)
-        return holdings.shelf
+        return holdings.holder
 
-    async def _begin(self, contract: ContractAddress, holdings: _Holdings) -> None:
-        """All that is unspent, page by page; what changes meanwhile comes with the changes since the first page."""
+    async def _begin(self, contract: ContractAddress, holdings: _Holdings[H]) -> None:
+        """All that is unspent, page by page; what changes meanwhile comes with the changes since the first page.
+
+        A look that was given up, since the store was away or whoever asked hung up, has told of states that may be
+        spent by the next one, and nobody would say so: that begins with nothing.
+        """
+        if holdings.is_partial:
+            holdings.holder = self._make(holdings.hosted)
+        holdings.is_partial = True
         as_of: int | None = None
         async for page in unspent_pages(self._store, contract):
             as_of = page.as_of if as_of is None else as_of
-            for state in await self._believed(holdings.hosted, page.states):
-                holdings.shelf.put(state.as_seen_by(self._node))
-        holdings.as_of = as_of or 0
+            holdings.holder.change((), await self._believed(holdings.hosted, page.states))
+            await holdings.holder.settle()
+        holdings.as_of, holdings.is_partial = as_of or 0, False
 
-    async def _bring_up_to_date(self, contract: ContractAddress, holdings: _Holdings) -> None:
+    async def _bring_up_to_date(self, contract: ContractAddress, holdings: _Holdings[H]) -> None:
         is_complete = False
         while not is_complete:
             changes = await self._store.state_changes(contract, holdings.as_of)
-            for gone in changes.gone:
-                holdings.shelf.remove(gone)
-            for state in await self._believed(holdings.hosted, changes.held):
-                holdings.shelf.put(state.as_seen_by(self._node))
+            holdings.holder.change(tuple(changes.gone), await self._believed(holdings.hosted, changes.held))
             holdings.as_of, is_complete = changes.as_of, changes.is_complete
+            await holdings.holder.settle()
 
-    async def _believed(self, hosted: Hosted, states: Sequence[State]) -> Sequence[State]:
-        """Where the ledger has a commitment of its own to a state, that must be one to what the state says."""
+    async def _believed(self, hosted: Hosted, states: Sequence[State]) -> tuple[State, ...]:
+        """As this node sees them. A ledger's own commitment to a state, where there is one, must be to what it says."""
         if not hosted.domain.ledgers:
-            return states
+            return tuple(state.as_seen_by(self._node) for state in states)
         leaves = tuple(dict.fromkeys(state.id.leaf for state in states))
         made = await self._store.transitions_of(hosted.contract.address, leaves)
         makers = {transition.leaf: transition for transition in made}
         believed = []
         for state in states:
-            if is_committed(hosted, state, makers):
-                believed.append(state)
+            if is_believed(hosted, state, makers):
+                believed.append(state.as_seen_by(self._node))
             # Each takes a millisecond or more, and there may be a thousand.
             await asyncio.sleep(0)
-        return believed
+        return tuple(believed)
 
-    async def _teach(self, contract: ContractAddress, holdings: _Holdings) -> None:
+    async def _teach(self, contract: ContractAddress, holdings: _Holdings[H]) -> None:
         async for as_of, states in state_pages(self._store, contract, holdings.learned_as_of, on_chain=True):
-            learn(holdings.hosted, states, self._node)
+            holdings.holder.learn(states)
             holdings.learned_as_of = as_of
-            # A long history must not keep the event loop from its sockets.
-            await asyncio.sleep(0)
+            await holdings.holder.settle()
+
+
+class _OnShelf:
+    """A holder in this process: a shelf, and the domain's memory in its contract."""
+
+    is_current = True
+
+    def __init__(self, hosted: Hosted, node: NodeName) -> None:
+        self._hosted: Final = hosted
+        self._node: Final = node
+        self.shelf: Final = shelved(hosted, (), node)
+
+    def change(self, gone: tuple[StateId, ...], held: tuple[State, ...]) -> None:
+        for each in gone:
+            self.shelf.remove(each)
+        for state in held:
+            self.shelf.put(state)
+
+    def learn(self, states: tuple[State, ...]) -> None:
+        learn(self._hosted, states, self._node)
+
+    async def settle(self) -> None:
+        # A long history must not keep the event loop from its sockets.
+        await asyncio.sleep(0)
+
+
+class HeldStates:
+    """Answers from memory and the store together."""
+
+    def __init__(self, node: NodeName, store: Store) -> None:
+        self._followed: Final = StateFollower(node, store, lambda hosted: _OnShelf(hosted, node))
+
+    async def of(self, hosted: Hosted) -> Shelf:
+        """What is held now, confirmed and unspent; the domain's memory is up to date, too. `Unavailable` without store.
+
+        The answer changes with the next question.
+        """
+        return (await self._followed.of(hosted)).shelf
 
 
 async def unspent_pages(store: Store, contract: ContractAddress) -> AsyncIterator[StatePage]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rota.api.facade import GasOptions, Submission, TransactionType
+from rota.api.facade import GasOptions, Submission, TransactionType, WhichPayees
 from rota.types import ContractAddress, IntentId, SubmitMode
 
 
@@ -32,6 +32,7 @@ def encode_submission(submission: Submission) -> bytes:
         "value_wei": options.value_wei,
         "fee_max_wei": options.fee_max_wei,
         "tip_wei": options.tip_wei,
+        "payees": submission.payees.value,
     }
     return json.dumps(kept, separators=(",", ":")).encode()
 
@@ -53,4 +54,6 @@ def decode_submission(content: bytes, key: str) -> Submission:
         depends_on=tuple(IntentId(bytes.fromhex(other)) for other in kept["depends_on"]),
         submit_mode=SubmitMode(kept["submit_mode"]),
         options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
+        # Those that were kept before there was a choice may pay any.
+        payees=WhichPayees(kept.get("payees", WhichPayees.ANY.value)),
     )

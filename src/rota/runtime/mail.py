@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -46,6 +47,7 @@ PAUSE_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 60_000
 OPEN_MAX: Final = 100_000
 ARRIVALS_MAX: Final = 256
+ARRIVALS_OF_PEER_MAX: Final = 2 * WINDOW
 ROUNDS_KEPT_MAX: Final = 4_096
 HOUR_MS: Final = 3_600_000
 TAKEN_OF_PEER_BYTES_MAX: Final = 67_108_864
@@ -112,6 +114,7 @@ class GroupMail:
         self._taken: Final[dict[NodeName, _Taken]] = {}
         self._changed: Final = asyncio.Event()
         self._arrivals: Final = Background("mail that arrives")
+        self._arriving: Final[Counter[NodeName]] = Counter()
         self._sending: Final = Background("mail that is owed")
         self._said = 0
         # States that are being sent again, and by which rounds: an acknowledgement names the round.
@@ -253,15 +256,15 @@ class GroupMail:
         """Whether this was for us alone; what others need to know too, we only look at."""
         match event:
             case MessageReceived(peer, Envelope(contract=contract, body=GroupMessage() as message)):
-                self._arrive(self._received(peer, contract, message))
+                self._arrive(peer, self._received(peer, contract, message))
                 return True
             case MessageReceived(peer, Envelope(body=GroupMessageAcknowledgement(reference))):
-                self._arrive(self._acknowledged(peer, reference))
+                self._arrive(peer, self._acknowledged(peer, reference))
                 return True
             case MessageReceived(peer, Envelope(body=StateDistributionAcknowledgement(digest))):
                 leaf = self._rounds.pop((peer, digest), None)
                 if leaf is not None:
-                    self._arrive(self._acknowledged(peer, leaf))
+                    self._arrive(peer, self._acknowledged(peer, leaf))
             case StatesFound(_, peer, digest, transitions) if self._transfers:
                 for transition in transitions:
                     if (peer, transition.leaf) in self._transfers:
@@ -274,15 +277,27 @@ class GroupMail:
                 self._changed.set()
         return False
 
-    def _arrive(self, work: Coroutine[Any, Any, None]) -> None:
-        """What is too much at a time is dropped: it comes again."""
-        if len(self._arrivals) >= ARRIVALS_MAX:
+    def _arrive(self, peer: NodeName, work: Coroutine[Any, Any, None]) -> None:
+        """What is too much at a time, of one peer or of all, is dropped: it comes again."""
+        if len(self._arrivals) >= ARRIVALS_MAX or self._arriving[peer] >= ARRIVALS_OF_PEER_MAX:
             work.close()
             return
-        self._arrivals.begin(work)
+        self._arriving[peer] += 1
+        self._arrivals.begin(self._arrived(peer, work))
+
+    async def _arrived(self, peer: NodeName, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._arriving[peer] -= 1
+            if not self._arriving[peer]:
+                del self._arriving[peer]
 
     async def _received(self, peer: NodeName, contract: ContractAddress, message: GroupMessage) -> None:
         group = self._contracts.group_of(contract)
+        if group is not None and self._contracts.contracts_of_group(group) != (contract,):
+            # Users read messages by the group's id, and the members of the other group are not this one's.
+            group = None
         is_members = group is not None and peer in self._nodes_of(contract)
         if group is None or not is_members or not self._has_room(peer, message) or not _is_content(message.content):
             logger.warning("a message of a group was not taken", peer=peer, contract=contract)
@@ -315,7 +330,7 @@ class GroupMail:
             taken = self._taken[peer] = _Taken(now_ms)
             if len(self._taken) > TAKEN_PEERS_MAX:
                 del self._taken[next(iter(self._taken))]
-        size_bytes = taken.size_bytes + ENTRY_BYTES + len(message.content)
+        size_bytes = taken.size_bytes + ENTRY_BYTES + len(message.topic.encode()) + len(message.content)
         if size_bytes > TAKEN_OF_PEER_BYTES_MAX:
             return False
         taken.size_bytes = size_bytes

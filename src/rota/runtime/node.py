@@ -60,6 +60,7 @@ from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
 from rota.runtime.accepting import Acceptances
 from rota.runtime.acquainting import Acquainting
+from rota.runtime.announcing import Announcements
 from rota.runtime.arrears import Arrears, HeightsOfRounds
 from rota.runtime.asking_makers import Makers
 from rota.runtime.contracts import KnownContracts
@@ -67,6 +68,7 @@ from rota.runtime.deploying import Deploying
 from rota.runtime.encryption import StateEncryption
 from rota.runtime.engine import Engine, monotonic_ms
 from rota.runtime.feed import LiveFeed
+from rota.runtime.holdings import Holdings
 from rota.runtime.leaders import Leaders
 from rota.runtime.mail import GroupMail
 from rota.runtime.public_transactions import PublicTransactions
@@ -74,7 +76,7 @@ from rota.runtime.receipts import ReceiptOrder
 from rota.runtime.services import Services
 from rota.runtime.users import Users
 from rota.runtime.verifiers import Verifiers
-from rota.types import NO_CONTRACT, BlockHash, ContractAddress, KnownContract, NodeName, intent_text
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, KnownContract, NodeName, intent_text
 
 STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
@@ -119,6 +121,7 @@ class Adapters:
     peers: Peers
     services: Services
     verifiers: Verifiers
+    announcements: Announcements
     chain: ChainQuestions
     deploying: Deploying
     acquainting: Acquainting
@@ -170,6 +173,8 @@ class RunningNode:
         self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
         self._stop: Final = asyncio.Event()
         self.started: Final = asyncio.Event()
+        # The hash of the chain's block 0, if the chain tells it.
+        self.genesis: BlockHash | None = None
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
         self.mail: Final = GroupMail(
@@ -178,7 +183,19 @@ class RunningNode:
         self._makers: Final = Makers(
             contracts, self.adapters.peers.send, self._author, lambda: self.engine.core.deployments.connected
         )
-        self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of)
+        self.holdings: Final = Holdings(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            self._author,
+            lambda: self.engine.core.deployments.connected,
+            lambda height: self.engine.core.index.hash_at(height),
+            lambda: self.engine.core.index.final_height,
+            self._is_own,
+            lambda: self.receipts.release(),
+        )
+        self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of, self.holdings.ready)
         self.feed: LiveFeed | None = None
         self.leaders: Leaders | None = None
         self._head_height = -1
@@ -188,7 +205,7 @@ class RunningNode:
             self.adapters.store,
             self.adapters.chain.heights_of_rounds,
             lambda: self.engine.core.height,
-            self._ask_for_states,
+            self.ask_for_states,
             self.begin_again,
             self._are_holders_there,
             lambda: self.engine.core.acquaintance.is_idle,
@@ -228,6 +245,7 @@ class RunningNode:
                 await close()
             await self.arrears.close()
             await self.mail.close()
+            await self.holdings.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
             await self.adapters.acquainting.close()
@@ -266,7 +284,7 @@ class RunningNode:
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
             logger.warning("a write failed and will be repeated", reason=event.reason)
-        if not self.mail.take(event):
+        if not self.mail.take(event) and not self.holdings.take(event):
             self.engine.tell(event)
         if isinstance(event, Persisted):
             self.receipts.look_soon()
@@ -282,6 +300,7 @@ class RunningNode:
         store = self.adapters.store
         decided, genesis = await self._decide_chain(await store.chain())
         await store.use_chain(decided, genesis)
+        self.genesis = genesis
         self.config = replace(self.config, confirmations=decided)
         self.adapters.public.confirmations = decided
 
@@ -388,7 +407,8 @@ class RunningNode:
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
 
-    def _ask_for_states(self, wanted: Event) -> None:
+    def ask_for_states(self, wanted: Event) -> None:
+        """Ask everybody who may have states that this node lacks."""
         self.tell(wanted)
         if isinstance(wanted, StatesWanted):
             self._makers.ask(wanted)
@@ -396,6 +416,10 @@ class RunningNode:
     def _author(self) -> tuple[int, int]:
         """This life's number, and the height that it has seen: what every message has of who says it."""
         return self.engine.core.incarnation, self.engine.core.height
+
+    def _is_own(self, intent: IntentId) -> bool:
+        """A user of this node submitted it, and it is under way or has just ended."""
+        return intent in self.engine.core.intake.open or self.users.recent_receipt(intent) is not None
 
     def _are_holders_there(self, contract: ContractAddress) -> bool:
         """Everybody is connected who may have its private states."""

@@ -29,6 +29,8 @@ from rota.api.facade import PeerMeasurements
 from rota.api.settings import Bind
 from rota.api.settings import Settings as EntranceSettings
 from rota.api.tls import TlsFiles
+from rota.core.events import PublicTransactionEnded
+from rota.core.public_transaction import PublicTransaction
 from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.dashboard import add_pages
 from rota.digests import keccak
@@ -55,6 +57,7 @@ from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
 from rota.ports import Background, Failed, Registry, StoredChain, Tell, Unavailable
 from rota.runtime.acquainting import Acquainting, FindDeployment
+from rota.runtime.announcing import Announcements
 from rota.runtime.automating import announced, automate
 from rota.runtime.command_transactions import NodeTransactions
 from rota.runtime.commands import CommandOffice
@@ -73,6 +76,7 @@ from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.number_file import NumberFile
 from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
 from rota.runtime.owner_secrets import OwnerSecrets
+from rota.runtime.private_code import PrivateCode
 from rota.runtime.proving import Proving
 from rota.runtime.prunable import PrunableCompletions
 from rota.runtime.public_transactions import PublicTransactions
@@ -93,7 +97,7 @@ from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, Sqlite
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
 from rota.transport import Announcement, GrpcPeers, StaticRegistry, read_registry
-from rota.types import BlockHash, IntentId, NodeName
+from rota.types import BlockHash, ContractAddress, IntentId, NodeName, Outcome
 
 SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
@@ -151,6 +155,14 @@ def _prover(configuration: NodeConfiguration) -> ProverProcesses:
     return ProverProcesses(keys, settings.processes, settings.waiting_max, _tell_of_proving_key)
 
 
+def _make_ready(contracts: KnownContracts, proving: Proving, code: PrivateCode, contract: ContractAddress) -> None:
+    """The node has this contract: start the processes that it needs, before they are asked."""
+    proving.prepare_for(contract)
+    hosted = contracts.hosted(contract)
+    if hosted is not None and hosted.domain.runs_code:
+        code.prepare()
+
+
 def _tell_of_proving_key(circuit: str, parts: int) -> None:
     logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
 
@@ -197,6 +209,7 @@ async def opened(
 
     commands: DatabaseCommands | None = None
     own_prover = _prover(configuration)
+    code: PrivateCode | None = None
 
     def connect(tell: Tell) -> GrpcPeers:
         nonlocal peers
@@ -211,11 +224,14 @@ async def opened(
         store.failed = lambda error: _end_loudly(running, error)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
+        announcements = Announcements(store.key_names, store.groups)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
         roots = partial(is_recent, client)
         proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
-        contracts.when_hosted = proving.prepare_for
+        nonlocal code
+        code = PrivateCode(name, store)
+        contracts.when_hosted = partial(_make_ready, contracts, proving, code)
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
         services = Services(
             name,
@@ -227,6 +243,8 @@ async def opened(
             tell,
             proving,
             partial(reserve_of, client),
+            announcements.has,
+            code,
         )
         ledger = LedgerDriver(
             client,
@@ -245,17 +263,36 @@ async def opened(
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), store.contract, tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
+
+        def public_ended(transaction: PublicTransaction) -> None:
+            """Listeners get its receipt, and private transactions that depend on it go on or end."""
+            running.receipts.look_soon()
+            assert transaction.ending is not None, "it has ended"
+            outcome = Outcome.CONFIRMED if transaction.ending.has_succeeded else Outcome.REVERTED
+            tell(PublicTransactionEnded(transaction.id, outcome))
+
         public = PublicTransactions(
             public_chain,
             store.public,
             store.abis,
             configuration.sequencer.confirmations,
             wall_clock_ms,
-            ended=lambda _: running.receipts.look_soon(),
+            ended=public_ended,
         )
         guarded = EncryptedPeers(connect, encryption, tell)
         return Adapters(
-            store, ledger, guarded, services, verifiers, chain, deploying, acquainting, public_chain, public, encryption
+            store,
+            ledger,
+            guarded,
+            services,
+            verifiers,
+            announcements,
+            chain,
+            deploying,
+            acquainting,
+            public_chain,
+            public,
+            encryption,
         )
 
     running = RunningNode(
@@ -312,6 +349,8 @@ async def opened(
         await following.close()
         await client.close()
         await own_prover.close()
+        if code is not None:
+            await code.close()
         if tracing is not None and spans is not None:
             spans.close()
             await asyncio.to_thread(tracing.stop)

@@ -42,7 +42,7 @@ async def ask_recalling(store: Store, contract: ContractAddress, ask: Callable[[
     async def at_once(recalled: Recalled) -> Answer:
         return ask(recalled)
 
-    return await _ask(store, contract, at_once)
+    return await ask_elsewhere(store, contract, at_once)
 
 
 async def ask_in_steps(
@@ -60,10 +60,13 @@ async def ask_in_steps(
                 return answer
             await asyncio.sleep(0)
 
-    return await _ask(store, contract, step_by_step)
+    return await ask_elsewhere(store, contract, step_by_step)
 
 
-async def _ask(store: Store, contract: ContractAddress, ask: Callable[[Recalled], Awaitable[Answer]]) -> Answer:
+async def ask_elsewhere(
+    store: Store, contract: ContractAddress, ask: Callable[[Recalled], Awaitable[Answer]]
+) -> Answer:
+    """The same of what is answered elsewhere, for example in another process; `missed` has what it looked for."""
     recalled = Recalled()
     for recall in range(RECALLS_MAX + 1):
         recalled.missed.clear()

@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -32,6 +33,8 @@ from rota.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, ContractAddress,
 PAUSE_S: Final = 0.02
 REST: Final = 4
 RETRY_S: Final = 0.5
+# A little longer than receipts are held for the nodes that hold states of them (`runtime.holdings`).
+HELD_S: Final = 0.3
 LOOKS_BETWEEN_CLEANINGS: Final = 500
 RECEIPTS_A_BATCH_MAX: Final = 100
 FULL_RECEIPTS_A_BATCH_MAX: Final = 10
@@ -39,6 +42,7 @@ PAGE: Final = 200
 VIEWS_KEPT_MAX: Final = 4_096
 PAGES_KEPT_MAX: Final = 64
 
+Ready = Callable[[Sequence[DueReceipt]], Sequence[DueReceipt]]
 View = Callable[[NumberedReceipt], Awaitable[ReceiptView | None]]
 FullView = Callable[[NumberedReceipt], Awaitable[FullReceipt | None]]
 
@@ -46,9 +50,17 @@ logger = structlog.get_logger("rota.receipts")
 
 
 class ReceiptOrder:
-    """Numbers receipts. `domain_of` says in which domain a contract is."""
+    """Numbers receipts. `domain_of` says in which domain a contract is.
 
-    def __init__(self, store: Store, domain_of: Callable[[ContractAddress], str]) -> None:
+    `ready` takes those from the beginning that may be numbered now; for the others somebody calls `release` later.
+    """
+
+    def __init__(
+        self, store: Store, domain_of: Callable[[ContractAddress], str], ready: Ready = lambda due: due
+    ) -> None:
+        self._ready: Final = ready
+        self._released: Final = Bell()
+        self._is_holding = False
         self.bell: Final = Bell()
         self._store: Final = store
         self._domain_of: Final = domain_of
@@ -107,19 +119,41 @@ class ReceiptOrder:
     async def look(self) -> None:
         """Number what is due. `Unavailable` when the store is away."""
         async with self._numbering:
-            while due := await self._store.listening.due():
+            while due := await self._next_due():
                 await self._store.listening.number([(each, self._domain(each)) for each in due])
                 self.bell.ring()
                 changed = tuple(each for each in due if each.is_changed)
                 for tell in self._tell_changed if changed else ():
                     tell(changed)
 
+    async def _next_due(self) -> tuple[DueReceipt, ...]:
+        due = await self._store.listening.due()
+        ready = tuple(self._ready(due))
+        self._is_holding = len(ready) < len(due)
+        return ready
+
+    def release(self) -> None:
+        """Receipts that were held may be numbered now."""
+        self._wanted.set()
+        self._released.ring()
+
     async def place_of_final(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
-        """The number of a receipt that is final, and since when it has it. This question numbers it if need be."""
+        """The number of a receipt that is final, and since when it has it. This question numbers it if need be.
+
+        One that is held is waited for: whoever knows that a transaction has ended gets its receipt.
+        """
         place = await self._store.listening.receipt_number(contract, intent)
-        if place is None:
+        held_until_s = time.monotonic() + HELD_S
+        while place is None:
+            rung = self._released.rung
             await self.look()
             place = await self._store.listening.receipt_number(contract, intent)
+            left_s = held_until_s - time.monotonic()
+            if place is not None or not self._is_holding or left_s <= 0:
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._released.wait(rung)
         return place
 
     async def _clean(self) -> None:

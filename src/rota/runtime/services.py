@@ -4,16 +4,19 @@ Theory of operation. What the core asks of a domain is answered by pure function
 holds of the contract's states; what it asks of keys by `keys.Signatures`. One question about the states of a contract
 is answered at a time, in the order in which it was asked, since an endorser checks a round on top of the one before.
 
+Domains whose users bring code of their own are asked in other processes (`private_code`). There, own users' questions
+about a contract do not wait for those of peers.
+
 What the world cannot do now is not answered: the core asks again by its own rule. An operator sees why (`troubles`).
-An exception of a domain is its own fault and ends nothing but that answer.
+A peer that is over its budget is told so. An exception of a domain is its own fault and ends nothing but that answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -24,6 +27,7 @@ from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
+    JudgeFailure,
     LookUpVerifier,
     SignTransition,
     VerifyEndorsement,
@@ -31,11 +35,13 @@ from rota.core.effects import (
     VerifyParties,
     VerifySignature,
 )
-from rota.core.events import AssemblyFailed, ForContract, PartiesVerified, RoundChecked
+from rota.core.events import AssemblyFailed, FailureJudged, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
 from rota.digests import refusal_digest
 from rota.domains.base import Behind, Lacking, Rejected, Reserve
+from rota.engines.code_worker import OverBudget
 from rota.hosting import Checked
+from rota.hosting.answers import Asked, Elsewhere
 from rota.hosting.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.messages import Refusal
@@ -54,6 +60,9 @@ TROUBLES_MAX: Final = 256
 ORDERS_MAX: Final = 2_048
 
 DomainOrder = AssembleIntents | CheckRound
+# Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
+_TurnKey = tuple[ContractAddress, bool]
+IsAnnounced = Callable[[Party], Awaitable[bool]]
 FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
 
 
@@ -79,6 +88,8 @@ class Services:
         tell: Tell,
         proving: Proving | None = None,
         find_reserve: FindReserve | None = None,
+        is_announced: IsAnnounced | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -89,15 +100,23 @@ class Services:
         self._tell: Final = tell
         self._proving: Final = proving
         self._find_reserve: Final = find_reserve
+        self._elsewhere: Final = elsewhere
+        self._is_announced: Final = is_announced
         self._tasks: Final = Background("domain answers")
-        self._turns: Final[dict[ContractAddress, _Turn]] = {}
+        self._turns: Final[dict[_TurnKey, _Turn]] = {}
         self._orders: Final[dict[ContractAddress, int]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
+        self.over_budget_count = 0
 
     @property
     def troubles(self) -> dict[ContractAddress, str]:
         """What kept the latest question of each contract from being answered; nothing when it was answered."""
         return dict(self._troubles)
+
+    @property
+    def processes_ended_count(self) -> int:
+        """Processes that answered elsewhere and ended in the middle of it."""
+        return self._elsewhere.ended_count if self._elsewhere is not None else 0
 
     async def begin(self) -> None:
         """Take over what the life before left. `Unavailable` when the store is away."""
@@ -120,8 +139,10 @@ class Services:
                 self._tell(ForContract(contract, self._signatures.verify_endorsement(effect)))
             case VerifyEndorsers(contract):
                 self._tell(ForContract(contract, self._signatures.verify_endorsers(effect)))
-            case LookUpVerifier(contract):
-                self._tell(ForContract(contract, self._signers_of(contract).look_up_verifier(effect)))
+            case LookUpVerifier():
+                self._begin(self._look_up(effect))
+            case JudgeFailure():
+                self._judge_failure(effect)
             case SignTransition():
                 self._begin(self._sign(effect))
             case AssembleIntents(contract) | CheckRound(contract):
@@ -160,20 +181,27 @@ class Services:
 
     async def _in_turn(self, order: DomainOrder, answer: Callable[[DomainOrder], Awaitable[list[Event]]]) -> None:
         """One after the other within a contract; what the world cannot do now is left unanswered."""
-        async with self._turn_of(order.contract):
+        async with self._turn_of(order.contract, for_peer=isinstance(order, CheckRound)):
             try:
                 events = await answer(order)
+            except OverBudget as trouble:
+                self.over_budget_count += 1
+                self._note_trouble(order.contract, str(trouble))
+                events = _over_budget(order)
             except Unavailable as trouble:
                 self._note_trouble(order.contract, str(trouble))
                 return
-        self._troubles.pop(order.contract, None)
+            else:
+                self._troubles.pop(order.contract, None)
         for event in events:
             self._tell(ForContract(order.contract, event))
 
     @asynccontextmanager
-    async def _turn_of(self, contract: ContractAddress) -> AsyncIterator[None]:
+    async def _turn_of(self, contract: ContractAddress, *, for_peer: bool = False) -> AsyncIterator[None]:
         """Nobody else is answered about this contract meanwhile, and those who wait come in their order."""
-        turn = self._turns.setdefault(contract, _Turn())
+        hosted = self._contracts.hosted(contract) if for_peer else None
+        key = contract, hosted is not None and self._elsewhere_for(hosted) is not None
+        turn = self._turns.setdefault(key, _Turn())
         turn.wanted += 1
         try:
             async with turn.lock:
@@ -181,14 +209,37 @@ class Services:
         finally:
             turn.wanted -= 1
             if not turn.wanted:
-                del self._turns[contract]
+                del self._turns[key]
+
+    def _elsewhere_for(self, hosted: hosting.Hosted) -> Elsewhere | None:
+        return self._elsewhere if hosted.domain.runs_code else None
 
     def _signers_of(self, contract: ContractAddress) -> Signatures | Proving:
         """Who signs for parties in this contract: their keys, or where transitions are proved, a prover."""
         return self._proving if self._proving is not None and self._proving.is_for(contract) else self._signatures
 
+    async def _look_up(self, order: LookUpVerifier) -> None:
+        """The verifier of a party of ours; and whether our users have used it, if the store says so."""
+        found = self._signers_of(order.contract).look_up_verifier(order)
+        if order.asks_announced and found.verifier and self._is_announced is not None:
+            with suppress(Unavailable):
+                found = replace(found, announced=await self._is_announced(order.party))
+        self._tell(ForContract(order.contract, found))
+
     async def _sign(self, order: SignTransition) -> None:
         self._tell(ForContract(order.contract, await self._signers_of(order.contract).sign_transition(order)))
+
+    def _judge_failure(self, order: JudgeFailure) -> None:
+        """Whether a failure on the ledger is worth another attempt; a domain that fails or is gone ends no intent."""
+        hosted = self._contracts.hosted(order.contract)
+        judged = FailureJudged(order.intent.id, order.leaf, is_worth_retrying=True)
+        if hosted is not None:
+            try:
+                judged = hosting.judge_failure(hosted, order)
+            except Exception as error:
+                intent = order.intent.id.hex()
+                logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=error)
+        self._tell(ForContract(order.contract, judged))
 
     # Users.
 
@@ -200,12 +251,15 @@ class Services:
         verifiers: Mapping[Party, str] = {asked.sender: self._signatures.verifier_of(asked.sender)}
         if self._proving is not None and hosted.domain.ledgers:
             verifiers = self._proving.keys_in(hosted.contract.address)
-        held = await self._held.of(hosted)
-
-        def call(recalled: Recalled) -> object:
-            return hosting.call(hosted, asked, held, self._node, hosting.Background(recalled.find, verifiers))
-
+        elsewhere = self._elsewhere_for(hosted)
         try:
+            if elsewhere is not None:
+                return await elsewhere.call(hosted, Asked(asked, verifiers))
+            held = await self._held.of(hosted)
+
+            def call(recalled: Recalled) -> object:
+                return hosting.call(hosted, asked, held, self._node, hosting.Background(recalled.find, verifiers))
+
             return await ask_recalling(self._store, hosted.contract.address, call)
         except (Lacking, Behind) as lacking:
             raise Unavailable(str(lacking)) from None
@@ -220,29 +274,45 @@ class Services:
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
         verifiers = await self._verifiers_of(order.intents)
         reserves = await self._reserves_of(hosted, order.intents)
-        held = await self._held.of(hosted)
-
-        proving = self._proving if hosted.domain.ledgers else None
-
-        def assemble(recalled: Recalled) -> list[Event]:
-            background = hosting.Background(recalled.find, verifiers, reserves)
-            events: list[Event] = [*hosting.assemble(hosted, order, held, self._node, background)]
-            if proving is None:
-                return events
-            return proving.take(events, reveal(hosted, order, events, held, self._node, background))
-
-        events = await ask_recalling(self._store, order.contract, assemble)
+        elsewhere = self._elsewhere_for(hosted)
+        if elsewhere is not None:
+            events: list[Event] = [*await elsewhere.assemble(hosted, Asked(order, verifiers, reserves))]
+        else:
+            events = await self._assemble_here(hosted, order, verifiers, reserves)
         for event in events:
             if isinstance(event, AssemblyFailed) and event.error is not None:
                 intent = event.intent.hex()
                 logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=event.error)
         return events
 
+    async def _assemble_here(
+        self,
+        hosted: hosting.Hosted,
+        order: AssembleIntents,
+        verifiers: Mapping[Party, str],
+        reserves: Mapping[Party, Reserve],
+    ) -> list[Event]:
+        held = await self._held.of(hosted)
+        proving = self._proving if hosted.domain.ledgers else None
+
+        def assembling(recalled: Recalled) -> Generator[None, None, list[Event]]:
+            background = hosting.Background(recalled.find, verifiers, reserves)
+            made = yield from hosting.assembling(hosted, order, held, self._node, background)
+            if proving is None:
+                return [*made]
+            return proving.take(made, reveal(hosted, order, made, held, self._node, background))
+
+        return await ask_in_steps(self._store, order.contract, assembling)
+
     async def draft(self, hosted: hosting.Hosted, intent: Intent) -> drafting.Draft:
         """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""
         async with self._turn_of(intent.contract):
             verifiers = await self._verifiers_of((intent,))
             reserves = await self._reserves_of(hosted, (intent,))
+            elsewhere = self._elsewhere_for(hosted)
+            if elsewhere is not None:
+                asked = Asked(drafting.order_of(intent), verifiers, reserves)
+                return drafting.drafted(hosted, intent, await elsewhere.assemble(hosted, asked))
             held = await self._held.of(hosted)
 
             def assemble(recalled: Recalled) -> drafting.Draft | Rejected:
@@ -322,6 +392,10 @@ class Services:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
         checked = _unsigned(order, verifiers) or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
+            if isinstance(error, OverBudget):
+                self.over_budget_count += 1
+                logger.info("over_budget", contract=order.contract, leaf=leaf, peer=order.peer, reason=str(error))
+                continue
             logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
         signature = b""
         if not checked.refusals and not checked.missing and not checked.failures:
@@ -344,12 +418,20 @@ class Services:
 
     async def _judge(self, hosted: hosting.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
         """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
+        elsewhere = self._elsewhere_for(hosted)
+        if elsewhere is not None:
+            return await elsewhere.check(hosted, Asked(order, verifiers))
         held = await self._held.of(hosted)
 
         def checking(recalled: Recalled) -> Generator[None, None, Checked]:
             return hosting.checking(hosted, order, held, self._node, hosting.Background(recalled.find, verifiers))
 
         return await ask_in_steps(self._store, order.contract, checking)
+
+
+def _over_budget(order: DomainOrder) -> list[Event]:
+    """A peer is told that its round is not judged now. Our own core asks again for what it wants assembled."""
+    return [RoundChecked(order.peer, order.request_id, digest=order.digest)] if isinstance(order, CheckRound) else []
 
 
 def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:

@@ -13,6 +13,8 @@ from rota.ports import Tell, Unavailable
 from rota.types import ContractAddress, Party
 
 KEPT_MAX: Final = 100_000
+# How long a submission waits to learn whether its payee is known.
+ANNOUNCED_S: Final = 2.0
 
 Key = tuple[ContractAddress, Party]
 
@@ -25,6 +27,7 @@ class Verifiers:
         self._patience_s: Final = patience_ms / 1_000
         self._kept: Final[OrderedDict[Key, str]] = OrderedDict()
         self._awaited: Final[dict[Key, asyncio.Future[str]]] = {}
+        self._announced: Final[dict[Key, list[asyncio.Future[bool]]]] = {}
 
     def take(self, report: ReportVerifier) -> None:
         """A party's node has said who it is. That there is no such party is not kept: there may be one tomorrow."""
@@ -33,6 +36,10 @@ class Verifiers:
             self._kept[key] = report.verifier
             if len(self._kept) > KEPT_MAX:
                 self._kept.popitem(last=False)
+        if report.announced is not None:
+            for waiting in self._announced.pop(key, []):
+                if not waiting.done():
+                    waiting.set_result(report.announced)
         awaited = self._awaited.pop(key, None)
         if awaited is not None and not awaited.done():
             awaited.set_result(report.verifier)
@@ -48,6 +55,24 @@ class Verifiers:
             known = self._kept.get((contract, party))
             found[party] = known if known is not None else await self._ask(contract, party)
         return found
+
+    async def announced(self, contract: ContractAddress, party: Party) -> bool | None:
+        """Whether the users of a party's node have used it; None when that node does not say so in time."""
+        key = (contract, party)
+        waiting: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._announced.setdefault(key, []).append(waiting)
+        self._tell(ForContract(contract, VerifierWanted(party, asks_announced=True)))
+        try:
+            async with asyncio.timeout(ANNOUNCED_S):
+                return await waiting
+        except TimeoutError:
+            return None
+        finally:
+            waiters = self._announced.get(key, [])
+            if waiting in waiters:
+                waiters.remove(waiting)
+                if not waiters:
+                    del self._announced[key]
 
     async def _ask(self, contract: ContractAddress, party: Party) -> str:
         key = (contract, party)

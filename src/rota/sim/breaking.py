@@ -17,7 +17,7 @@ from rota.core.machine import Event, Machine, Row, Table
 from rota.core.node import Node, StoredNode
 from rota.frozen import dataclass
 from rota.sim.plan import Settings
-from rota.sim.swarm import Swarm
+from rota.sim.swarm import MakeSwarm, Swarm
 from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 
 SEEDS_MAX = 500
@@ -34,6 +34,7 @@ class Canary:
     invariant: str
     patch: Patch
     settings: Settings
+    make: MakeSwarm = Swarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ def try_canary(canary: Canary, seeds_max: int = SEEDS_MAX) -> Outcome:
     others: dict[str, None] = {}
     for seed in range(seeds_max):
         with broken(canary):
-            found = {violation.invariant for violation in Swarm(seed, canary.settings).play().violations}
-        if found and Swarm(seed, canary.settings).play().violations:
+            found = {violation.invariant for violation in canary.make(seed, canary.settings).play().violations}
+        if found and canary.make(seed, canary.settings).play().violations:
             return Outcome(canary.name, canary.invariant, False, seed + 1, tuple(others), is_clean_without=False)
         if canary.invariant in found:
             return Outcome(canary.name, canary.invariant, True, seed + 1, tuple(others))

@@ -60,7 +60,8 @@ from rota.messages import (
 )
 from rota.sim import domain
 from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
-from rota.sim.invariants import EVERY, judged_in
+from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
+from rota.sim.invariants import EVERY
 from rota.sim.ledger import Ledger
 from rota.sim.plan import Settings
 from rota.types import (
@@ -579,10 +580,11 @@ CANARIES: tuple[Canary, ...] = (
         replacing(Sender, "take_permission_request", _seldom_permit),
         under(),
     ),
+    *DEPLOYMENT_CANARIES,
 )
 
 
 def unguarded() -> tuple[str, ...]:
     """Checkers of `rota simulate` that no canary names."""
     named = {canary.invariant for canary in CANARIES}
-    return tuple(each.name for each in judged_in(EVERY, has_factory=False) if each.name not in named)
+    return tuple(each.name for each in EVERY if each.name not in named)

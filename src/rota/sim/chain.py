@@ -52,14 +52,16 @@ class Chain:
         self.mining_due = self.mining_due and is_empty
         block = self.ledger.mine(self.time_s, is_empty)
         self.highest = max(self.highest, block.height)
+        for made in block.deployments:
+            is_strange = made.contract in self.world.factory.strange
+            self.world.judge.tell(Deployed(made.intent, made.contract, is_strange=is_strange))
         for contract, outcome in block.outcomes:
             if outcome.status is LedgerStatus.COMMITTED:
                 self.world.judge.tell(Committed(contract, block.height, self.world.transitions[outcome.leaf]))
             else:
                 self.world.judge.tell(Skipped(outcome.intent, outcome.reason))
-        for made in block.deployments:
-            self.world.judge.tell(Deployed(made.intent, made.contract))
         self.world.judge.tell(BlockMined(block.height, block.time_s))
+        self.world.recorder.mined(self.world, block)
         self.world.recorder.noted(self.world, f"block {block.height}: {self._show_block(block)}")
         self._show_head_later()
 
@@ -77,11 +79,12 @@ class Chain:
         removed = self.ledger.take_back(count, keeps_transactions)
         self.world.judge.tell(Reorganised(self.highest - self.ledger.height))
         for block in removed:
-            for made in block.deployments:
-                self.world.judge.tell(Deployed(made.intent, made.contract, is_undone=True))
             for contract, outcome in reversed(block.outcomes):
                 if outcome.status is LedgerStatus.COMMITTED:
                     self.world.judge.tell(Undone(contract, block.height, self.world.transitions[outcome.leaf]))
+            for made in block.deployments:
+                self.world.judge.tell(Deployed(made.intent, made.contract, is_undone=True))
+        self.world.recorder.removed(self.world, tuple(removed))
         names = ", ".join(str(block.height) for block in removed)
         self.world.recorder.noted(self.world, f"block {names} is gone")
         self._show_head_later()

@@ -388,7 +388,7 @@ class CommandWorld:
             return TransactionRefused(submission.change, errors.refused("data", "must be something else"))
         if self._happens(self.faults.is_not_taken):
             return TransactionNotTaken(submission.change, errors.unavailable("the sequencer is busy"))
-        failure = failure_of("the domain says no") if submission.transaction == REVERTS else None
+        failure = failure_of("the domain says no", "") if submission.transaction == REVERTS else None
         accepted = ModelTransaction(
             IntentId(keccak(submission.key.encode())[:INTENT_BYTES]),
             self.now_ms + self.random.randrange(ENDS_AFTER_MS_MAX),

@@ -42,6 +42,7 @@ from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus
 from rota.core.issuing import kept_for
 from rota.core.node import StoredNode
+from rota.core.private_states import SEEN_PART
 from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Permission, Restored
@@ -244,6 +245,7 @@ class Disk:
     over: set[IntentId] = field(default_factory=set)
     _read: Reading = field(default_factory=Reading)
     _transitions: dict[tuple[ContractAddress, Leaf], list[tuple[Digest, Transition]]] = field(default_factory=dict)
+    _own_transitions: dict[tuple[ContractAddress, Leaf], list[tuple[Digest, Transition]]] = field(default_factory=dict)
     _transitions_read: int = 0
     _void_leaves: dict[tuple[ContractAddress, IntentId], Leaf] = field(default_factory=dict)
 
@@ -385,7 +387,11 @@ class Disk:
     ) -> tuple[tuple[Digest, tuple[Transition, ...]], ...]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
         self._read_transitions()
-        found = [each for leaf in dict.fromkeys(leaves) for each in self._transitions.get((contract, leaf), ())]
+        # What the node knows by itself is given first.
+        kinds = (self._own_transitions, self._transitions)
+        found = [
+            each for leaf in dict.fromkeys(leaves) for copies in kinds for each in copies.get((contract, leaf), ())
+        ]
         return fullest(found, leaves, peer)
 
     def _read_transitions(self) -> None:
@@ -393,11 +399,12 @@ class Disk:
         digest: Digest | None
         transitions: tuple[Transition, ...]
         for written_for, record in self.records[self._transitions_read :]:
+            is_own = True
             match record:
                 case RoundDispatch(order):
                     written_for, digest, transitions = order.contract, order.digest, order.transitions
-                case StatesReceived(digest, received):
-                    transitions = received
+                case StatesReceived(digest, received, part):
+                    transitions, is_own = received, part == SEEN_PART
                 case LeavesSigned(signed):
                     digest, transitions = None, signed
                 case TransitionPrepared(prepared=prepared):
@@ -406,7 +413,8 @@ class Disk:
                     continue
             for transition in transitions:
                 found = digest or Digest(transition.leaf), transition
-                self._transitions.setdefault((written_for, transition.leaf), []).append(found)
+                copies = self._own_transitions if is_own else self._transitions
+                copies.setdefault((written_for, transition.leaf), []).append(found)
         self._transitions_read = len(self.records)
 
     def unspent_states(self, contract: ContractAddress) -> tuple[State, ...]:
@@ -596,8 +604,8 @@ def _restore(intents: dict[IntentId, Restored], record: Record) -> None:
             intents[intent] = replace(intents[intent], parked_reason=reason)
         case IntentResumed(intent):
             intents[intent] = replace(intents[intent], parked_reason=None)
-        case EndingDecided(intent, reason):
-            intents[intent] = replace(intents[intent], ending_reason=reason)
+        case EndingDecided(intent, reason, code):
+            intents[intent] = replace(intents[intent], ending_reason=reason, ending_code=code)
         case TransitionIssued(prepared, void_after_s):
             intent = prepared.transition.intent
             intents[intent] = replace(intents[intent], issued=prepared, void_after_s=void_after_s)

@@ -24,6 +24,7 @@ from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import NONCE_BYTES, core_of, leaf_of, page_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
+from rota.sim.ledger import FAILS_FOR_GOOD
 from rota.types import (
     Contract,
     ContractAddress,
@@ -257,3 +258,8 @@ def intent_id(name: str) -> IntentId:
 def drawn_id(name: str, party: Party, contract: ContractAddress) -> IntentId:
     """The id that the party draws for the intent of that name."""
     return IntentId(page_of(party, contract, nonce_of(name)) + b"\x00")
+
+
+def is_worth_retrying(intent: Intent, payloads: Mapping[IntentId, bytes]) -> bool:
+    """The sender's domain judges a failure on the ledger by the word that the user gave."""
+    return payloads.get(intent.id) != FAILS_FOR_GOOD

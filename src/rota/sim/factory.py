@@ -1,8 +1,8 @@
 """The factory of the simulated world, and what its nodes make of contracts that are proposed to them.
 
-Every domain takes every contract, and a node's address in one is drawn from its name and the deployment, as a key would
-be. A call of the factory may be late or lost on its way to the chain, like every transaction; what it does there is
-the ledger's to say.
+Every domain takes every contract, but for those whose configuration says which node, or the factory, refuses them. A
+node's address in a contract is drawn from its name and the deployment, as a key would be. A call of the factory may be
+late or lost on its way to the chain, like every transaction; what it does there is the ledger's to say.
 
 In a world with `has_factory` nodes also learn of contracts from one another (decision 32). What a node was not told of
 the states of such a contract it asks for a few times, as the runtime's arrears do.
@@ -27,10 +27,11 @@ from rota.core.effects import (
 from rota.core.events import LedgerStatus, StatesWanted
 from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.core.events.chain import FactoryDeployment
-from rota.core.events.deployment import FactoryCalled, ProposalJudged
+from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
 from rota.genesis import decode_genesis, genesis_hash
 from rota.messages import CONTRACTS_LISTED_MAX, Verdict
-from rota.sim.facts import FactoryOrdered
+from rota.sim.deployment_plan import REFUSED_BY, REFUSED_BY_FACTORY
+from rota.sim.facts import FactoryOrdered, Recorded
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Leaf, NodeName
 
 if TYPE_CHECKING:
@@ -49,13 +50,18 @@ class Factory:
     def __init__(self, world: World) -> None:
         self.world = world
         self.geneses: dict[bytes, bytes] = {}
+        # Contracts that a stranger has deployed under the ids of others.
+        self.strange: set[ContractAddress] = set()
 
     def judge(self, node: SimNode, order: JudgeProposal) -> None:
         """A node's own keys and domain answer at once."""
         self.geneses[genesis_hash(order.genesis)] = order.genesis
-        is_endorser = node.name in decode_genesis(order.genesis).endorsers
-        endorser = signer_of(node.name, order.deployment) if is_endorser else None
-        judged = ProposalJudged(order.peer, order.request_id, order.deployment, Verdict.ACCEPTED, endorser)
+        genesis = decode_genesis(order.genesis)
+        endorser = signer_of(node.name, order.deployment) if node.name in genesis.endorsers else None
+        verdict, reason = Verdict.ACCEPTED, ""
+        if genesis.configuration == REFUSED_BY + node.name.encode():
+            verdict, endorser, reason = Verdict.REFUSED, None, "against its rules"
+        judged = ProposalJudged(order.peer, order.request_id, order.deployment, verdict, endorser, reason)
         self.world.tell(node, judged)
 
     def call(self, node: SimNode, order: CallFactory) -> None:
@@ -63,6 +69,9 @@ class Factory:
         self.world.judge.tell(FactoryOrdered(node.name, order.deployment, order.signers))
         if not node.has_ledger:
             self.world.tell(node, FactoryCalled(order.deployment, "there is no ledger"))
+            return
+        if decode_genesis(self.geneses[order.genesis]).configuration == REFUSED_BY_FACTORY:
+            self.world.tell(node, FactoryRefused(order.deployment, "against its rules"))
             return
         passage = self.world.wires.weather.passage()
         if passage.delay_ms is not None:
@@ -103,7 +112,9 @@ class Factory:
         return Verdict.REFUSED
 
     def _take_in(self, node: SimNode, known: KnownContract) -> None:
-        node.disk.write(NO_CONTRACT, (ContractTaken(known),))
+        record = ContractTaken(known)
+        node.disk.write(NO_CONTRACT, (record,))
+        self.world.judge.tell(Recorded(node.name, NO_CONTRACT, record, is_told=True))
         self.world.take_in(node, known.contract)
         self._ask_for_states(node, node.life, known.contract.address, STATES_ASKED_MAX)
 

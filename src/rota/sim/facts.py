@@ -105,11 +105,22 @@ class FactoryOrdered(NamedTuple):
 
 
 class Deployed(NamedTuple):
-    """The factory has deployed a contract under this id, or a reorganisation has taken it back."""
+    """The factory has deployed a contract under this id, or a reorganisation has taken it back.
+
+    `is_strange` where somebody has it deployed who is no node of the network and has taken the id.
+    """
 
     deployment: IntentId
     contract: ContractAddress
     is_undone: bool = False
+    is_strange: bool = False
+
+
+class ContractsKnown(NamedTuple):
+    """At the end: the contracts that a node has."""
+
+    node: NodeName
+    contracts: frozenset[ContractAddress]
 
 
 class Request(Enum):
@@ -129,6 +140,10 @@ class Cause(Enum):
     FAILS_ON_LEDGER = "it fails on the ledger"
     MAY_EXPIRE = "its user has to commit it"
     UNKNOWN_PARTY = "it names a party that nobody knows"
+    ID_TAKEN = "a stranger deploys a contract under its id"
+    NODE_REFUSES = "a node that the contract needs does not take it"
+    FACTORY_REFUSES = "the factory does not deploy it"
+    DOMAIN = "its domain judges it"
 
 
 class Wanted(NamedTuple):
@@ -137,6 +152,21 @@ class Wanted(NamedTuple):
     node: NodeName
     intent: Intent
     causes: frozenset[Cause]
+
+
+class DomainSaid(NamedTuple):
+    """A shipped domain said why it does not make, or does not endorse, what a user wants."""
+
+    intent: IntentId
+    reason: str
+
+
+class WorkloadEnded(NamedTuple):
+    """At the end: how much of a domain's workload was committed, and what the workload finds wrong."""
+
+    domain: str
+    committed_count: int
+    flaws: tuple[str, ...]
 
 
 class Asked(NamedTuple):
@@ -379,6 +409,8 @@ Fact = (
     | Sent
     | Recorded
     | Wanted
+    | DomainSaid
+    | WorkloadEnded
     | Asked
     | Answered
     | Promised
@@ -397,6 +429,7 @@ Fact = (
     | Submitted
     | FactoryOrdered
     | Deployed
+    | ContractsKnown
     | BlockMined
     | Committed
     | Reorganised

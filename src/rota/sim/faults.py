@@ -405,6 +405,7 @@ def _start_mining(world: World) -> None:
 def _drop(harm: Harm) -> Mend:
     """The pool forgets what it holds, and part of what it is sent."""
     harm.world.ledger.pool.clear()
+    harm.world.ledger.waiting.clear()
     harm.weather.dropped = harm.random.uniform(0.1, 0.7)
     return lambda: setattr(harm.weather, "dropped", 0.0)
 

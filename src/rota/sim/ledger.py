@@ -49,6 +49,8 @@ class Ledger:
         self.commits: list[tuple[int, IntentId, Leaf]] = []
         self.waiting: dict[IntentId, FactoryDeployment] = {}
         self.deployed: dict[IntentId, FactoryDeployment] = {}
+        # Which contracts are on the chain only while the factory's deployment of them is.
+        self._factory_made: dict[ContractAddress, IntentId] = {}
         self._payloads = payloads if payloads is not None else {}
         self._mined: list[list[tuple[RoundDispatch, str]]] = [[]]
         # What each block committed, in order: the same leaf may come twice in a block and be skipped once.
@@ -71,6 +73,7 @@ class Ledger:
         """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
         self.contracts[contract.address] = contract
         self.states.setdefault(contract.address, ContractState())
+        self._factory_made[contract.address] = made.intent
         if made.intent not in self.deployed:
             self.waiting.setdefault(made.intent, made)
 
@@ -79,6 +82,9 @@ class Ledger:
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
         self._committed.append([])
+        made = () if is_empty else tuple(self.waiting.values())
+        for deployed in made:
+            self.deployed[deployed.intent] = self.waiting.pop(deployed.intent)
         while not is_empty and (dispatch := self._next_in_pool()) is not None:
             self.next_nonce[dispatch.signer] = dispatch.nonce + 1
             contract = dispatch.round.contract
@@ -89,9 +95,6 @@ class Ledger:
         self.block_count += 1
         parent = self.blocks[-1]
         block_hash = BlockHash(self.block_count.to_bytes(32, "big"))
-        made = () if is_empty else tuple(self.waiting.values())
-        for deployed in made:
-            self.deployed[deployed.intent] = self.waiting.pop(deployed.intent)
         block = ChainBlock(parent.height + 1, block_hash, parent.hash, time_s, tuple(outcomes), (), made)
         self.blocks.append(block)
         return block
@@ -150,6 +153,8 @@ class Ledger:
     def _failure_of(self, dispatch: RoundDispatch, time_s: int) -> str:
         """Why the whole transaction fails, which leaves no trace but its status; nothing when it does not."""
         order = dispatch.round
+        if not self._is_there(order.contract):
+            return "no contract"
         if time_s > order.valid_until_s:
             return "expired"
         if any(t.preparation is not None and t.preparation.committer != dispatch.signer for t in order.transitions):
@@ -157,6 +162,12 @@ class Ledger:
         if len(order.signatures) < self.contracts[order.contract].threshold:
             return "bad signatures"
         return self.flaw_of(order) if self.flaw_of is not None else ""
+
+    def _is_there(self, contract: ContractAddress) -> bool:
+        """A reorganisation may have taken its deployment back."""
+        deployment = self._factory_made.get(contract)
+        deployed = self.deployed.get(deployment) if deployment is not None else None
+        return deployment is None or (deployed is not None and deployed.contract == contract)
 
     def _commit(self, dispatch: RoundDispatch) -> list[LedgerOutcome]:
         order = dispatch.round
@@ -172,8 +183,7 @@ class Ledger:
                 return _skipped(digest, transition, "state not available", is_contention=True)
         word = self._payloads.get(transition.intent, b"")
         if word in (FAILS_ON_CHAIN, FAILS_FOR_GOOD) and not transition.is_empty:
-            is_retryable = word == FAILS_ON_CHAIN
-            return _skipped(digest, transition, "a call failed", is_retryable=is_retryable)
+            return _skipped(digest, transition, "a call failed")
         for reference in transition.inputs:
             del state.unspent[reference]
             state.spent[reference] = transition.leaf
@@ -192,9 +202,5 @@ def _made_by(transition: Transition) -> dict[StateId, State]:
     return {StateId(transition.leaf, number): state for number, state in enumerate(transition.outputs)}
 
 
-def _skipped(
-    digest: Digest, transition: Transition, reason: str, is_contention: bool = False, is_retryable: bool = True
-) -> LedgerOutcome:
-    return LedgerOutcome(
-        transition.intent, transition.leaf, digest, LedgerStatus.SKIPPED, reason, is_contention, is_retryable
-    )
+def _skipped(digest: Digest, transition: Transition, reason: str, is_contention: bool = False) -> LedgerOutcome:
+    return LedgerOutcome(transition.intent, transition.leaf, digest, LedgerStatus.SKIPPED, reason, is_contention)

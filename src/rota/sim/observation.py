@@ -9,8 +9,9 @@ from typing import NamedTuple
 from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
 from rota.core.coordinator import REFUSED_INTENTS_MAX, Coordinator
 from rota.core.distribution import RECEIVED_KEPT_MAX
-from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_OPEN_MAX
+from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
 from rota.core.node import Node
+from rota.core.parties import VERIFIERS_WANTED_MAX
 from rota.core.private_states import RECEIVING_MAX
 from rota.core.proposals import JUDGING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
@@ -127,4 +128,7 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) 
     yield ("slots being assembled", len(sender.assembly.slots), node_count)
     yield ("peers", len(sequencer.observer.peers), around.peers_max)
     yield ("rounds being checked", len(endorser.checking), CHECKS_OPEN_MAX)
+    checked_bytes = sum(check.size_bytes for check in endorser.checking.values())
+    yield ("bytes of rounds being checked", checked_bytes, CHECKS_BYTES_MAX)
+    yield ("verifiers wanted", sender.parties.wanted_count, VERIFIERS_WANTED_MAX)
     yield ("endorsements kept", len(endorser.answers), ANSWERS_KEPT_MAX)

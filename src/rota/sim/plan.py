@@ -15,9 +15,11 @@ from random import Random
 from rota.config import Config
 from rota.core.shares import SENDERS_RECKONED
 from rota.frozen import dataclass
+from rota.sim.deployment_plan import PlannedDeployment, draw_deployments
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
-from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation, SubmitMode
+from rota.sim.submissions import Submission, among_liars, draw_submissions, with_draws
+from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
 
 FAULTS = (
     "crash",
@@ -64,32 +66,32 @@ ASKED_FOR = (LOST_BLOCKS, FAILOVER)
 # The few that can go wrong at both ends of a connection.
 BETWEEN_TWO = ("cut", "one-way", "slow", "reconnect")
 REORGANISATION_DEPTH_MAX = 3
-# Every node holds every contract of a small network; of a larger one only those that it is a member of.
-SMALL_NETWORK_MAX = 8
 VIRTUAL_NODES = 1_024
 MODES = (Mode.RING, Mode.RING, Mode.RING, Mode.STATIC, Mode.SENDER)
 ROTATIONS = (Rotation.STICKY, Rotation.STRICT)
-DEPENDENT = 0.1
-CANCELLED = 0.1
-EXTERNAL = 0.05
 PREPARED_VALIDITY_S = 700
-COMMITTED = 0.7
-REPEATED = 0.04
-RESUMED = 0.05
-DRAWING_SEEDS = 0.25
-DRAWS = 0.5
-FUNDED = 0.2
-TAKEN = 0.5
 # Blocks come once in a second or more often; a transaction takes some seconds when each step of it takes so long.
 SLOW_SERVICE_MS = 150
+SERVICE_MS = 40
 SLOW_SERVICE_RANGE_MIN = 20
+# What a seed plays: contracts of the simulator's own domain, the same with deployments, or a domain that Rota ships.
+SYNTHETIC = "synthetic"
+DEPLOYMENTS = "deployments"
+SHIPPED = ("noto", "pente", "zeto")
+DOMAINS = (SYNTHETIC, DEPLOYMENTS, *SHIPPED)
+# In how many seeds of a hundred, where the seed draws; the rest are of the simulator's own domain.
+DRAWN_IN_PERCENT = {DEPLOYMENTS: 12, "noto": 5, "pente": 5, "zeto": 5}
 # Every message of these seeds passes the codec, which costs a third more.
 CODEC_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is not left to the seed; `None` lets the seed draw. There are no liars unless they are asked for."""
+    """What is not left to the seed; `None` lets the seed draw.
+
+    Unless they are asked for there are no liars, no deployments and no other domain than the simulator's own. Liars
+    play in that domain alone.
+    """
 
     nodes: int | None = None
     contracts: int | None = None
@@ -104,26 +106,9 @@ class Settings:
     codec: bool | None = None
     liars: int | None = 0
     strategies: tuple[str, ...] | None = None
+    domain: str | None = SYNTHETIC
     # Invariants that are not judged: one may see an attack before its consequence shows in another.
     unjudged: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A user's request, and what the user does later."""
-
-    number: int
-    at_ms: int
-    node: NodeName
-    contract: ContractAddress
-    payload: str
-    depends_on: int | None = None
-    party: str = ""
-    cancel_after_ms: int | None = None
-    change_after_ms: int | None = None
-    repeat_after_ms: int | None = None
-    mode: SubmitMode = SubmitMode.AUTO
-    commit_after_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +141,8 @@ class Plan:
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
     liars: tuple[LiarPlan, ...] = ()
+    domain: str = SYNTHETIC
+    deployments: tuple[PlannedDeployment, ...] = ()
 
     @property
     def loses_blocks(self) -> bool:
@@ -168,13 +155,32 @@ class Plan:
         return any(fault.kind == FAILOVER for fault in self.faults)
 
 
+def draw_domain(seed: int, settings: Settings) -> str:
+    """What a seed plays. Where the network, liars or faults beyond the promises are asked for, there is no draw."""
+    if settings.domain is not None:
+        return settings.domain
+    network = (settings.nodes, settings.contracts, settings.committee, settings.rotation, settings.mode)
+    has_liars = bool(settings.liars) or settings.strategies is not None
+    is_beyond = any(kind in ASKED_FOR for kind in settings.faults or ())
+    if has_liars or is_beyond or any(each is not None for each in network):
+        return SYNTHETIC
+    drawn = Random(f"{seed}/domain").randrange(100)
+    for domain, percent in DRAWN_IN_PERCENT.items():
+        if drawn < percent:
+            return domain
+        drawn -= percent
+    return SYNTHETIC
+
+
 def draw_plan(seed: int, settings: Settings) -> Plan:
     """Everything that happens from outside in the run of a seed."""
     random = Random(f"{seed}/network")
     trouble_ms = int(settings.minutes * 60_000)
     names = _draw_names(random, settings)
     contracts = _draw_contracts(random, seed, names, settings)
-    cast = draw_liars(seed, settings.liars, settings.strategies, names, contracts)
+    domain = draw_domain(seed, settings)
+    liar_count = settings.liars if domain == SYNTHETIC else 0
+    cast = draw_liars(seed, liar_count, settings.strategies, names, contracts)
     names, contracts = cast.names, cast.contracts
     config = _draw_config(random)
     if cast.liars:
@@ -191,11 +197,17 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     if "reorganise" in kinds:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
-    submissions = tuple(_draw_submissions(seed, names, contracts, trouble_ms))[: settings.intents]
-    submissions = tuple(_among_liars(seed, submissions) if cast.liars else _with_draws(seed, submissions))
+    submissions = tuple(draw_submissions(seed, names, contracts, trouble_ms))
     config = replace(config, confirmations=confirmations)
     if settings.sequencers_max is not None:
         config = replace(config, sequencers_max=settings.sequencers_max)
+    service_ms = _draw_service_ms(random, contracts)
+    deployments: tuple[PlannedDeployment, ...] = ()
+    if domain == DEPLOYMENTS:
+        range_size_min = SLOW_SERVICE_RANGE_MIN if service_ms > SERVICE_MS else 0
+        deployments = tuple(draw_deployments(seed, names, trouble_ms, range_size_min))
+    submissions, deployments = _first_of(submissions, deployments, settings.intents)
+    submissions = tuple(among_liars(seed, submissions) if cast.liars else with_draws(seed, submissions))
     return Plan(
         seed,
         trouble_ms,
@@ -205,19 +217,33 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         latency_ms,
         block_ms,
         disk_ms,
-        service_ms=_draw_service_ms(random, contracts),
+        service_ms=service_ms,
         has_codec=settings.codec if settings.codec is not None else seed % CODEC_EVERY == 0,
         submissions=submissions,
         faults=faults,
         liars=cast.liars,
+        domain=domain,
+        deployments=deployments,
+    )
+
+
+def _first_of(
+    submissions: tuple[Submission, ...], deployments: tuple[PlannedDeployment, ...], count: int | None
+) -> tuple[tuple[Submission, ...], tuple[PlannedDeployment, ...]]:
+    """So many of both together, those that come first, or all."""
+    wishes: list[Submission | PlannedDeployment] = [*submissions, *deployments]
+    chosen = sorted(wishes, key=lambda each: each.at_ms)[:count]
+    return (
+        tuple(each for each in chosen if isinstance(each, Submission)),
+        tuple(each for each in chosen if isinstance(each, PlannedDeployment)),
     )
 
 
 def _draw_service_ms(random: Random, contracts: tuple[Contract, ...]) -> int:
     """Coordinators whose turn is over before a transaction can be finished would finish none."""
     turns = [contract.range_size for contract in contracts if contract.rotation is Rotation.STRICT]
-    slowest_ms = SLOW_SERVICE_MS if min(turns, default=SLOW_SERVICE_RANGE_MIN) >= SLOW_SERVICE_RANGE_MIN else 40
-    return min(slowest_ms, random.choice((0, 0, 3, 40, SLOW_SERVICE_MS)))
+    slowest_ms = SLOW_SERVICE_MS if min(turns, default=SLOW_SERVICE_RANGE_MIN) >= SLOW_SERVICE_RANGE_MIN else SERVICE_MS
+    return min(slowest_ms, random.choice((0, 0, 3, SERVICE_MS, SLOW_SERVICE_MS)))
 
 
 def _draw_names(random: Random, settings: Settings) -> tuple[NodeName, ...]:
@@ -273,97 +299,6 @@ def _draw_config(random: Random) -> Config:
     )
     config = drawn if random.random() < 0.5 else replace(Config(), validity_s=drawn.validity_s)
     return replace(config, prepared_validity_s=PREPARED_VALIDITY_S)
-
-
-def holders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
-    """Which nodes know a contract."""
-    if len(names) <= SMALL_NETWORK_MAX:
-        return names
-    return tuple(dict.fromkeys((*contract.committee, *contract.endorsers)))
-
-
-def senders_of(contract: Contract, names: tuple[NodeName, ...]) -> tuple[NodeName, ...]:
-    """Whose users may use it: members of the genesis in `ring`, else everybody who knows it (protocol §5)."""
-    return contract.committee if contract.mode is Mode.RING else holders_of(contract, names)
-
-
-# Intents.
-
-
-def _draw_submissions(
-    seed: int, names: tuple[NodeName, ...], contracts: tuple[Contract, ...], trouble_ms: int
-) -> Iterator[Submission]:
-    random = Random(f"{seed}/intents")
-    gaps_ms = random.choice(((1, 20, 100, 390, 800), (1, 1, 1, 5, 1_290), (260,), (45, 475)))
-    contention, shared_count = random.choice((0.1, 0.5, 0.9)), random.randint(1, 4)
-    latest: dict[NodeName, int] = {}
-    number, at_ms = 0, 0
-    while (at_ms := at_ms + random.choice(gaps_ms)) < trouble_ms:
-        number += 1
-        contract = random.choice(contracts)
-        holders = holders_of(contract, names)
-        node = random.choice(senders_of(contract, names))
-        payload = _draw_payload(random, contention, shared_count, holders)
-        chance = random.random()
-        party = f"user@{random.choice(holders)}" if chance < 0.1 else f"nobody@{node}" if chance < 0.11 else ""
-        yield Submission(
-            number,
-            at_ms,
-            node,
-            contract.address,
-            payload,
-            latest.get(node) if random.random() < DEPENDENT else None,
-            party,
-            random.choice((1, 100, 1_000, 5_000, 20_000)) if random.random() < CANCELLED else None,
-            random.randint(100, 20_000)
-            if random.random() < (0.8 if payload in ("park", "fail") else RESUMED)
-            else None,
-            random.choice((1, 500, 5_000)) if random.random() < REPEATED else None,
-            SubmitMode.EXTERNAL if payload == "prepare" or random.random() < EXTERNAL else SubmitMode.AUTO,
-            random.choice((1, 1_000, 5_000, 20_000)) if random.random() < COMMITTED else None,
-        )
-        latest[node] = number
-
-
-def _draw_payload(random: Random, contention: float, shared_count: int, holders: tuple[NodeName, ...]) -> str:
-    chance = random.random()
-    if chance < 0.14:
-        rare = ("refuse", "revert", "park", "fail", "revert-on-chain", "revert-on-chain-for-good")
-        return random.choice((*rare, f"refuse:{random.choice(holders)}"))
-    if random.random() < contention:
-        first, second = random.randint(1, shared_count), random.randint(1, shared_count)
-        return f"spend:{first}+{second}" if first < second and random.random() < 0.3 else f"spend:{first}"
-    pay, look = f"pay:{random.choice(holders)}", f"look:{random.randint(1, shared_count)}"
-    return random.choice(("mint", "prepare", pay, look))
-
-
-def _with_draws(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """In some seeds users also want states that they have to wait for while these are locked, and make no others."""
-    random = Random(f"{seed}/draws")
-    share = DRAWS if random.random() < DRAWING_SEEDS else 0.0
-    for submission in submissions:
-        verb, _, names = submission.payload.partition(":")
-        is_drawn = random.random() < share and verb == "spend" and "+" not in names
-        if is_drawn and submission.mode is SubmitMode.AUTO:
-            yield replace(submission, payload=f"draw:{names}")
-        else:
-            yield submission
-
-
-def _among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
-    """Where nodes lie, some users spend funds that only they have: these payments end if the funds are locked.
-
-    Honest endorsers judge alike there: if one refuses and a liar is silent, nobody can say whether an intent is valid.
-    """
-    random = Random(f"{seed}/funds")
-    for submission in submissions:
-        chance = random.random()
-        payload = (
-            submission.payload.partition(":")[0] if submission.payload.startswith("refuse") else submission.payload
-        )
-        if payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN:
-            payload = "fund" if chance < FUNDED else "take"
-        yield replace(submission, payload=payload)
 
 
 # Faults.

@@ -1,9 +1,11 @@
-"""Who hears of everything that happens in a world: the transcript is one, the fingerprint another."""
+"""The interface of what records a run: the transcript for people, the fingerprint for comparing runs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.core.effects import Effect, Persist
+from rota.core.events.chain import ChainBlock
 from rota.messages import Envelope
 from rota.sim.sim_node import SimNode
 from rota.types import NodeName
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Hears of everything that happens; the transcript is one."""
+    """Gets everything that happens in a world, and ignores it unless a method is overridden."""
 
     def sent(self, world: World, source: NodeName, target: NodeName, envelope: Envelope, fate: str) -> None:
         """A message left a node; its fate is `delivered`, `lost`, `held`, `twice`, or how it lies."""
@@ -21,5 +23,23 @@ class Recorder:
     def stepped(self, world: World, node: SimNode) -> None:
         """A node was told something."""
 
+    def performed(self, world: World, node: SimNode, effect: Effect) -> None:
+        """An effect of a node is carried out, unless it is a write."""
+
+    def wrote(self, world: World, node: SimNode, write: Persist) -> None:
+        """A node's disk has done a write, or has failed to: `node.disk.fate` says which."""
+
+    def mined(self, world: World, block: ChainBlock) -> None:
+        """The chain has a new block."""
+
+    def removed(self, world: World, blocks: tuple[ChainBlock, ...]) -> None:
+        """The chain took back these blocks."""
+
+    def started(self, world: World, node: SimNode) -> None:
+        """A node began to run."""
+
+    def stopped(self, world: World, node: SimNode) -> None:
+        """A node's process ended."""
+
     def noted(self, world: World, text: str) -> None:
-        """Something else happened."""
+        """Something happened that a reader of a transcript wants to see, in words."""

@@ -10,6 +10,7 @@ from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
+    JudgeFailure,
     LookUpVerifier,
     SignDispatch,
     SignTransition,
@@ -21,6 +22,7 @@ from rota.core.effects import (
 from rota.core.events import (
     EndorsementVerified,
     EndorsersVerified,
+    FailureJudged,
     ForContract,
     PartiesVerified,
     RoundChecked,
@@ -68,6 +70,9 @@ class Services:
             case SignTransition():
                 signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
                 return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
+            case JudgeFailure(contract, intent, leaf):
+                is_worth_retrying = domain.is_worth_retrying(intent, self.payloads)
+                return [ForContract(contract, FailureJudged(intent.id, leaf, is_worth_retrying))]
             case CheckRound():
                 found = unsigned(effect) or domain.stolen(effect, unspent) or domain.check(effect, self.payloads, node)
                 judged = frozenset(refusal.leaf for refusal in found)

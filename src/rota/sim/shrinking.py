@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rota.sim.plan import Settings, draw_plan
-from rota.sim.swarm import Swarm
+from rota.sim.plan import Fault, Settings
+from rota.sim.swarm import MakeSwarm, Swarm
 
 RUNS_MAX = 200
 MINUTES_MIN = 0.05
@@ -18,8 +18,13 @@ MINUTES_MIN = 0.05
 Fails = Callable[[Settings], bool]
 
 
-def shrink(seed: int, settings: Settings, invariant: str, runs_max: int = RUNS_MAX) -> Settings:
-    """Settings under which the seed still violates the invariant, with as little as can be found in so many runs."""
+def shrink(
+    seed: int, settings: Settings, invariant: str, runs_max: int = RUNS_MAX, make: MakeSwarm = Swarm
+) -> Settings:
+    """Settings under which the seed still violates the invariant, with as little as can be found in so many runs.
+
+    `make` makes the swarm that plays them.
+    """
     runs_left = runs_max
 
     def fails(tried: Settings) -> bool:
@@ -27,16 +32,17 @@ def shrink(seed: int, settings: Settings, invariant: str, runs_max: int = RUNS_M
         if runs_left <= 0:
             return False
         runs_left -= 1
-        violations = Swarm(seed, tried).play().violations
+        violations = make(seed, tried).play().violations
         return bool(violations) and violations[0].invariant == invariant
 
-    settings = _with_fewer_faults(seed, settings, fails)
-    settings = _with_fewer_intents(seed, settings, fails)
+    planned = make(seed, settings)
+    settings = _with_fewer_faults(planned.plan.faults, settings, fails)
+    settings = _with_fewer_intents(planned.planned_count, settings, fails)
     return _with_less_time(settings, fails)
 
 
-def _with_fewer_faults(seed: int, settings: Settings, fails: Fails) -> Settings:
-    kept = tuple(fault.number for fault in draw_plan(seed, settings).faults)
+def _with_fewer_faults(faults: tuple[Fault, ...], settings: Settings, fails: Fails) -> Settings:
+    kept = tuple(fault.number for fault in faults)
     if fails(replace(settings, only_faults=())):
         return replace(settings, only_faults=())
     size = (len(kept) + 1) // 2
@@ -52,9 +58,8 @@ def _with_fewer_faults(seed: int, settings: Settings, fails: Fails) -> Settings:
     return replace(settings, only_faults=kept)
 
 
-def _with_fewer_intents(seed: int, settings: Settings, fails: Fails) -> Settings:
+def _with_fewer_intents(enough: int, settings: Settings, fails: Fails) -> Settings:
     """The fewest of the first intents, by halving."""
-    enough = len(draw_plan(seed, settings).submissions)
     too_few = 0
     while too_few < enough:
         middle = (too_few + enough) // 2

@@ -8,6 +8,7 @@ then, so that it can be seen who coordinates. L1 to L5 are judged at the end. Th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -19,6 +20,7 @@ from rota.core.node import Node
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import State as TransactionState
 from rota.sim import faults
+from rota.sim.deploying import Deploying
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.facts import (
     CalmPassed,
@@ -34,11 +36,22 @@ from rota.sim.facts import (
     Wanted,
 )
 from rota.sim.faults import BadWeather
-from rota.sim.invariants import AFTER_FAILOVER, AFTER_LOST_BLOCKS, Count, Judge, Violation, judged_in
+from rota.sim.invariants import (
+    AFTER_FAILOVER,
+    AFTER_LOST_BLOCKS,
+    AMONG_LIARS,
+    EVERY,
+    Count,
+    Invariant,
+    Judge,
+    Violation,
+    judged_in,
+)
 from rota.sim.invariants.endings import LEADERS_KNOWN_AFTER_MS, SETTLED_AFTER_MS, EveryIntentEnds
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.mutator import Pair
-from rota.sim.plan import Fault, Plan, Settings, Submission, draw_plan, holders_of, senders_of
+from rota.sim.plan import DEPLOYMENTS, SHIPPED, SYNTHETIC, Fault, Plan, Settings, draw_plan
+from rota.sim.submissions import Submission, holders_of, senders_of
 from rota.sim.world import Recorder, World
 from rota.types import Contract, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation, SubmitMode, node_of
 
@@ -82,6 +95,7 @@ class Report:
     """What a seed did and what it found."""
 
     seed: int
+    domain: str = SYNTHETIC
     intents: int = 0
     faults: int = 0
     events: int = 0
@@ -106,9 +120,14 @@ class Swarm:
         settings: Settings = DEFAULT_SETTINGS,
         recorder: Recorder | None = None,
         plan: Plan | None = None,
+        also_judged: tuple[type[Invariant], ...] = (),
     ) -> None:
-        self.plan = plan = draw_plan(seed, settings) if plan is None else plan
-        self.report = Report(seed)
+        if plan is None:
+            plan = draw_plan(seed, settings)
+            assert plan.domain not in SHIPPED, f"{plan.domain} has a swarm of its own (rota.testing.workloads)"
+        self.plan = plan
+        self.report = Report(seed, plan.domain)
+        has_factory = plan.domain == DEPLOYMENTS
         has_echo = any(fault.kind == "echo" for fault in plan.faults)
         self.weather = BadWeather(Random(f"{seed}/weather"), plan.names, has_echo)
         self.world = World(
@@ -123,6 +142,7 @@ class Swarm:
             _contracts_by_node(plan),
             plan.service_ms,
             plan.has_codec,
+            has_factory,
             liars=frozenset(liar.name for liar in plan.liars),
         )
         if plan.liars:
@@ -131,15 +151,14 @@ class Swarm:
                 drawn_id(f"{each.node}-{each.number}", Party(f"user@{each.node}"), each.contract) for each in honest
             )
             self.world.conspiracy = Conspiracy(self.world, seed, plan.liars, foreknown)
-        if plan.loses_blocks:
-            self.world.judge = Judge(self.world.terms, judged_in(AFTER_LOST_BLOCKS, has_factory=False))
-        if plan.loses_commits:
-            self.world.judge = Judge(self.world.terms, judged_in(AFTER_FAILOVER, has_factory=False))
+        judged = judged_in(_candidates(plan), has_factory)
+        self.world.judge = Judge(self.world.terms, (*judged, *also_judged))
         self.intents: dict[int, Intent] = {}
         self.commits: dict[IntentId, int] = {}
         self.world.on_prepared = self._commit_later
         self.world.judge.leave_out(settings.unjudged)
         self.found = self.world.judge.found
+        self.deploying = Deploying(self.world, plan.deployments, plan.trouble_ms, self._submit)
         self.is_over = False
         self.expected: set[int] = set()
         self.held: set[IntentId] = set()
@@ -171,6 +190,16 @@ class Swarm:
         return report
 
     @property
+    def planned_count(self) -> int:
+        """How many of the planned intents there are to leave out; each deployment comes with its uses."""
+        return len(self.plan.submissions) + len(self.plan.deployments)
+
+    @property
+    def contracts(self) -> tuple[Contract, ...]:
+        """Those of the plan, and those that were deployed since."""
+        return (*self.plan.contracts, *self.deploying.contracts)
+
+    @property
     def lie_count(self) -> int:
         """How often liars have lied so far."""
         liars = self.world.conspiracy.liars.values() if self.world.conspiracy is not None else ()
@@ -184,6 +213,7 @@ class Swarm:
             self.world.at(submission.at_ms, partial(self._submit, submission))
         for fault in self.plan.faults:
             self.world.at(fault.at_ms, partial(self._hurt, fault))
+        self.deploying.open()
 
     def _play(self) -> None:
         self.open()
@@ -326,6 +356,8 @@ class Swarm:
                 void_at_ms = world.now_ms + VOIDED_EVERY_MS
                 world.chain.let_time_pass(self.plan.config.prepared_validity_s + VOID_MARGIN_S)
         self.is_over = True
+        if self.plan.deployments and not self.found:
+            self.deploying.acquaint()
         world.run_until(world.now_ms + CATCH_UP_MS, self._is_condemned)
         if not self.found and not world.liars:
             self._listen()
@@ -356,6 +388,9 @@ class Swarm:
                 held.add(intent.id)
             else:
                 found.append(intent.id)
+        for deployment in self.deploying.open_deployments:
+            if held.isdisjoint(deployment.intent.depends_on):
+                found.append(deployment.intent.id)
         return tuple(found)
 
     def _resting_senders(self) -> set[NodeName]:
@@ -387,7 +422,7 @@ class Swarm:
         world.run_until(world.now_ms + RESTS_WITHIN_MS, self._is_condemned)
         world.wires.said = Counter()
         world.run_until(world.now_ms + LISTENS_FOR_MS, self._is_condemned)
-        if not self._open_transactions():
+        if not self._open_transactions() and not self.deploying.open_deployments:
             world.judge.tell(Quiet(is_at_rest, after_ms, LISTENS_FOR_MS, world.wires.said))
         world.wires.said = None
 
@@ -412,13 +447,14 @@ class Swarm:
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
-        for submission in self.plan.submissions:
+        for submission in (*self.plan.submissions, *self.deploying.used):
             if submission.payload == "fail":
                 self.world.payloads[self.intents[submission.number].id] = b"mint"
 
     def _probe(self) -> int:
         """Users go on submitting when everything is well, first seldom, then often; when it is over is told."""
-        rotating = [c for c in self.plan.contracts if c.mode is Mode.RING and c.rotation is Rotation.STRICT]
+        contracts = self.contracts
+        rotating = [c for c in contracts if c.mode is Mode.RING and c.rotation is Rotation.STRICT]
         first_ms = self.world.now_ms + (LEADERS_KNOWN_AFTER_MS if rotating else SETTLED_AFTER_MS)
         number = 1_000_000
         seldom = range(self.world.now_ms, first_ms, SELDOM_PROBES_EVERY_MS)
@@ -433,7 +469,7 @@ class Swarm:
             slow = tuple(range(first_ms, last_ms, self.block_every_ms))
         often = slow or tuple(range(first_ms, last_ms, PROBES_EVERY_MS))
         for at_ms in (*seldom, *often):
-            contract = self.plan.contracts[number % len(self.plan.contracts)]
+            contract = contracts[number % len(contracts)]
             senders = senders_of(contract, self.plan.names)
             node = senders[number % len(senders)]
             probe = Submission(number, at_ms, node, contract.address, "spend:1" if number % 3 else "mint")
@@ -469,6 +505,7 @@ class Swarm:
                         parked.add(transaction.intent.id)
                     else:
                         open_.append(transaction.intent)
+        open_ += [deployment.intent for deployment in self.deploying.open_deployments]
         for intent in open_:
             if parked.isdisjoint(intent.depends_on):
                 return False
@@ -488,10 +525,12 @@ class Swarm:
         judge.tell(RunEnded(self.world.now_ms))
         if self.calm is not None:
             judge.tell(self.calm)
-        for contract in self.plan.contracts:
+        self.deploying.conclude()
+        for contract in self.contracts:
             unspent = frozenset(ledger.states[contract.address].unspent)
             judge.tell(LedgerStood(contract.address, ledger.height, unspent))
-            for name in holders_of(contract, self.plan.names):
+            holders = [name for name, known in self.world.contracts_of.items() if contract in known]
+            for name in holders:
                 node = self.world.nodes[name]
                 height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
@@ -513,6 +552,19 @@ class Swarm:
             answer = node.disk.look_up(question, world.contracts, node.config.confirmations)
             for intent, outcome in (*answer.outcomes, *((each, None) for each in answer.unfinished)):
                 world.judge.tell(ReceiptRead(name, intent, outcome))
+
+
+# Makes the swarm that plays a seed: `Swarm`, or one that also knows domains beside the simulator's own.
+MakeSwarm = Callable[[int, Settings], Swarm]
+
+
+def _candidates(plan: Plan) -> tuple[type[Invariant], ...]:
+    """What is promised in such a network."""
+    if plan.loses_commits:
+        return AFTER_FAILOVER
+    if plan.loses_blocks:
+        return AFTER_LOST_BLOCKS
+    return AMONG_LIARS if plan.liars else EVERY
 
 
 def _place_of(error: Exception) -> str:

@@ -155,6 +155,7 @@ class World:
         self.dispatches: list[RoundDispatch] = []
         self.transitions: dict[Leaf, Transition] = {}
         self.prepared: dict[IntentId, ReportPrepared] = {}
+        self.on_receipt: Callable[[Receipt], None] = lambda _: None
         self.on_prepared: Callable[[IntentId], None] = lambda _: None
         self.signature_count = 0
         self.event_count = 0
@@ -202,6 +203,7 @@ class World:
         node.unanswered.clear()
         node.tick_at_ms = None
         self.judge.tell(Started(name, remembered_by(node.core)))
+        self.recorder.started(self, node)
         self._perform(node, node.core.start())
         for other in self.nodes:
             if self.factory_address != NO_CONTRACT:
@@ -219,6 +221,7 @@ class World:
         node.life += 1
         node.effects_to_live = None
         self.judge.tell(Stopped(name, self.now_ms))
+        self.recorder.stopped(self, node)
         self.wires.lose_all(name)
 
     def crash_after(self, name: NodeName, effect_count: int) -> None:
@@ -404,6 +407,7 @@ class World:
         node.is_writing = False
         write = node.outbox.popleft()
         assert isinstance(write, Persist), "what is written stands first"
+        self.recorder.wrote(self, node, write)
         if node.disk.fate is not Fate.FAILS:
             self._store(node, write, is_told=node.disk.fate is Fate.WORKS)
         if node.disk.fate is not Fate.WORKS:
@@ -454,6 +458,7 @@ class World:
             self._schedule_tick(node)
 
     def _do(self, node: SimNode, effect: Effect) -> None:
+        self.recorder.performed(self, node, effect)
         match effect:
             case SendMessage():
                 self._send(node, effect.peer, effect.envelope)
@@ -469,6 +474,7 @@ class World:
                 self.recorder.noted(
                     self, f"{node.name} reports {self.show(receipt.intent)} {receipt.outcome.value}{reason}"
                 )
+                self.on_receipt(receipt)
             case ReportPrepared(_, prepared):
                 intent = prepared.transition.intent
                 self.prepared[intent] = effect

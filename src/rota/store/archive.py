@@ -141,12 +141,20 @@ SELECT state, created_at_ms, (
     committed_at, spent_at, nullifier
 FROM states WHERE state IS NOT NULL AND contract = ?"""
 
+# An assembly that was given up: its intent has ended, or the chain has another version of it.
+_GIVEN_UP: Final = f"""committed_at IS NULL AND EXISTS (
+    SELECT 1 FROM receipts_due WHERE receipts_due.contract = states.contract AND receipts_due.leaf = states.leaf AND (
+        EXISTS (SELECT 1 FROM intents WHERE intents.id = receipts_due.intent AND intents.receipt IS NOT NULL)
+        OR EXISTS (
+            SELECT 1 FROM outcomes WHERE outcomes.intent = receipts_due.intent AND outcomes.status = {_COMMITTED}
+            AND outcomes.leaf <> states.leaf)))"""
+
 _CONDITIONS: Final = {
     StateStatus.AVAILABLE: "committed_at IS NOT NULL AND spent_at IS NULL",
     StateStatus.CONFIRMED: "committed_at IS NOT NULL AND spent_at IS NULL",
-    StateStatus.UNCONFIRMED: "committed_at IS NULL AND spent_at IS NULL",
+    StateStatus.UNCONFIRMED: f"committed_at IS NULL AND spent_at IS NULL AND NOT ({_GIVEN_UP})",
     StateStatus.SPENT: "spent_at IS NOT NULL",
-    StateStatus.ALL: "TRUE",
+    StateStatus.ALL: f"NOT ({_GIVEN_UP})",
 }
 
 _OUTCOMES: Final = f"SELECT outcome FROM outcomes WHERE contract = ? AND status = {_COMMITTED}"

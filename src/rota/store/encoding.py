@@ -77,3 +77,23 @@ def encode_text(text: str) -> bytes:
 def decode_text(content: bytes | None) -> str | None:
     """The text again, if there is one."""
     return None if content is None else content.decode("utf-8")
+
+
+_Ending = tuple[str, str]
+_decode_ending: Final = msgspec.msgpack.Decoder(_Ending).decode
+# How a pair begins in MessagePack. No text in UTF-8 begins like that.
+_PAIR: Final = b"\x92"
+
+
+def encode_ending(reason: str, code: str) -> bytes:
+    """Why an intent ends: a text, and for programs a code. Without a code the text alone, as older releases did."""
+    readable = encode_text(reason)
+    return encode((readable.decode("utf-8"), code)) if code else readable
+
+
+def decode_ending(content: bytes | None) -> tuple[str | None, str]:
+    """The reason and the code of an intent that ends; nothing of one that does not."""
+    if content is not None and content.startswith(_PAIR):
+        reason, code = _decode_ending(content)
+        return reason, code
+    return decode_text(content), ""

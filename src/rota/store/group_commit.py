@@ -74,6 +74,7 @@ from rota.store.database import (
     known_chain,
     last_written,
 )
+from rota.store.findings import Findings
 from rota.store.groups import Groups, group_of_contract
 from rota.store.kept_number import KeptNumber, Mark
 from rota.store.key_names import KeyNames
@@ -104,8 +105,6 @@ LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
-# Behind what peers ask for users wait too: no more of it is taken.
-FINDINGS_WAITING_MAX: Final = 2_048
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
@@ -152,6 +151,7 @@ class DatabaseStore:
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
+        self._findings = Findings()
         self._has_writes = asyncio.Event()
         self._has_questions = asyncio.Event()
         self._adding = asyncio.Lock()
@@ -376,8 +376,8 @@ class DatabaseStore:
                 if len(self._questions) < QUESTIONS_WAITING_MAX // 2:
                     self._order_answer(effect)
             case FindStates():
-                if len(self._questions) < FINDINGS_WAITING_MAX:
-                    self._order_answer(effect)
+                self._findings.put(effect)
+                self._has_questions.set()
 
     def _tell_of_end(self, task: asyncio.Task[None]) -> None:
         """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
@@ -501,8 +501,8 @@ class DatabaseStore:
         while True:
             await self._has_questions.wait()
             self._has_questions.clear()
-            while self._questions:
-                question = self._questions.popleft()
+            while self._questions or self._findings:
+                question = self._questions.popleft() if self._questions else self._findings.take()
                 look_ups = self._look_ups_with(question)
                 try:
                     if look_ups:

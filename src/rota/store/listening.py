@@ -290,7 +290,13 @@ VALUES (?, ?, ?, 0, 1, (
     SELECT MAX(bounds.until_s) FROM (
         SELECT CAST(? AS BIGINT) AS until_s UNION ALL SELECT latest_chain_time_s + CAST(? AS BIGINT) FROM node
     ) AS bounds), ?, ?)
-ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1{_LATER_BOUND}"""
+ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = CASE
+    WHEN receipts_due.peer IS NOT NULL AND (
+        receipts_due.valid_until_s < excluded.valid_until_s OR receipts_due.size_bytes < excluded.size_bytes)
+        THEN excluded.peer
+    ELSE receipts_due.peer END, size_bytes = CASE
+    WHEN receipts_due.size_bytes < excluded.size_bytes THEN excluded.size_bytes
+    ELSE receipts_due.size_bytes END{_LATER_BOUND}"""
 
 _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)

@@ -133,16 +133,7 @@ class PublicTransactions:
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
         """How these transactions of this node ended, public or private, as far as they have."""
-        return await self._door.read(self._outcomes(intents))
-
-    def _outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
-        found = yield from self._asking.outcomes(intents)
-        for intent in intents:
-            sql = "SELECT has_succeeded FROM public_transactions WHERE id = ? AND is_final = 1"
-            rows: Any = yield Statement(sql, (intent,))
-            if rows:
-                found[intent] = Outcome.CONFIRMED if rows[0][0] else Outcome.REVERTED
-        return found
+        return await self._door.read(self._asking.outcomes(intents))
 
 
 def saving(transaction: PublicTransaction) -> Statement:

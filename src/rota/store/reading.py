@@ -34,6 +34,7 @@ from rota.store.encoding import (
     decode_contract,
     decode_deployed,
     decode_dispatch,
+    decode_ending,
     decode_intent,
     decode_kept,
     decode_outcome,
@@ -211,15 +212,16 @@ class Asking:
     # Single ones.
 
     def look_up(self, order: LookUpIntents) -> Reading[IntentsLookedUp]:
-        """Which intent has this key, and what became of these, as far as they are this node's own."""
+        """Which intent has this key, and what became of these own transactions, private or public."""
         existing: IntentId | None = None
         if order.key:
             rows: Any = yield Statement(_BY_KEY, (encode_text(order.key),))
             existing = IntentId(rows[0][0]) if rows else None
         known: dict[IntentId, None] = {}
         for some in _in_batches(order.intents):
-            rows = yield Statement(f"SELECT id FROM intents WHERE id IN ({_marks(some)})", some)
-            known.update({IntentId(intent): None for (intent,) in rows})
+            for table in ("intents", "public_transactions"):
+                rows = yield Statement(f"SELECT id FROM {table} WHERE id IN ({_marks(some)})", some)
+                known.update({IntentId(intent): None for (intent,) in rows})
         own = tuple(intent for intent in order.intents if intent in known)
         outcomes: dict[IntentId, Outcome] = {}
         if own:
@@ -388,13 +390,17 @@ class Asking:
     # Parts of the answers.
 
     def _outcomes(self, intents: Sequence[IntentId], final_height: int) -> Reading[dict[IntentId, Outcome]]:
-        """The final outcomes of these: the chain's word counts before ours."""
+        """The final outcomes of these, private or public: the chain's word counts before ours."""
         outcomes: dict[IntentId, Outcome] = {}
         for some in _in_batches(intents):
             sql = f"SELECT receipt FROM intents WHERE receipt IS NOT NULL AND id IN ({_marks(some)})"
             rows: Any = yield Statement(sql, some)
             receipts = [decode_receipt(receipt) for (receipt,) in rows]
             outcomes.update({receipt.intent: receipt.outcome for receipt in receipts})
+            sql = f"SELECT id, has_succeeded FROM public_transactions WHERE is_final = 1 AND id IN ({_marks(some)})"
+            public: Any = yield Statement(sql, some)
+            for intent, has_succeeded in public:
+                outcomes[IntentId(intent)] = Outcome.CONFIRMED if has_succeeded else Outcome.REVERTED
         committed = yield from self._committed(intents, final_height)
         return outcomes | dict.fromkeys(committed, Outcome.CONFIRMED)
 
@@ -408,7 +414,7 @@ class Asking:
         return committed
 
     def outcomes(self, intents: Sequence[IntentId]) -> Reading[dict[IntentId, Outcome]]:
-        """How these intents of this node ended, as far as they have for good."""
+        """How these transactions of this node ended, private or public, as far as they have for good."""
         return (yield from self._outcomes(tuple(intents), (yield from self.final_height())))
 
     def final_height(self) -> Reading[int]:
@@ -430,16 +436,18 @@ class Asking:
 
 def _restored(row: Sequence[Any], versions: Sequence[SignedLeaf], final_height: int) -> Restored:
     _, intent, parked_reason, permission, ending_reason, voided_at, issued, void_after_s, used_at, used_leaf = row
+    reason, code = decode_ending(ending_reason)
     return Restored(
         decode_intent(intent),
         decode_text(parked_reason),
         None if permission is None else decode_permission(permission),
-        decode_text(ending_reason),
+        reason,
         voided_at is not None and voided_at <= final_height,
         None if issued is None else decode_prepared(issued),
         void_after_s,
         tuple(versions),
         Leaf(used_leaf) if used_at is not None and used_at <= final_height else None,
+        code,
     )
 
 
@@ -461,7 +469,7 @@ def _transaction(
         NO_LEAF if outcome is None else outcome.leaf,
         b"" if outcome is None else outcome.transaction,
         decode_text(parked_reason),
-        decode_text(ending_reason),
+        decode_ending(ending_reason)[0],
         None if issued is None else decode_prepared(issued),
         place,
         None if outcome is None else outcome.transaction_index,

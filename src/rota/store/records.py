@@ -54,7 +54,7 @@ from rota.core.states.sender_transaction import Permission
 from rota.digests import void_leaf
 from rota.payload import NULLIFIER_OUTPUT, is_nullifier
 from rota.store.database import Statement
-from rota.store.encoding import encode, encode_text
+from rota.store.encoding import encode, encode_ending, encode_text
 from rota.store.finality import marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import ending_due, sent_due, signed_due, transition_due
@@ -176,8 +176,8 @@ class Writing:
                 return Statement(_PARK, (encode_text(reason), intent_id), intent_id)
             case IntentResumed(intent_id):
                 return Statement(_PARK, (None, intent_id), intent_id)
-            case EndingDecided(intent_id, reason):
-                return Statement(_END, (encode_text(reason), intent_id), intent_id)
+            case EndingDecided(intent_id, reason, code):
+                return Statement(_END, (encode_ending(reason, code), intent_id), intent_id)
 
     def _signed(
         self, contract: ContractAddress, transitions: Sequence[Transition], position: int
@@ -392,9 +392,10 @@ _PROPOSE: Final = """
 INSERT INTO proposals (peer, deployment, position, proposal) VALUES (?, ?, ?, ?)
 ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
 
+# The factory uses an id once. But whoever has it create a contract whose constructor deploys under the same id has it
+# tell of two, that of the constructor first: the first is the one that counts, in memory too.
 _DEPLOYED: Final = """
-INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?)
-ON CONFLICT (intent, height) DO UPDATE SET deployment = excluded.deployment"""
+INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?) ON CONFLICT (intent, height) DO NOTHING"""
 
 _ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
 _FINAL_NO_LONGER: Final = "UPDATE node SET final_height = ? WHERE final_height > ?"

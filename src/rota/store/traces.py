@@ -75,7 +75,7 @@ class Traces:
 
 
 def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | None]:
-    sql = "SELECT transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY position"
+    sql = "SELECT transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY is_own DESC, position"
     rows: Any = yield Statement(sql, (contract, leaf))
     found = [decode_transition(transition) for (transition,) in rows]
     sql = "SELECT issued FROM intents WHERE contract = ? AND issued IS NOT NULL AND id IN ("

@@ -2,9 +2,9 @@
 
 Theory of operation. A transition is stored under its leaf and a digest: that of the round with which it came, or the
 leaf itself where it stands alone. A peer can send the same transition under any number of digests, with contents left
-out, or with false lists, because no leaf binds them. So copies of peers are bounded by leaf. What this node signed,
-dispatched, prepared or has seen as an endorser replaces what a peer sent under the same name, and whoever asks is given
-the copy in which there is most for it.
+out, or with false lists, a false bound or a false signature, because no leaf binds them. So copies of peers are bounded
+by leaf. What this node signed, dispatched, prepared or has seen as an endorser replaces what a peer sent under the same
+name. Whoever asks is given the copy in which there is most for it, and of equals one that this node knows by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def known_transition(
 ) -> Statement:
     """What this node knows by itself. Its own replaces what a peer sent; what is not whole may be less than that."""
     sql = _OWN_TRANSITION if is_own else _TRANSITION
-    return Statement(sql, (contract, transition.leaf, digest, position, encode(transition)), transition.leaf)
+    values = (contract, transition.leaf, digest, position, encode(transition), int(is_own))
+    return Statement(sql, values, transition.leaf)
 
 
 def known_alone(contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
@@ -66,12 +67,13 @@ def transitions_found(
 
 
 _INSERT: Final = """
-INSERT INTO transitions (contract, leaf, digest, position, transition) VALUES (?, ?, ?, ?, ?)
+INSERT INTO transitions (contract, leaf, digest, position, transition, is_own) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, digest) DO"""
 _TRANSITION: Final = f"{_INSERT} NOTHING"
-_OWN_TRANSITION: Final = f"{_INSERT} UPDATE SET transition = excluded.transition"
+_OWN_TRANSITION: Final = f"{_INSERT} UPDATE SET transition = excluded.transition, is_own = 1"
 _SENT_TRANSITION: Final = f"""
 INSERT INTO transitions (contract, leaf, digest, position, transition)
 SELECT ?, ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM transitions WHERE contract = ? AND leaf = ?) < {COPIES_MAX}
 ON CONFLICT (contract, leaf, digest) DO NOTHING"""
-_COPIES: Final = "SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY position"
+_COPIES: Final = """
+SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY is_own DESC, position"""

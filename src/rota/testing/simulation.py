@@ -2,7 +2,7 @@
 
 A workload says how a contract is deployed and what its users do; the rest is drawn from a seed: latencies, limits,
 faults, and when who asks for what. The invariants of the protocol are judged after every step, and when everything is
-mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it. The same
+mended and every intent has ended, the workload's own `must_hold` says what is wrong with what came of it (W1). The same
 seed plays the same run, so that a finding can be looked at again.
 
     def calls(scene):
@@ -34,6 +34,7 @@ from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
+    JudgeFailure,
     LeavesSigned,
     Record,
     RoundDispatch,
@@ -42,8 +43,9 @@ from rota.core.effects import (
     TransitionIssued,
     TransitionPrepared,
 )
-from rota.core.events import ForContract, IntentSubmitted, RoundChecked
+from rota.core.events import AssemblyFinished, ForContract, IntentSubmitted, RoundChecked
 from rota.core.machine import Event
+from rota.core.states.sender_transaction import State as TransactionState
 from rota.digests import void_leaf
 from rota.domains.available import Known, known_in
 from rota.domains.base import Claim
@@ -60,6 +62,7 @@ from rota.hosting import (
     deploy,
     genesis_of,
     init,
+    judge_failure,
     learn,
     open_genesis,
 )
@@ -67,8 +70,11 @@ from rota.hosting.proving import Revealed, reveal
 from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.plan import Plan, Settings, Submission, draw_plan
+from rota.sim.facts import Cause, DomainSaid, Wanted, WorkloadEnded
+from rota.sim.invariants import WorkloadHolds
+from rota.sim.plan import Plan, Settings, draw_plan
 from rota.sim.services import Services, Unspent, sign, signed, unsigned
+from rota.sim.submissions import Submission
 from rota.sim.swarm import Swarm
 from rota.sim.world import Recorder, World
 from rota.types import (
@@ -90,6 +96,7 @@ RANGE_SIZES: Final = (4, 20, 100)
 # Most users have their prepared transitions committed; the others let them expire.
 COMMITTED: Final = 0.7
 COMMITTED_AFTER_MS: Final = (1, 1_000, 5_000, 20_000)
+COMMITTED_EVERY_MS: Final = 5_000
 GAPS_MS: Final = ((1, 20, 100, 300, 700), (1, 1, 1, 5, 1_100), (230,), (50, 400))
 
 
@@ -119,6 +126,8 @@ class Ended:
     committed: tuple[IntentId, ...]
     unspent: tuple[Known[DomainRecord], ...]
     held: Mapping[NodeName, tuple[StateId, ...]]
+    # What each node has on its disk: a workload may have its domain read it.
+    holdings: Mapping[NodeName, Holdings] = field(default_factory=dict)
 
 
 def _nothing_more(_: Ended) -> Iterable[str]:
@@ -181,14 +190,10 @@ def _play(
     recorder: Recorder,
     prove: Callable[[object], None],
 ) -> SeedReport:
-    plan = draw_plan(seed, Settings(nodes=workload.node_count, contracts=1, minutes=minutes, faults=faults, intents=0))
-    hosted = _deployed(domain, workload, seed)
-    swarm = HostedSwarm(seed, replace(plan, contracts=(hosted.contract,)), hosted, workload, recorder, prove)
+    settings = Settings(minutes=minutes, faults=faults, domain=domain.name)
+    swarm = hosted_swarm(domain, workload, seed, settings, recorder, prove)
     played = swarm.play()
     receipts = swarm.receipts()
-    violations = [str(violation) for violation in played.violations]
-    if not violations:
-        violations = list(workload.must_hold(swarm.ended()))
     confirmed = sum(receipt.outcome.value == "confirmed" for receipt in receipts.values())
     return SeedReport(
         seed,
@@ -198,8 +203,23 @@ def _play(
         len(receipts) - confirmed,
         played.faults,
         played.events,
-        tuple(violations),
+        tuple(str(violation) for violation in played.violations),
     )
+
+
+def hosted_swarm(
+    domain: AnyDomain,
+    workload: Workload,
+    seed: int,
+    settings: Settings,
+    recorder: Recorder | None = None,
+    prove: Callable[[object], None] = lambda _: None,
+) -> HostedSwarm:
+    """The swarm of a seed in which one contract of this domain is used; its network is the workload's to say."""
+    network = replace(settings, nodes=workload.node_count, contracts=1, intents=0, liars=0, domain=domain.name)
+    hosted = _deployed(domain, workload, seed)
+    plan = replace(draw_plan(seed, network), contracts=(hosted.contract,))
+    return HostedSwarm(seed, settings, plan, hosted, workload, recorder, prove)
 
 
 def _deployed(domain: AnyDomain, workload: Workload, seed: int) -> Hosted:
@@ -217,14 +237,16 @@ class HostedSwarm(Swarm):
     def __init__(
         self,
         seed: int,
+        settings: Settings,
         plan: Plan,
         hosted: Hosted,
         workload: Workload,
-        recorder: Recorder,
+        recorder: Recorder | None,
         prove: Callable[[object], None],
     ) -> None:
-        super().__init__(seed, recorder=recorder, plan=replace(plan, submissions=()))
+        super().__init__(seed, settings, recorder, plan, also_judged=(WorkloadHolds,))
         self.hosted = hosted
+        self.workload = workload
         self.refused = 0
         self.calls: dict[IntentId, UserCall] = {}
         self.services = HostedServices(self.world, hosted, prove)
@@ -232,14 +254,19 @@ class HostedSwarm(Swarm):
         self._random = Random(f"{seed}/calls")
         self._calls = workload.calls(Scene(self._random, plan.names, hosted))
         self._last: IntentId | None = None
-        self._plan_calls(plan.trouble_ms)
+        self._commits_all = False
+        self._calls_ms = tuple(_draw_times(seed, plan.trouble_ms))[: settings.intents]
 
-    def _plan_calls(self, trouble_ms: int) -> None:
-        gaps_ms = self._random.choice(GAPS_MS)
-        number, at_ms = 0, 0
-        while (at_ms := at_ms + self._random.choice(gaps_ms)) < trouble_ms:
-            number += 1
+    def open(self) -> None:
+        """Start every node, and let the calls come."""
+        super().open()
+        for number, at_ms in enumerate(self._calls_ms, 1):
             self.world.at(at_ms, partial(self._ask_next, number))
+
+    @property
+    def planned_count(self) -> int:
+        """How many calls there are while the trouble lasts."""
+        return len(self._calls_ms)
 
     def _ask_next(self, number: int) -> None:
         """The next call of the workload, if there is one."""
@@ -275,6 +302,7 @@ class HostedSwarm(Swarm):
             nonce=nonce_of(name),
         )
         self.calls[intent.id], self.intents[number] = call, intent
+        self.world.judge.tell(Wanted(node_of(call.sender), intent, _causes_of(intent)))
         if call.submit_mode is SubmitMode.EXTERNAL and self._random.random() < COMMITTED:
             self.commits[intent.id] = self._random.choice(COMMITTED_AFTER_MS)
         self.world.submit(node_of(call.sender), contract, IntentSubmitted(name, intent))
@@ -284,7 +312,37 @@ class HostedSwarm(Swarm):
         """Probes of the calm are calls of the workload too."""
         self._ask_next(submission.number)
 
+    def _let_end(self) -> None:
+        """Users have what is prepared committed first: who needs a state that is kept for them would wait for that."""
+        self._commits_all = True
+        self._commit_what_is_kept()
+        super()._let_end()
+        self._commits_all = False
+
+    def _commit_what_is_kept(self) -> None:
+        """Again and again: the ledger skips one that stands on what is not there yet."""
+        if not self._commits_all:
+            return
+        for transaction in self._open_transactions():
+            intent = transaction.intent.id
+            if transaction.state is TransactionState.ISSUED and intent in self.world.prepared:
+                self.world.chain.commit_prepared(intent)
+        self._later(COMMITTED_EVERY_MS, self._commit_what_is_kept)
+
+    def _commit_later(self, intent: IntentId) -> None:
+        if self._commits_all:
+            self.commits.setdefault(intent, min(COMMITTED_AFTER_MS))
+        super()._commit_later(intent)
+
     # What came of it.
+
+    def _conclude(self) -> None:
+        """The workload judges too, unless something else is wrong already."""
+        super()._conclude()
+        if not self.found:
+            ended = self.ended()
+            flaws = tuple(self.workload.must_hold(ended))
+            self.world.judge.tell(WorkloadEnded(self.hosted.domain.name, len(ended.committed), flaws))
 
     def receipts(self) -> dict[IntentId, Receipt]:
         """The outcome of each call that has one."""
@@ -299,13 +357,34 @@ class HostedSwarm(Swarm):
         committed = tuple(intent for intent, leaf in ledger.used.items() if leaf != void_leaf(separator, intent))
         held = {name: tuple(sorted(holdings.held(address))) for name, holdings in self.services.holdings.items()}
         unspent = tuple(self._known(ledger.unspent.values()))
-        return Ended(self.hosted, self.calls, self.receipts(), committed, unspent, held)
+        return Ended(
+            self.hosted, self.calls, self.receipts(), committed, unspent, held, holdings=self.services.holdings
+        )
 
     def _known(self, states: Iterable[State]) -> Iterator[Known[DomainRecord]]:
         for state in states:
             read = known_in(self.hosted.known, self.world.transitions[state.id.leaf].outputs[state.id.output])
             if read is not None:
                 yield read
+
+
+def _draw_times(seed: int, trouble_ms: int) -> Iterator[int]:
+    """When users call; those of a shorter time are the first ones of a longer."""
+    random = Random(f"{seed}/call times")
+    gaps_ms = random.choice(GAPS_MS)
+    at_ms = 0
+    while (at_ms := at_ms + random.choice(gaps_ms)) < trouble_ms:
+        yield at_ms
+
+
+def _causes_of(intent: Intent) -> frozenset[Cause]:
+    """What may stand against a call; whether its domain allows it is the domain's to say."""
+    causes = {
+        Cause.DOMAIN: True,
+        Cause.MAY_EXPIRE: intent.submit_mode is SubmitMode.EXTERNAL,
+        Cause.UNKNOWN_PARTY: any(party.startswith("nobody") for party in intent.parties),
+    }
+    return frozenset(cause for cause, is_there in causes.items() if is_there)
 
 
 class HostedServices(Services):
@@ -329,13 +408,20 @@ class HostedServices(Services):
                 if current.hosted.domain.ledgers:
                     background = self._background(node)
                     current.revealed |= reveal(current.hosted, effect, results, held, node, background)
+                for result in results:
+                    if isinstance(result, AssemblyFinished) and result.reason:
+                        self.world.judge.tell(DomainSaid(result.intent, result.reason))
                 return [ForContract(contract, result) for result in results]
+            case JudgeFailure(contract):
+                return [ForContract(contract, judge_failure(self._life(node, life).hosted, effect))]
             case SignTransition(party=party, leaf=leaf) if self.hosted.domain.ledgers:
                 self._prove(party, leaf, self._life(node, life).revealed.get(leaf))
                 return super().answer(node, effect, unspent, life, contents)
             case CheckRound(contract, peer, request_id, digest):
                 held, hosted = self.holdings[node].held(contract), self._life(node, life).hosted
                 checked = check(hosted, effect, held, node, self._background(node))
+                for refusal in checked.refusals:
+                    self.world.judge.tell(DomainSaid(refusal.intent, refusal.reason))
                 found = unsigned(effect)
                 judged = frozenset(checked.judged) | {refusal.leaf for refusal in found}
                 refusals = signed(hosted.separator, node, effect, found or checked.refusals, judged)
@@ -362,9 +448,13 @@ class HostedServices(Services):
         current = self._lives.get(node)
         if current is None or current.number != life:
             current = self._lives[node] = _Life(life, self.hosted.at_another_node())
-        written = self.holdings[node].written()
-        learn(current.hosted, islice(written.values(), current.learned_count, None), node)
-        current.learned_count = len(written)
+        holdings, contract = self.holdings[node], self.hosted.contract.address
+        written = holdings.written()
+        current.unlearned.update(islice(written.items(), current.read_count, None))
+        current.read_count = len(written)
+        on_chain = [reference for reference in current.unlearned if holdings.is_on_chain(contract, reference)]
+        # As the runtime does: what was written and never committed is nothing that the chain has.
+        learn(current.hosted, [current.unlearned.pop(reference) for reference in on_chain], node)
         return current
 
     def _background(self, node: NodeName) -> Background:
@@ -377,7 +467,8 @@ class _Life:
 
     number: int
     hosted: Hosted
-    learned_count: int = 0
+    read_count: int = 0
+    unlearned: dict[StateId, State] = field(default_factory=dict)
     revealed: dict[Leaf, Revealed] = field(default_factory=dict)
 
 
@@ -427,6 +518,10 @@ class Holdings:
                 self.states.update({state.id: state for state in transition.outputs if state.content is not None})
         self.position = len(self.disk.records)
         return self.states
+
+    def is_on_chain(self, contract: ContractAddress, state: StateId) -> bool:
+        """The node's own index has it, spent or not."""
+        return state in self.disk.unspent.get(contract, {}) or state in self.disk.contents.spent
 
     def held(self, contract: ContractAddress) -> dict[StateId, State]:
         """Those that are unspent in the node's own index."""

@@ -27,6 +27,7 @@ from rota.messages import (
     GenesisRequest,
     GroupMessage,
     HandoverRequest,
+    HoldingsRequest,
     ListingRequest,
     Message,
     PreparedTransaction,
@@ -58,6 +59,7 @@ REPEATABLE: Final[tuple[type[Message], ...]] = (
     ContractsRequest,
     GenesisRequest,
     GroupMessage,
+    HoldingsRequest,
 )
 
 _HEADER: Final = encode_frame(())

@@ -144,7 +144,7 @@ class FrameVersion(_message.Message):
     def __init__(self, version_major: _Optional[int] = ..., version_minor: _Optional[int] = ...) -> None: ...
 
 class Envelope(_message.Message):
-    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn", "contracts_request", "contracts_response", "genesis_request", "genesis_response", "group_message", "group_message_acknowledgement")
+    __slots__ = ("contract", "message_id", "correlation_id", "incarnation", "height", "no_ledger", "delegation_command", "delegation_accepted", "delegation_rejected", "assemble_request", "assemble_response", "assemble_error", "endorsement_request", "endorsement_response", "endorsement_error", "dispatch_confirmation_request", "dispatch_confirmation_response", "dispatch_confirmation_error", "coordinator_heartbeat", "submitter_heartbeat", "startup", "startup_acknowledgement", "handover_request", "handover", "transaction_dispatched", "transaction_reverted", "state_distribution", "state_distribution_acknowledgement", "state_request", "prepared_transaction", "prepared_transaction_acknowledgement", "verifier_request", "verifier_response", "listing_request", "deployment_proposal", "deployment_answer", "contract_taken_in", "deployment_withdrawn", "contracts_request", "contracts_response", "genesis_request", "genesis_response", "group_message", "group_message_acknowledgement", "holdings_request", "holdings_response")
     CONTRACT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_ID_FIELD_NUMBER: _ClassVar[int]
     CORRELATION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -189,6 +189,8 @@ class Envelope(_message.Message):
     GENESIS_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     GROUP_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     GROUP_MESSAGE_ACKNOWLEDGEMENT_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     contract: bytes
     message_id: RequestId
     correlation_id: RequestId
@@ -233,7 +235,9 @@ class Envelope(_message.Message):
     genesis_response: GenesisResponse
     group_message: GroupMessage
     group_message_acknowledgement: GroupMessageAcknowledgement
-    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ..., contracts_request: _Optional[_Union[ContractsRequest, _Mapping]] = ..., contracts_response: _Optional[_Union[ContractsResponse, _Mapping]] = ..., genesis_request: _Optional[_Union[GenesisRequest, _Mapping]] = ..., genesis_response: _Optional[_Union[GenesisResponse, _Mapping]] = ..., group_message: _Optional[_Union[GroupMessage, _Mapping]] = ..., group_message_acknowledgement: _Optional[_Union[GroupMessageAcknowledgement, _Mapping]] = ...) -> None: ...
+    holdings_request: HoldingsRequest
+    holdings_response: HoldingsResponse
+    def __init__(self, contract: _Optional[bytes] = ..., message_id: _Optional[_Union[RequestId, _Mapping]] = ..., correlation_id: _Optional[_Union[RequestId, _Mapping]] = ..., incarnation: _Optional[int] = ..., height: _Optional[int] = ..., no_ledger: _Optional[bool] = ..., delegation_command: _Optional[_Union[DelegationCommand, _Mapping]] = ..., delegation_accepted: _Optional[_Union[DelegationAccepted, _Mapping]] = ..., delegation_rejected: _Optional[_Union[DelegationRejected, _Mapping]] = ..., assemble_request: _Optional[_Union[AssembleRequest, _Mapping]] = ..., assemble_response: _Optional[_Union[AssembleResponse, _Mapping]] = ..., assemble_error: _Optional[_Union[AssembleError, _Mapping]] = ..., endorsement_request: _Optional[_Union[EndorsementRequest, _Mapping]] = ..., endorsement_response: _Optional[_Union[EndorsementResponse, _Mapping]] = ..., endorsement_error: _Optional[_Union[EndorsementError, _Mapping]] = ..., dispatch_confirmation_request: _Optional[_Union[DispatchConfirmationRequest, _Mapping]] = ..., dispatch_confirmation_response: _Optional[_Union[DispatchConfirmationResponse, _Mapping]] = ..., dispatch_confirmation_error: _Optional[_Union[DispatchConfirmationError, _Mapping]] = ..., coordinator_heartbeat: _Optional[_Union[CoordinatorHeartbeat, _Mapping]] = ..., submitter_heartbeat: _Optional[_Union[SubmitterHeartbeat, _Mapping]] = ..., startup: _Optional[_Union[Startup, _Mapping]] = ..., startup_acknowledgement: _Optional[_Union[StartupAcknowledgement, _Mapping]] = ..., handover_request: _Optional[_Union[HandoverRequest, _Mapping]] = ..., handover: _Optional[_Union[Handover, _Mapping]] = ..., transaction_dispatched: _Optional[_Union[TransactionDispatched, _Mapping]] = ..., transaction_reverted: _Optional[_Union[TransactionReverted, _Mapping]] = ..., state_distribution: _Optional[_Union[StateDistribution, _Mapping]] = ..., state_distribution_acknowledgement: _Optional[_Union[StateDistributionAcknowledgement, _Mapping]] = ..., state_request: _Optional[_Union[StateRequest, _Mapping]] = ..., prepared_transaction: _Optional[_Union[PreparedTransaction, _Mapping]] = ..., prepared_transaction_acknowledgement: _Optional[_Union[PreparedTransactionAcknowledgement, _Mapping]] = ..., verifier_request: _Optional[_Union[VerifierRequest, _Mapping]] = ..., verifier_response: _Optional[_Union[VerifierResponse, _Mapping]] = ..., listing_request: _Optional[_Union[ListingRequest, _Mapping]] = ..., deployment_proposal: _Optional[_Union[DeploymentProposal, _Mapping]] = ..., deployment_answer: _Optional[_Union[DeploymentAnswer, _Mapping]] = ..., contract_taken_in: _Optional[_Union[ContractTakenIn, _Mapping]] = ..., deployment_withdrawn: _Optional[_Union[DeploymentWithdrawn, _Mapping]] = ..., contracts_request: _Optional[_Union[ContractsRequest, _Mapping]] = ..., contracts_response: _Optional[_Union[ContractsResponse, _Mapping]] = ..., genesis_request: _Optional[_Union[GenesisRequest, _Mapping]] = ..., genesis_response: _Optional[_Union[GenesisResponse, _Mapping]] = ..., group_message: _Optional[_Union[GroupMessage, _Mapping]] = ..., group_message_acknowledgement: _Optional[_Union[GroupMessageAcknowledgement, _Mapping]] = ..., holdings_request: _Optional[_Union[HoldingsRequest, _Mapping]] = ..., holdings_response: _Optional[_Union[HoldingsResponse, _Mapping]] = ...) -> None: ...
 
 class RequestId(_message.Message):
     __slots__ = ("incarnation", "counter")
@@ -590,7 +594,7 @@ class ListedIntent(_message.Message):
     def __init__(self, intent: _Optional[bytes] = ..., state: _Optional[str] = ...) -> None: ...
 
 class CoordinatorHeartbeat(_message.Message):
-    __slots__ = ("number", "state", "intents", "successor", "refused", "is_whole", "gone", "count", "digest")
+    __slots__ = ("number", "state", "intents", "successor", "refused", "is_whole", "gone", "count", "digest", "missing")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     INTENTS_FIELD_NUMBER: _ClassVar[int]
@@ -600,6 +604,7 @@ class CoordinatorHeartbeat(_message.Message):
     GONE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
     number: HeartbeatNumber
     state: CoordinatorState
     intents: _containers.RepeatedCompositeFieldContainer[ListedIntent]
@@ -609,7 +614,18 @@ class CoordinatorHeartbeat(_message.Message):
     gone: _containers.RepeatedScalarFieldContainer[bytes]
     count: int
     digest: int
-    def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., state: _Optional[_Union[CoordinatorState, str]] = ..., intents: _Optional[_Iterable[_Union[ListedIntent, _Mapping]]] = ..., successor: _Optional[str] = ..., refused: _Optional[str] = ..., is_whole: _Optional[bool] = ..., gone: _Optional[_Iterable[bytes]] = ..., count: _Optional[int] = ..., digest: _Optional[int] = ...) -> None: ...
+    missing: _containers.RepeatedCompositeFieldContainer[MissingEndorser]
+    def __init__(self, number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., state: _Optional[_Union[CoordinatorState, str]] = ..., intents: _Optional[_Iterable[_Union[ListedIntent, _Mapping]]] = ..., successor: _Optional[str] = ..., refused: _Optional[str] = ..., is_whole: _Optional[bool] = ..., gone: _Optional[_Iterable[bytes]] = ..., count: _Optional[int] = ..., digest: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[MissingEndorser, _Mapping]]] = ...) -> None: ...
+
+class MissingEndorser(_message.Message):
+    __slots__ = ("endorser", "age_ms", "said")
+    ENDORSER_FIELD_NUMBER: _ClassVar[int]
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    SAID_FIELD_NUMBER: _ClassVar[int]
+    endorser: str
+    age_ms: int
+    said: str
+    def __init__(self, endorser: _Optional[str] = ..., age_ms: _Optional[int] = ..., said: _Optional[str] = ...) -> None: ...
 
 class ListingRequest(_message.Message):
     __slots__ = ("number",)
@@ -794,22 +810,26 @@ class PreparedTransactionAcknowledgement(_message.Message):
     def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ...) -> None: ...
 
 class VerifierRequest(_message.Message):
-    __slots__ = ("request_id", "party")
+    __slots__ = ("request_id", "party", "asks_announced")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
+    ASKS_ANNOUNCED_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     party: str
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ...) -> None: ...
+    asks_announced: bool
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ..., asks_announced: _Optional[bool] = ...) -> None: ...
 
 class VerifierResponse(_message.Message):
-    __slots__ = ("request_id", "party", "verifier")
+    __slots__ = ("request_id", "party", "verifier", "announced")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_FIELD_NUMBER: _ClassVar[int]
+    ANNOUNCED_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     party: str
     verifier: str
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ..., verifier: _Optional[str] = ...) -> None: ...
+    announced: bool
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., party: _Optional[str] = ..., verifier: _Optional[str] = ..., announced: _Optional[bool] = ...) -> None: ...
 
 class DeploymentProposal(_message.Message):
     __slots__ = ("request_id", "deployment", "genesis", "factory", "signers")
@@ -904,3 +924,31 @@ class GroupMessageAcknowledgement(_message.Message):
     ID_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     def __init__(self, id: _Optional[bytes] = ...) -> None: ...
+
+class HoldingsRequest(_message.Message):
+    __slots__ = ("request_id", "height", "block_hash", "holdings")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    BLOCK_HASH_FIELD_NUMBER: _ClassVar[int]
+    HOLDINGS_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    height: int
+    block_hash: bytes
+    holdings: _containers.RepeatedCompositeFieldContainer[Holding]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., height: _Optional[int] = ..., block_hash: _Optional[bytes] = ..., holdings: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+
+class Holding(_message.Message):
+    __slots__ = ("leaf", "proof")
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    PROOF_FIELD_NUMBER: _ClassVar[int]
+    leaf: bytes
+    proof: bytes
+    def __init__(self, leaf: _Optional[bytes] = ..., proof: _Optional[bytes] = ...) -> None: ...
+
+class HoldingsResponse(_message.Message):
+    __slots__ = ("request_id", "leaves")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_FIELD_NUMBER: _ClassVar[int]
+    request_id: RequestId
+    leaves: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., leaves: _Optional[_Iterable[bytes]] = ...) -> None: ...

@@ -193,6 +193,10 @@ class Reader:
             self.intent_ids(wire.gone),
             number(wire.count),
             wire.digest,
+            tuple(
+                messages.MissingEndorser(self.node(part.endorser), number(part.age_ms), self.text(part.said))
+                for part in self.items(wire.missing)
+            ),
         )
 
     def listing_request(self, wire: pb.ListingRequest) -> messages.ListingRequest:
@@ -274,10 +278,15 @@ class Reader:
         return messages.PreparedTransactionAcknowledgement(intent_id(wire.intent), leaf(wire.leaf))
 
     def verifier_request(self, wire: pb.VerifierRequest) -> messages.VerifierRequest:
-        return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party))
+        return messages.VerifierRequest(request_id(wire.request_id), self.party(wire.party), wire.asks_announced)
 
     def verifier_response(self, wire: pb.VerifierResponse) -> messages.VerifierResponse:
-        return messages.VerifierResponse(request_id(wire.request_id), self.party(wire.party), self.text(wire.verifier))
+        return messages.VerifierResponse(
+            request_id(wire.request_id),
+            self.party(wire.party),
+            self.text(wire.verifier),
+            wire.announced if wire.HasField("announced") else None,
+        )
 
     def deployment_proposal(self, wire: pb.DeploymentProposal) -> messages.DeploymentProposal:
         return messages.DeploymentProposal(
@@ -334,6 +343,22 @@ class Reader:
         self, wire: pb.GroupMessageAcknowledgement
     ) -> messages.GroupMessageAcknowledgement:
         return messages.GroupMessageAcknowledgement(intent_id(wire.id))
+
+    def holdings_request(self, wire: pb.HoldingsRequest) -> messages.HoldingsRequest:
+        return messages.HoldingsRequest(
+            request_id(wire.request_id),
+            number(wire.height),
+            types.BlockHash(word(wire.block_hash, "a block's hash")),
+            tuple(
+                messages.Holding(leaf(part.leaf), types.Digest(word(part.proof, "a proof of holding")))
+                for part in self.items(wire.holdings)
+            ),
+        )
+
+    def holdings_response(self, wire: pb.HoldingsResponse) -> messages.HoldingsResponse:
+        return messages.HoldingsResponse(
+            request_id(wire.request_id), tuple(leaf(part) for part in self.items(wire.leaves))
+        )
 
     # Parts that several messages share.
 
@@ -621,4 +646,6 @@ READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
     "genesis_response": Reader.genesis_response,
     "group_message": Reader.group_message,
     "group_message_acknowledgement": Reader.group_message_acknowledgement,
+    "holdings_request": Reader.holdings_request,
+    "holdings_response": Reader.holdings_response,
 }

@@ -178,6 +178,8 @@ def _write_coordinator_heartbeat(wire: pb.CoordinatorHeartbeat, heartbeat: messa
     wire.gone.extend(heartbeat.gone)
     wire.count = heartbeat.count
     wire.digest = heartbeat.digest
+    for lacked in heartbeat.missing:
+        wire.missing.add(endorser=lacked.endorser, age_ms=lacked.age_ms, said=lacked.said)
 
 
 def _write_listing_request(wire: pb.ListingRequest, request: messages.ListingRequest) -> None:
@@ -266,12 +268,15 @@ def _write_prepared_transaction_acknowledgement(
 def _write_verifier_request(wire: pb.VerifierRequest, request: messages.VerifierRequest) -> None:
     _write_request_id(wire.request_id, request.request_id)
     wire.party = request.party
+    wire.asks_announced = request.asks_announced
 
 
 def _write_verifier_response(wire: pb.VerifierResponse, response: messages.VerifierResponse) -> None:
     _write_request_id(wire.request_id, response.request_id)
     wire.party = response.party
     wire.verifier = response.verifier
+    if response.announced is not None:
+        wire.announced = response.announced
 
 
 def _write_deployment_proposal(wire: pb.DeploymentProposal, proposal: messages.DeploymentProposal) -> None:
@@ -332,6 +337,21 @@ def _write_group_message_acknowledgement(
     wire: pb.GroupMessageAcknowledgement, acknowledgement: messages.GroupMessageAcknowledgement
 ) -> None:
     wire.id = acknowledgement.id
+
+
+def _write_holdings_request(wire: pb.HoldingsRequest, request: messages.HoldingsRequest) -> None:
+    _write_request_id(wire.request_id, request.request_id)
+    wire.height = request.height
+    wire.block_hash = request.block_hash
+    for holding in request.holdings:
+        part = wire.holdings.add()
+        part.leaf = holding.leaf
+        part.proof = holding.proof
+
+
+def _write_holdings_response(wire: pb.HoldingsResponse, response: messages.HoldingsResponse) -> None:
+    _write_request_id(wire.request_id, response.request_id)
+    wire.leaves.extend(response.leaves)
 
 
 # Parts that several messages share.
@@ -504,4 +524,6 @@ WRITERS: Final[Mapping[type[messages.Message], tuple[str, Callable[[Any, Any], N
     messages.GenesisResponse: ("genesis_response", _write_genesis_response),
     messages.GroupMessage: ("group_message", _write_group_message),
     messages.GroupMessageAcknowledgement: ("group_message_acknowledgement", _write_group_message_acknowledgement),
+    messages.HoldingsRequest: ("holdings_request", _write_holdings_request),
+    messages.HoldingsResponse: ("holdings_response", _write_holdings_response),
 }

@@ -15,6 +15,7 @@ from rota.engines.private_evm import PrivateEvm
 from rota.hosting import Background, Checked, Hosted, UserCall, assemble, call, check, receipt
 from rota.ledger.artifacts import Artifact, artifact_from_json, load_artifact
 from rota.messages import Snapshot
+from rota.testing.workloads.pente import call_of, entry_of, errors_of
 from rota.types import NodeName, Party, State, StateId, SubmitMode, Transition, node_of
 from tests.domains.kit import assembly_order, hosted_by, intent, round_of
 
@@ -39,16 +40,6 @@ def playground() -> Artifact:
 def token() -> Artifact:
     """The token that Rota ships."""
     return load_artifact("PrivateToken")
-
-
-def entry_of(artifact: Artifact, name: str) -> dict[str, Any]:
-    """A function of a contract's ABI, or its constructor."""
-    return next(each for each in artifact.abi if each.get("name", each["type"]) == name)
-
-
-def errors_of(artifact: Artifact) -> str:
-    """A contract's ABI, by which its reverts are told."""
-    return json.dumps(list(artifact.abi))
 
 
 def address_of(party: Party) -> str:
@@ -184,17 +175,6 @@ class Members:
     def done(self, sender: Party, to: str, artifact: Artifact, name: str, *arguments: object) -> Transition:
         """A call in a transaction, endorsed and committed."""
         return self.settle(sender, self.invoke(sender, to, artifact, name, *arguments))
-
-
-def call_of(to: str, artifact: Artifact, name: str, *arguments: object, gas: int = 0) -> dict[str, object]:
-    """The arguments of a call, as clients write them."""
-    return {
-        "to": to,
-        "function": json.dumps(entry_of(artifact, name)),
-        "input": json.dumps(list(arguments)),
-        "gas": gas,
-        "errors": errors_of(artifact),
-    }
 
 
 def with_content(hosted: Hosted, transition: Transition, number: int, content: bytes) -> Transition:

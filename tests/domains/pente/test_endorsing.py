@@ -17,9 +17,10 @@ from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
 from rota.engines.private_evm import PrivateEvm
 from rota.hosting import Background, UserCall, assemble, check, checking
+from rota.testing.workloads.pente import call_of
 from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
 from tests.domains.kit import assembly_order, intent, round_of, transition_of
-from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, call_of, playground, token, with_content
+from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, playground, token, with_content
 from tests.domains.pente.test_worlds import deployed_code
 
 KNOWN: dict[str, type[Record]] = {"PenteAccount": AccountState, "PenteTransaction": PrivateTransaction}

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from rota.core.events import AssemblyFinished
 from rota.domains.base import Rejected
 from rota.domains.pente import Pente
 from rota.domains.pente.domain import GAS_MAX
+from rota.domains.pente.records import Group
+from rota.domains.records import packed, unpacked
 from rota.engines.private_evm import PrivateEvm
-from rota.hosting import UserCall, call, deploy, init, load_domains
-from rota.types import Mode, NodeName, Party, SubmitMode
-from tests.domains.kit import hosted_by
-from tests.domains.pente.members import (
-    ALICE,
-    BOB,
-    CAROL,
-    MALLORY,
-    Members,
-    Reverts,
-    call_of,
-    entry_of,
-    playground,
-    token,
-)
+from rota.hosting import UserCall, assemble, call, deploy, init, load_domains
+from rota.testing.workloads.pente import call_of, entry_of
+from rota.types import Intent, IntentId, Mode, NodeName, Party, SubmitMode
+from tests.domains.kit import ADDRESS, assembly_order, hosted_by, transition_of
+from tests.domains.pente.members import ALICE, BOB, CAROL, MALLORY, Members, Reverts, playground, token
 
 NODES = tuple(NodeName(f"node{n}") for n in (1, 2, 3))
 
@@ -185,3 +180,36 @@ def test_what_its_user_brings_to_the_ledger_has_the_committer_that_the_user_name
     anybodys = members.assemble(ALICE, "invoke", asked, SubmitMode.EXTERNAL)
     assert anybodys.preparation is None
     assert CAROL in members.hosted.configuration.members  # type: ignore[attr-defined]
+
+
+def test_group_that_forbids_prepared_transactions_has_none_endorsed() -> None:
+    """A sender whose node has another opinion assembles one all the same; no endorser signs it."""
+    members, open_group = Members(preparedTransactionsEnabled="false"), Members()
+    asked = {"to": "0x" + "11" * 20, "input": "0x"}
+    with pytest.raises(Rejected, match="submitMode: must be auto: this group forbids prepared transactions"):
+        init(members.hosted, UserCall(ALICE, "invoke", asked, SubmitMode.EXTERNAL))
+    init(open_group.hosted, UserCall(ALICE, "invoke", asked, SubmitMode.EXTERNAL))
+    address = members.deployed(ALICE, token(), ["Coin", "C"])
+    minting = {**call_of(address, token(), "mint", "0x" + "22" * 20, 5), "committer": "0x" + "5e" * 20}
+    payload = init(members.hosted, UserCall(ALICE, "invoke", minting)).payload
+    asked_for = Intent(IntentId(bytes(16)), ADDRESS, ALICE, payload, submit_mode=SubmitMode.EXTERNAL)
+    held, background = members.held(NODES[0]), members.background()
+    (honest,) = assemble(members.hosted, assembly_order([asked_for]), held, NODES[0], background)
+    assert isinstance(honest, AssemblyFinished)
+    assert honest.reason == "submitMode: must be auto: this group forbids prepared transactions"
+    allowing = replace(cast(Any, members.hosted.configuration), prepared_transactions_enabled=True)
+    lying = replace(members.hosted, configuration=allowing)
+    (result,) = assemble(lying, assembly_order([asked_for]), held, NODES[0], background)
+    prepared = transition_of(result)
+    assert prepared.preparation is not None
+    assert members.refusals(prepared, ALICE) == ["this group forbids prepared transactions"] * 3
+
+
+def test_genesis_of_a_group_without_later_options_is_what_it_was() -> None:
+    groups = (Members(), Members(preparedTransactionsEnabled=False))
+    configurations = [packed(group.hosted.configuration) for group in groups]
+    assert [len(each) for each in configurations] == [6, 7]
+    assert unpacked(Group, configurations[0]).prepared_transactions_enabled
+    assert not unpacked(Group, configurations[1]).prepared_transactions_enabled
+    with pytest.raises(Rejected, match="must leave out later values"):
+        unpacked(Group, [*configurations[0], True])

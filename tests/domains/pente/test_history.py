@@ -19,20 +19,10 @@ from rota.domains.records import Record
 from rota.engines.private_evm import PrivateEvm
 from rota.hosting import Background, Hosted, UserCall, assemble, call, learn
 from rota.messages import Snapshot
+from rota.testing.workloads.pente import call_of
 from rota.types import Leaf, NodeName, Party, State, StateId, Transition, address_bytes
 from tests.domains.kit import assembly_order, intent, transition_of
-from tests.domains.pente.members import (
-    ALICE,
-    BOB,
-    CAROL,
-    VERIFIERS,
-    Fails,
-    Members,
-    address_of,
-    call_of,
-    playground,
-    token,
-)
+from tests.domains.pente.members import ALICE, BOB, CAROL, VERIFIERS, Fails, Members, address_of, playground, token
 
 KNOWN: dict[str, type[Record]] = {"PenteAccount": AccountState, "PenteTransaction": PrivateTransaction}
 NODE1, NODE2, NODE3 = (NodeName(f"node{n}") for n in (1, 2, 3))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,8 +23,10 @@ from rota.ledger.artifacts import Artifact, artifact_from_json
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.hexadecimal import data
 from rota.runtime.held_states import HeldStates
+from rota.runtime.private_code import PrivateCode
+from rota.testing.workloads.pente import call_of, entry_of, errors_of
 from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
-from tests.domains.pente.members import ARTIFACTS, call_of, entry_of, errors_of, playground, token
+from tests.domains.pente.members import ARTIFACTS, playground, token
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import CHAIN_ID, Network, network, send
 
@@ -150,6 +154,32 @@ async def test_members_transfer_concurrently_and_a_member_that_lost_all_builds_i
         await group.until_told({"balance": "101"}, NODE1, coins, token(), "balanceOf", first)
 
 
+@pytest.mark.slow
+@in_loop
+async def test_processes_that_run_private_code_are_killed_and_the_group_goes_on(tmp_path: Path) -> None:
+    """Their successors get what the nodes hold from the store: transactions stand on what came before."""
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        group = await created(nodes)
+        coins = await group.deploy(NODE1, token(), "Coin", "C")
+        first = await group.address(MEMBERS[0])
+        codes = [nodes.processes[node].running.adapters.services._elsewhere for node in ALL]
+        killed: set[int] = set()
+        for _ in range(2):
+            assert (await group.invoke(NODE1, coins, token(), "mint", first, 100)).outcome is Outcome.CONFIRMED
+            for code in codes:
+                assert isinstance(code, PrivateCode)
+                for pid in (*code.own.processes.pids, *code.peers.processes.pids):
+                    assert pid not in killed
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+        # The node that assembles has a process for its own users, and each has one for its peers.
+        assert len(killed) == 2 * (len(ALL) + 1)
+        assert (await group.invoke(NODE1, coins, token(), "mint", first, 100)).outcome is Outcome.CONFIRMED
+        for node in ALL:
+            await group.until_told({"balance": "300"}, node, coins, token(), "balanceOf", first)
+
+
 @in_loop
 async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -163,6 +193,13 @@ async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
         counted = await nodes.client.call("eth_call", {"to": target, "data": COUNT}, "latest")
         assert int(str(counted), 16) == 2
         await group.until_told({"value": "2"}, NODE3, place, playground(), "retrieve")
+
+
+async def nonces_used(nodes: Network) -> int:
+    """How many transactions of all nodes the chain has."""
+    accounts = [nodes.keys[node].submitter for node in ALL]
+    counts = [await nodes.client.call("eth_getTransactionCount", account, "latest") for account in accounts]
+    return sum(int(str(count), 16) for count in counts)
 
 
 @pytest.mark.slow
@@ -189,8 +226,10 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
             (nobody, FAIL, playground(), f"{FAIL} of {nobody}: there is no contract"),
         ):
             asked = call_of(place, playground(), "callOutside", to, content, 1) | {"errors": errors_of(errors)}
+            spent = await nonces_used(nodes)
             intent = await group.send(NODE2, "invoke", asked)
             assert (await group.final(NODE2, intent)).outcome is Outcome.REVERTED
+            assert await nonces_used(nodes) - spent == 2, "one attempt, and the empty transition that voids it"
             told = await facade.receipt(intent)
             assert told is not None
             assert told.failure_message.startswith("call 0 failed: 0x")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
-from rota import hosting
+from rota import drafting, hosting
 from rota.core.events import AssemblyFinished
-from rota.digests import state_commitment
+from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.base import Claim, Refused, Rejected
 from rota.domains.contents import Content, seal
 from rota.domains.zeto.circuits import Statement, trace
@@ -17,8 +18,8 @@ from rota.domains.zeto.coins import VALUE_MAX
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.records import Configuration, ZetoMemo
-from rota.hosting import Background, UserCall
-from rota.hosting.proving import is_committed, reveal
+from rota.hosting import Background, Hosted, UserCall
+from rota.hosting.proving import is_believed, reveal
 from rota.ledger.proofs import binding_of
 from rota.messages import AssemblyOutcome
 from rota.types import ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
@@ -213,10 +214,10 @@ def test_balance_is_what_is_free_of_an_account() -> None:
 
 def test_coin_that_is_not_what_the_ledger_was_told_is_not_believed() -> None:
     honest, other = minted(pay(ALICE, 5)), minted(pay(ALICE, 6))
-    assert is_committed(HOSTED, honest.outputs[0], {honest.leaf: honest})
+    assert is_believed(HOSTED, honest.outputs[0], {honest.leaf: honest})
     lying = replace(honest, info=other.info)
-    assert not is_committed(HOSTED, honest.outputs[0], {honest.leaf: lying})
-    assert not is_committed(HOSTED, honest.outputs[0], {})
+    assert not is_believed(HOSTED, honest.outputs[0], {honest.leaf: lying})
+    assert not is_believed(HOSTED, honest.outputs[0], {})
 
 
 def test_coin_with_the_name_of_an_owner_and_another_key_is_not_counted() -> None:
@@ -258,7 +259,7 @@ def test_coin_whose_key_is_none_is_not_believed() -> None:
     key = KEYS[ALICE].removeprefix("0x").encode()
     odd = replace(state, content=state.content.replace(key, b"ff" * 32))
     assert odd != state
-    assert not is_committed(HOSTED, odd, {honest.leaf: honest})
+    assert not is_believed(HOSTED, odd, {honest.leaf: honest})
 
 
 def test_party_without_a_key_is_paid_nothing() -> None:
@@ -280,14 +281,40 @@ def test_memo_in_the_place_of_a_coin_is_not_believed() -> None:
     honest = minted(pay(ALICE, 5))
     content = seal(Content(ZetoMemo(b"not a coin"), (), (ALICE,), bytes(32)))
     memo = replace(honest.outputs[0], content=content, commitment=state_commitment(content))
-    assert not is_committed(HOSTED, memo, {honest.leaf: honest})
+    assert not is_believed(HOSTED, memo, {honest.leaf: honest})
 
 
-def test_receipt_of_a_coin_whose_key_is_none_says_that_the_domain_cannot_tell() -> None:
+def at_alices_node() -> Hosted:
+    """The token where Alice's secret is."""
+    return replace(HOSTED, secret_of={ALICE: SECRETS[ALICE]}.get)
+
+
+def told_twice(transition: Transition) -> list[Any]:
+    """The coins in the receipt of a transition and in the examination of a draft of it, at Alice's node."""
+    hosted, node = at_alices_node(), NodeName("node2")
+    opening = drafting.Opening(HOSTED.contract.address, transition)
+    examined = drafting.examine(hosted, opening, {}, node).told
+    return [hosting.receipt(hosted, transition, {}, node)["coins"], examined["coins"]]
+
+
+def test_coin_that_the_ledger_was_not_told_of_is_in_no_receipt_and_no_examined_draft() -> None:
+    honest, worthless = minted(pay(ALICE, 1_000_000)), minted(pay(ALICE, 1))
+    assert [len(coins) for coins in told_twice(honest)] == [1, 1]
+    forged = replace(honest, info=worthless.info)
+    leaf = leaf_of_transition(HOSTED.separator, forged)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(forged.outputs))
+    assert told_twice(replace(forged, leaf=leaf, outputs=outputs)) == [[], []]
+
+
+def test_coin_with_the_name_of_an_owner_and_another_key_is_in_no_receipt_and_no_examined_draft() -> None:
+    order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
+    (made,) = hosting.assemble(HOSTED, order, {}, NodeName("node1"), Background(verifiers={**KEYS, ALICE: KEYS[BOB]}))
+    assert told_twice(transition_of(made)) == [[], []]
+
+
+def test_coin_whose_key_is_none_is_in_no_receipt() -> None:
     honest = minted(pay(ALICE, 5))
-    assert hosting.receipt(HOSTED, honest, {}, NodeName("node2"))["coins"]
     content = honest.outputs[0].content
     assert content is not None
     odd = replace(honest.outputs[0], content=content.replace(KEYS[ALICE].removeprefix("0x").encode(), b"ff" * 32))
-    with pytest.raises(Rejected, match="the domain failed: ValueError"):
-        hosting.receipt(HOSTED, replace(honest, outputs=(odd,)), {}, NodeName("node2"))
+    assert hosting.receipt(HOSTED, replace(honest, outputs=(odd,)), {}, NodeName("node2"))["coins"] == []

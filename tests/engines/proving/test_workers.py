@@ -68,8 +68,7 @@ async def test_a_process_that_dies_is_followed_by_another() -> None:
     prover = ProverProcesses()
     try:
         await prover.prove(STATEMENT)
-        assert prover._pool is not None
-        for process in list(prover._pool._processes):
+        for process in prover._processes.pids:
             os.kill(process, 9)
         with pytest.raises(Unavailable, match="has ended"):
             await prover.prove(STATEMENT)
@@ -83,15 +82,13 @@ async def test_a_process_that_dies_is_followed_by_another() -> None:
 async def test_closing_gives_up_what_is_being_made_and_leaves_no_process() -> None:
     prover = ProverProcesses()
     waiting = asyncio.ensure_future(prover.prove(STATEMENT))
-    # One turn of the loop, in which the statement is handed to a process.
-    await asyncio.sleep(0)
-    assert prover._pool is not None
-    processes = list(prover._pool._processes.values())
-    assert processes
+    while not prover._processes.pids:
+        await asyncio.sleep(0)
+    processes = prover._processes.pids
     await prover.close()
     with pytest.raises((Unavailable, asyncio.CancelledError)):
         await waiting
-    assert not [process for process in processes if process.is_alive()]
+    assert not [process for process in processes if Path(f"/proc/{process}").exists()]
 
 
 @pytest.mark.slow
@@ -125,10 +122,9 @@ async def test_keys_are_read_before_the_first_proof_is_wanted() -> None:
     try:
         await prover.prepare(CIRCUITS[:2])
         assert [prover.progress[circuit.name] for circuit in CIRCUITS] == [100, 100, 0, 0]
-        assert prover._pool is not None
-        (process,) = prover._pool._processes
+        (process,) = prover._processes.pids
         assert len(await prover.prove(STATEMENT)) == PROOF_BYTES
-        assert list(prover._pool._processes) == [process], "the process that read the keys makes the proof"
+        assert prover._processes.pids == (process,), "the process that read the keys makes the proof"
     finally:
         await prover.close()
 
@@ -158,13 +154,14 @@ def test_proof_that_does_not_verify_is_refused(monkeypatch: pytest.MonkeyPatch) 
 async def test_wrong_proof_is_made_anew_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
     prover = ProverProcesses()
 
-    async def wrong(_pool: object, _statement: object) -> bytes:
+    async def wrong(_statement: object) -> bytes:
+        prover._processes.start()
         raise ProofWrong("a proof does not verify")
 
     monkeypatch.setattr(prover, "_proved", wrong)
     with pytest.raises(Unavailable, match="does not verify"):
         await prover.prove(STATEMENT)
-    assert prover._pool is None
+    assert not prover._processes.pids
 
 
 @in_loop
@@ -177,4 +174,4 @@ async def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_nothing_is_started_before_a_proof_is_wanted() -> None:
-    assert ProverProcesses()._pool is None
+    assert not ProverProcesses()._processes.pids

@@ -68,6 +68,7 @@ from rota.api.facade.sequencing import (
     ContractStatus,
     ContractSummary,
     Explanation,
+    MissingEndorser,
     SequencerRole,
     Sequencing,
     StateCount,
@@ -80,10 +81,12 @@ from rota.api.facade.transactions import (
     Transactions,
     TransactionType,
     TransactionView,
+    WhichPayees,
 )
 from rota.api.facade.types import AbiView, Decoded, HasTypes, Types
 from rota.api.keyring import HasKeys
 from rota.api.network import HasNetwork
+from rota.api.positions import HasPositions, PositionView
 from rota.api.privacy_groups import HasGroups
 from rota.api.self_view import HasItself
 from rota.api.states import HasStates
@@ -130,6 +133,7 @@ __all__ = [
     "HasCommands",
     "HasConsents",
     "HasFollowing",
+    "HasPositions",
     "HasTriggers",
     "HasTypes",
     "Heartbeats",
@@ -143,12 +147,14 @@ __all__ = [
     "Measurements",
     "MessageListening",
     "MilestoneCount",
+    "MissingEndorser",
     "Moment",
     "NamedLeg",
     "Node",
     "Offered",
     "Operations",
     "PeerMeasurements",
+    "PositionView",
     "PreparedView",
     "PublicSubmission",
     "PublicView",
@@ -176,6 +182,7 @@ __all__ = [
     "Triggers",
     "Types",
     "Watching",
+    "WhichPayees",
 ]
 
 
@@ -194,6 +201,7 @@ class Node(
     HasGroups,
     MessageListening,
     HasStates,
+    HasPositions,
     HasNetwork,
     HasChain,
     HasCommands,

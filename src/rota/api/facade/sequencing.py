@@ -20,11 +20,22 @@ class SequencerRole(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class MissingEndorser:
+    """An endorser that has not signed since then, what it answered last, and the node whose words these are."""
+
+    node: NodeName
+    since_ms: int
+    said: str
+    told_by: NodeName
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Where a transaction is and what that means, what it waits for since when, and which nodes are in the way.
 
     Since when is not known of what ended in an earlier life of the node. A deployment has no contract before it ends.
-    `operators` are the nodes whose operators have not answered to it, each with when it was asked.
+    `operators` are the nodes whose operators have not answered to it, each with when it was asked. `missing` are the
+    endorsers that have not signed it.
     """
 
     id: IntentId
@@ -38,6 +49,7 @@ class Explanation:
     history: tuple[Moment, ...] = ()
     meaning: str = ""
     operators: tuple[tuple[NodeName, int], ...] = ()
+    missing: tuple[MissingEndorser, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from rota.api.positions import PositionView
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import ContractAddress, IntentId, Leaf, Party, SubmitMode
+from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, SubmitMode
 
 
 class TransactionType(Enum):
@@ -16,6 +17,13 @@ class TransactionType(Enum):
 
     PRIVATE = "private"
     PUBLIC = "public"
+
+
+class WhichPayees(Enum):
+    """Whom a transaction may name: parties that are known, or any."""
+
+    KNOWN = "known"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,7 @@ class Submission:
     depends_on: tuple[IntentId, ...] = ()
     submit_mode: SubmitMode = SubmitMode.AUTO
     options: GasOptions = GasOptions()
+    payees: WhichPayees = WhichPayees.ANY
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,8 @@ class ReceiptView:
     another transition used the id on the chain: then somebody has to look before it is submitted again. It is
     `FINALITY_BROKEN` when the chain took back the final block that had it, until the chain has it again. So many
     updates of a public transaction came too late (`late_updates`): the block has a version from before them.
+    `position` is there while the index keeps the block. The nodes of `unacknowledged` have not said that they hold the
+    states that are for them.
     """
 
     id: IntentId
@@ -103,6 +114,8 @@ class ReceiptView:
     log_index: int | None = None
     source: ContractAddress | None = None
     late_updates: int = 0
+    position: PositionView | None = None
+    unacknowledged: tuple[NodeName, ...] = ()
 
     def __post_init__(self) -> None:
         assert self.success != bool(self.failure_message), "a failure has a message, a success has none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,7 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.methods import method
+from rota.api.positions import AtLeast, HasPositions, reach
 from rota.api.privacy_groups import GroupCall, GroupView, HasGroups, MessageView, NewGroup, NewMessage
 from rota.api.query_json import QueryJson
 from rota.api.transactions import Abi, Text, require_latest
@@ -34,6 +35,10 @@ PROPERTIES_MAX: Final = 256
 DomainName = Annotated[str, Meta(description="The domain of the group: pente")]
 GroupId = Annotated[HexText, Meta(description="The id of the group")]
 Outputs = Annotated[Any, Meta(description="The outputs by name, one without a name by its place; without function hex")]
+
+
+class GroupReads(HasGroups, HasPositions, Protocol):
+    """A node whose groups can be asked, of a position at least."""
 
 
 class PublicTxOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -101,7 +106,10 @@ class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
-    """A private contract is asked. It answers from the latest states that this node holds, so `block` is latest."""
+    """A private contract is asked. It answers from the latest states that this node holds, so `block` is latest.
+
+    With `atLeast`, the position of a receipt, the answer is never older than that.
+    """
 
     domain: Text
     group: HexText
@@ -115,6 +123,7 @@ class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
     bytecode: HexText | None = None
     block: BlockName | None = None
     data_format: Text | None = None
+    at_least: AtLeast = None
 
 
 @method("pgroup_createGroup", role=Role.SUBMIT, answers="group")
@@ -186,11 +195,12 @@ async def send_transaction(
 
 @method("pgroup_call", role=Role.READ, answers="data")
 async def call(
-    node: HasGroups, call: Annotated[PrivacyGroupEVMCall, Meta(description="What is asked, by a member")]
+    node: GroupReads, call: Annotated[PrivacyGroupEVMCall, Meta(description="What is asked, by a member")]
 ) -> Outputs:
     """Ask a private contract without a transaction."""
     try:
         require_latest(call.block, "block")
+        await reach(node, call.at_least, "atLeast")
         return await node.groups.call(_call_of(call))
     except Rejected as error:
         raise error.within("call") from None

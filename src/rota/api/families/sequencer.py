@@ -55,10 +55,20 @@ class OperatorAsked(msgspec.Struct, frozen=True):
     since: Timestamp
 
 
+class EndorserMissing(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An endorser that has not signed. `said` is what it answered last, if anything, by the word of `toldBy`."""
+
+    node: str
+    since: Timestamp
+    told_by: str
+    said: str = ""
+
+
 class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Where a transaction is, and what that state means. `blockedBy` are the nodes that it waits for, if any.
 
-    `operators` are those of them whose operators have to agree to a contract that is to be deployed.
+    `operators` are those of them whose operators have to agree to a contract that is to be deployed, `missing` the
+    endorsers that have not signed.
     """
 
     id: Uuid
@@ -72,6 +82,7 @@ class Explained(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     detail: str = ""
     meaning: str = ""
     operators: list[OperatorAsked] = []  # msgspec copies it
+    missing: list[EndorserMissing] = []
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -242,6 +253,9 @@ def _shown_explanation(found: Explanation) -> Explained:
         detail=found.detail,
         meaning=found.meaning,
         operators=[OperatorAsked(node, timestamp_of(at_ms)) for node, at_ms in found.operators],
+        missing=[
+            EndorserMissing(each.node, timestamp_of(each.since_ms), each.told_by, each.said) for each in found.missing
+        ],
     )
 
 

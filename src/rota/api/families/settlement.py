@@ -18,7 +18,6 @@ from rota.types import SubmitMode
 LEGS_MAX: Final = 32
 CORES_MAX: Final = 255
 READERS_MAX: Final = 32
-TIME_S_MAX: Final = 253_402_300_799
 
 
 class LegName(msgspec.Struct, frozen=True, rename="camel"):
@@ -123,7 +122,7 @@ async def leg(
         hex_of(view.payload),
         hex_of(view.auth),
         word_of(view.condition),
-        timestamp_of(min(view.valid_until_s, TIME_S_MAX) * 1_000),
+        timestamp_of(view.valid_until_s * 1_000),
         hex_of(view.call),
         Address(view.committer) if view.committer is not None else None,
     )

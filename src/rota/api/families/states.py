@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 from msgspec import Meta
 
 from rota.api.credentials import Role
 from rota.api.formats import Address, HexText, Uuid, Word, uuid_of
 from rota.api.methods import method
+from rota.api.positions import AtLeast, HasPositions, reach
 from rota.api.query_json import QueryJson
 from rota.api.states import HasStates, PrivateState, Schema
 
@@ -22,6 +23,10 @@ Found = Annotated[list[PrivateState], Meta(description="In the order of their id
 Data = Annotated[Any, Meta(description="What the state holds, by the fields of the schema")]
 
 
+class StateReads(HasStates, HasPositions, Protocol):
+    """A node whose states can be queried, of a position at least."""
+
+
 @method("pstate_listSchemas", role=Role.READ, answers="schemas")
 async def list_schemas(node: HasStates, domain: DomainName) -> Annotated[list[Schema], Meta(description="All of them")]:
     """What the states of a domain hold."""
@@ -30,43 +35,59 @@ async def list_schemas(node: HasStates, domain: DomainName) -> Annotated[list[Sc
 
 @method("pstate_queryStates", role=Role.READ, answers="states")
 async def query_states(
-    node: HasStates, domain: DomainName, schema_ref: SchemaRef, query: QueryJson, qualifier: Qualifier
+    node: StateReads,
+    domain: DomainName,
+    schema_ref: SchemaRef,
+    query: QueryJson,
+    qualifier: Qualifier,
+    at_least: AtLeast = None,
 ) -> Found:
     """States of all contracts of a domain. Fields: those of the schema; sorted also by .id and .created."""
+    await reach(node, at_least, "atLeast")
     return [*await node.states.query(domain, None, schema_ref.content, query, qualifier)]
 
 
 @method("pstate_queryContractStates", role=Role.READ, answers="states")
 async def query_contract_states(
-    node: HasStates,
+    node: StateReads,
     domain: DomainName,
     contract_address: Contract,
     schema_ref: SchemaRef,
     query: QueryJson,
     qualifier: Qualifier,
+    at_least: AtLeast = None,
 ) -> Found:
     """States of a contract. Fields: those of the schema; sorted also by .id and .created."""
+    await reach(node, at_least, "atLeast")
     return [*await node.states.query(domain, contract_address.contract, schema_ref.content, query, qualifier)]
 
 
 @method("pstate_queryNullifiers", role=Role.READ, answers="states")
 async def query_nullifiers(
-    node: HasStates, domain: DomainName, schema_ref: SchemaRef, query: QueryJson, qualifier: Qualifier
+    node: StateReads,
+    domain: DomainName,
+    schema_ref: SchemaRef,
+    query: QueryJson,
+    qualifier: Qualifier,
+    at_least: AtLeast = None,
 ) -> Found:
     """States of all contracts of a domain that nullifiers spend; only who owns a state knows of its nullifier."""
+    await reach(node, at_least, "atLeast")
     return [*await node.states.query_nullifiers(domain, None, schema_ref.content, query, qualifier)]
 
 
 @method("pstate_queryContractNullifiers", role=Role.READ, answers="states")
 async def query_contract_nullifiers(
-    node: HasStates,
+    node: StateReads,
     domain: DomainName,
     contract_address: Contract,
     schema_ref: SchemaRef,
     query: QueryJson,
     qualifier: Qualifier,
+    at_least: AtLeast = None,
 ) -> Found:
     """States of a contract that nullifiers spend; only who owns a state knows of its nullifier."""
+    await reach(node, at_least, "atLeast")
     found = await node.states.query_nullifiers(domain, contract_address.contract, schema_ref.content, query, qualifier)
     return [*found]
 

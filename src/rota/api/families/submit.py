@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -13,11 +13,17 @@ from rota.api.errors import ErrorCode, OutcomeUnknown, Overloaded, Rejected, inv
 from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
 from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import method
+from rota.api.positions import HasPositions, reach
 from rota.api.transactions import LATEST, TransactionCall, TransactionInput, require_latest, submission_of
 from rota.ports import Unavailable
 from rota.types import SubmitMode
 
 TRANSACTIONS_MAX: Final = 1_000
+
+
+class FollowingReads(HasFollowing, HasPositions, Protocol):
+    """A node whose contracts can be asked, of a position at least."""
+
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 
@@ -115,13 +121,14 @@ def _require_count(count: int) -> None:
 
 @method("ptx_call", role=Role.READ, answers="result")
 async def call(
-    node: HasFollowing, transaction: Annotated[TransactionCall, Meta(description="What is asked, of which contract")]
+    node: FollowingReads, transaction: Annotated[TransactionCall, Meta(description="What is asked, of which contract")]
 ) -> Annotated[Any, Meta(description="The function's outputs as an object; hex without a function")]:  # noqa: ANN401
     """Ask a contract without a transaction: a private one by what this node holds, or one of the base ledger."""
     submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
     if submission.type is TransactionType.PRIVATE:
         require_latest(transaction.block, "transaction.block")
     block = transaction.block if transaction.block is not None else LATEST
+    await reach(node, transaction.at_least, "transaction.atLeast")
     try:
         answer = await node.following.call(submission, block.at, transaction.data_format or "")
     except Rejected as error:

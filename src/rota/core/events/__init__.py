@@ -10,6 +10,7 @@ from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
 from rota.types import (
+    CallFailure,
     ContractAddress,
     Digest,
     Intent,
@@ -75,7 +76,7 @@ class LedgerStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerOutcome:
-    """One transition's outcome as indexed. `is_contention` and `is_retryable` classify a failure (§4.2).
+    """One transition's outcome as indexed. `is_contention` classifies a failure (§4.2); `failure` names a failed call.
 
     `inputs` are the states that a committed one has spent; `transaction` is the hash of the base-ledger transaction
     that it was in, when that is known. Where in its block the ledger told of it is only shown.
@@ -87,11 +88,16 @@ class LedgerOutcome:
     status: LedgerStatus
     reason: str = ""
     is_contention: bool = False
-    is_retryable: bool = True
     inputs: tuple[StateId, ...] = ()
     transaction: bytes = b""
     transaction_index: int | None = field(default=None, compare=False)
     log_index: int | None = field(default=None, compare=False)
+    failure: CallFailure | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """A call of the transition failed: nobody else was first, and its transaction did not revert as a whole."""
+        return self.status is LedgerStatus.SKIPPED and not self.is_contention
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +189,31 @@ class AssemblyFinished(Result):
     outcome: AssemblyOutcome
     transition: Transition | None = None
     reason: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AssemblyFailed(Result):
     """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent.
 
-    `error` is what the domain raised, for the operator's log; nothing is decided by it.
+    `error` is what the domain raised, for the operator's log; nothing is decided by it. `lacks_states`: the domain
+    needs a state that is not here yet.
     """
 
     request_id: RequestId
     intent: IntentId
     reason: str
     error: Exception | None = field(default=None, compare=False, repr=False)
+    lacks_states: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailureJudged(Result):
+    """The sender's own domain says whether an intent whose version failed on the ledger is worth another attempt."""
+
+    intent: IntentId
+    leaf: Leaf
+    is_worth_retrying: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,19 +281,27 @@ class EndorsersVerified(Result):
 
 @dataclass(frozen=True, slots=True)
 class VerifierLookedUp(Result):
-    """The key store's answer for a party of this node; empty when there is none."""
+    """The key store's answer for a party of this node; empty when there is none.
+
+    `announced` says whether users of this node have used the party, None when that is not known now.
+    """
 
     peer: NodeName
     request_id: RequestId
     party: Party
     verifier: str
+    announced: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VerifierWanted(Result):
-    """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract."""
+    """Whoever checks a signature, or assembles, has to know which verifier this party has in the contract.
+
+    With `asks_announced` its node is asked also where the verifier is known: whether its users have used the party.
+    """
 
     party: Party
+    asks_announced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +366,14 @@ class IntentsLookedUp(Event):
     existing: IntentId | None = None
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
     unfinished: tuple[IntentId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTransactionEnded(Event):
+    """A public transaction of this node has its final outcome, which is durable: private ones may depend on it."""
+
+    intent: IntentId
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ class AssembleRevert(Event):
     """Raised by the domain: the intent is not valid."""
 
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class AssembleError(Event):
 
     reason: str
     code: ErrorCode = ErrorCode.FAILED
+    lacks_states: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,14 @@ class ConfirmedReverted(Event):
     """Raised by our own chain index: a version of the intent was skipped or reverted."""
 
     outcome: LedgerOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class FailureJudged(Event):
+    """Raised by our own domain: whether an intent whose version failed on our index is worth another attempt."""
+
+    leaf: Leaf
+    is_worth_retrying: bool
 
 
 @dataclass(frozen=True, slots=True)

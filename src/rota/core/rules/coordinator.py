@@ -579,7 +579,6 @@ def enter_prepared(coordinator: Coordinator) -> None:
 
 def enter_active(coordinator: Coordinator) -> None:
     """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
-    coordinator.awaited.clear()
     coordinator.following_others.clear()
     coordinator.successor = coordinator.yielded_to = None
     coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None

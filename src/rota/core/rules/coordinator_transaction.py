@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.events import LedgerStatus
 from rota.core.events.coordinator_transaction import (
+    AssembleErrorResponse,
     AssembleRevertResponse,
     AssembleSuccess,
     ConfirmationUndone,
@@ -105,6 +106,12 @@ def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedReject
     return transaction.refused_count + 1 >= transaction.coordinator.context.config.endorse_retry_max
 
 
+def was_refused_and_is_not_assembled_again(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> bool:
+    """its last version was refused, and its sender signs no other one now"""
+    refused = transaction.refused
+    return event.code is ErrorCode.FAILED and refused is not None and refused.number == transaction.number
+
+
 def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
     """the sender lost the states in a restart and asks for them, once"""
     return event.code is ErrorCode.STATES_MISSING and not transaction.sends_states
@@ -121,14 +128,13 @@ def another_version_failed(transaction: CoordinatorTransaction, event: Confirmed
 
 
 def lost_to_contention(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
-    """skipped because somebody else was first: not counted"""
-    return event.outcome.is_contention
+    """skipped because another one was first, or its whole transaction reverted: not counted"""
+    return not event.outcome.is_counted
 
 
 def may_be_retried(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
-    """the domain says that it can be retried, at most `revert_retry_max` times"""
-    retries_left = transaction.revert_count < transaction.coordinator.context.config.revert_retry_max
-    return event.outcome.is_retryable and retries_left
+    """a call of it failed: retried at most `revert_retry_max` times, unless its sender ends it"""
+    return transaction.revert_count < transaction.coordinator.context.config.revert_retry_max
 
 
 def its_sender_may_ask(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> bool:
@@ -170,6 +176,7 @@ def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
     transaction.not_before_ms = 0
     transaction.waits_for = ()
     transaction.reason = ""
+    transaction.coordinator.something_changed()
 
 
 def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
@@ -267,8 +274,15 @@ def reset_dependents_and_count(transaction: CoordinatorTransaction, event: Endor
     _back_off(transaction, transaction.refused_count)
     transaction.refused_count += 1
     transaction.reason = event.reason
+    transaction.refused = _reverted(transaction, event.reason, event.refusals) if event.refusals else None
     _drop_transition(transaction, comes_back=True)
     transaction.coordinator.isolate(transaction.sender)
+
+
+def give_up_as_refused(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> None:
+    """Back to its sender, with the refusals of the last version: it has signed so many that it waits with the next."""
+    assert transaction.refused is not None, "the guard has found it"
+    _tell(transaction, transaction.refused)
 
 
 def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
@@ -278,7 +292,7 @@ def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
 
 def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
     """Back to its sender, with the refusals by which that ends it."""
-    _tell_reverted(transaction, event.reason, event.refusals)
+    _tell(transaction, _reverted(transaction, event.reason, event.refusals))
     _drop_transition(transaction, comes_back=False)
     transaction.coordinator.isolate(transaction.sender)
 
@@ -333,11 +347,16 @@ def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) ->
 def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     """Contention: assemble anew on what is there now, at once and then later each time.
 
-    What was spent before it was assembled is no contention, and its sender's fault.
+    A state that was spent before the assembly is no contention but its sender's fault. Nobody can say why a whole
+    transaction reverted: it is paced from the first time, and from the second time on its sender is paused.
     """
-    coordinator, is_skipped = transaction.coordinator, event.outcome.status is LedgerStatus.SKIPPED
-    is_waste = is_skipped and coordinator.was_spent_before(transaction)
-    if transaction.contended_count:
+    coordinator, outcome = transaction.coordinator, event.outcome
+    if outcome.status is LedgerStatus.SKIPPED:
+        is_waste = coordinator.was_spent_before(transaction)
+    else:
+        is_waste = transaction.whole_revert_count > 0 and not outcome.is_contention
+        transaction.whole_revert_count += not outcome.is_contention
+    if transaction.contended_count or transaction.whole_revert_count:
         _back_off(transaction, transaction.contended_count)
     transaction.contended_count += 1
     transaction.reason = event.outcome.reason
@@ -348,7 +367,7 @@ def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     """No retry is left: its sender judges by its own index."""
-    _tell_reverted(transaction, event.outcome.reason)
+    _tell(transaction, _reverted(transaction, event.outcome.reason))
     _drop_transition(transaction, comes_back=False)
 
 
@@ -417,11 +436,13 @@ def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
     transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
 
 
-def _tell_reverted(
+def _reverted(
     transaction: CoordinatorTransaction, reason: str, refusals: tuple[EndorserSignature, ...] = ()
-) -> None:
-    transaction.reason = reason
-    transaction.told_count = 1
-    intent, number, leaf = transaction.intent.id, transaction.number, transaction.leaf
-    transaction.reverted = TransactionReverted(intent, number, leaf, reason, refusals)
-    transaction.coordinator.context.send(transaction.sender, transaction.reverted)
+) -> TransactionReverted:
+    """What its sender is told when the version under way is given up."""
+    return TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason, refusals)
+
+
+def _tell(transaction: CoordinatorTransaction, reverted: TransactionReverted) -> None:
+    transaction.reason, transaction.reverted, transaction.told_count = reverted.reason, reverted, 1
+    transaction.coordinator.context.send(transaction.sender, reverted)

@@ -31,6 +31,7 @@ from rota.core.observer import LIVE
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender import LEAVING, Command
 from rota.core.states.sender_transaction import Restored
+from rota.core.versions import must_wait_to_sign
 from rota.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.types import DelegationNumber, NodeName, RequestId, Rotation, Tried
 from rota.wire.sizes import delegation_bytes, fitting
@@ -416,6 +417,9 @@ def _reconsider(sender: Sender) -> None:
     else:
         _call_back_strays(sender, f"{chosen} is the coordinator now")
         _delegate_pending(sender)
+    if sender.delegated and not sender.context.timers.is_set(sender, "heartbeat"):
+        # After a reorganisation our delegate may take for finished what it holds, and send us no heartbeats.
+        _watch_delegate(sender)
 
 
 def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
@@ -553,8 +557,10 @@ def _asked(sender: Sender) -> Iterator[SenderTransaction]:
 
 
 def _deserves_patience(sender: Sender) -> bool:
-    """The delegate has a permission of ours, or nothing of ours but what endorsers may refuse until it is its turn."""
-    return _is_on_its_way(sender) or all(transaction.may_wait_for_its_turn for transaction in _asked(sender))
+    """The delegate has a permission of ours, or nothing of ours but what has to wait for its turn or to be signed."""
+    return _is_on_its_way(sender) or all(
+        transaction.may_wait_for_its_turn or must_wait_to_sign(transaction) for transaction in _asked(sender)
+    )
 
 
 def _held_back_count(sender: Sender) -> int:
@@ -566,7 +572,7 @@ def _held_back_count(sender: Sender) -> int:
 
 def _waits_for_others(transaction: SenderTransaction) -> bool:
     """As far as our own node knows, no coordinator could get it endorsed at present."""
-    return transaction.is_kept_away or transaction.may_wait_for_its_turn
+    return transaction.is_kept_away or transaction.may_wait_for_its_turn or must_wait_to_sign(transaction)
 
 
 def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:

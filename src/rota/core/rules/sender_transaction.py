@@ -10,6 +10,7 @@ from rota.core.effects import (
     IntentFinalised,
     IntentParked,
     IntentResumed,
+    JudgeFailure,
     PermissionGranted,
     ReplyToUser,
     ReportReceipt,
@@ -52,7 +53,7 @@ from rota.core.events.sender_transaction import (
 from rota.core.machine import Event
 from rota.core.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
 from rota.messages import AssemblyOutcome, AssemblyResult, ErrorCode
-from rota.types import NO_LEAF, DelegationNumber, Leaf, Outcome, Receipt, Transition
+from rota.types import INTENT_ID_USED, NO_LEAF, CallFailure, DelegationNumber, Leaf, Outcome, Receipt, Transition
 
 if TYPE_CHECKING:
     from rota.core.sender_transaction import SenderTransaction
@@ -139,11 +140,9 @@ def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) 
 
 
 def no_retry_is_left(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
-    """the permitted leaf failed, and by the domain's word or the count it is not retried (protocol §4.2)"""
-    outcome = event.outcome
-    is_counted = is_permitted_version(transaction, event) and not outcome.is_contention
-    used_up = transaction.revert_count >= transaction.context.config.revert_retry_max
-    return is_counted and (used_up or not outcome.is_retryable)
+    """a call of the permitted leaf failed, and `revert_retry_max` retries are used up (protocol §4.2)"""
+    is_used_up = transaction.revert_count >= transaction.context.config.revert_retry_max
+    return is_used_up and event.outcome.is_counted and is_permitted_version(transaction, event)
 
 
 def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
@@ -286,6 +285,8 @@ def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
     transaction.reason = event.reason
     transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
+    if event.lacks_states:
+        transaction.sender.assembly.lacking[transaction.intent.id] = None
     transaction.not_before_ms = retry_later(transaction)
 
 
@@ -340,7 +341,9 @@ def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequ
 
 
 def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Did we sign that leaf before our restart?"""
+    """Did we sign that leaf before our restart? Asked too often, it is not looked at: the coordinator asks again."""
+    if not transaction.sender.may_have_verified(event.peer, transaction.intent.id, "leaf"):
+        return
     transaction.held_prepared = None
     verified_as = transaction.context.next_id()
     transaction.held = HeldRequest(event.peer, event.request_id, event.item, verified_as)
@@ -631,15 +634,22 @@ def _finalise(transaction: SenderTransaction) -> None:
 
 
 def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
-    """Each failed version counts once, however often its block is indexed; contention does not count."""
-    if transaction.skipped_leaf != event.outcome.leaf:
-        transaction.revert_count += not event.outcome.is_contention
-    transaction.skipped_leaf = event.outcome.leaf
+    """Each version whose call failed counts once, however often its block is indexed, and our domain is asked about it.
+
+    Contention does not count, nor does the revert of a whole transaction, which may be its submitter's doing.
+    """
+    outcome, is_new = event.outcome, transaction.skipped_leaf != event.outcome.leaf
+    transaction.skipped_leaf, transaction.skipped_reason = outcome.leaf, outcome.reason
+    if is_new and outcome.is_counted:
+        transaction.revert_count += 1
+        if not transaction.is_voiding:
+            failure, intent = outcome.failure or CallFailure(), transaction.intent
+            transaction.context.effects.append(JudgeFailure(intent.contract, intent, outcome.leaf, failure))
 
 
 def _receipt(transaction: SenderTransaction) -> Receipt:
     assert transaction.ending_reason is not None, "what was reverted has a reason"
-    leaf = transaction.confirmed_leaf if transaction.ending_code else None
+    leaf = transaction.confirmed_leaf if transaction.ending_code == INTENT_ID_USED else None
     return Receipt(
         transaction.intent.id,
         Outcome.REVERTED,

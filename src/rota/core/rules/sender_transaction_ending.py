@@ -20,6 +20,7 @@ from rota.core.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     EndingDurable,
     EndingNotWritten,
+    FailureJudged,
     GivenUp,
     PartyResolved,
     RetryDue,
@@ -70,8 +71,14 @@ def is_voiding(transaction: SenderTransaction, event: Event) -> bool:
 
 
 def void_has_failed(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
-    """it is being voided, and by the domain's word or the count its empty transition is not retried"""
+    """it is being voided, and its empty transition used the retries up"""
     return transaction.is_voiding and rules.no_retry_is_left(transaction, event)
+
+
+def is_not_worth_retrying(transaction: SenderTransaction, event: FailureJudged) -> bool:
+    """our domain says that the version which failed last on our index is not worth another attempt"""
+    is_latest = event.leaf == transaction.skipped_leaf
+    return is_latest and not event.is_worth_retrying and not transaction.is_ending
 
 
 def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
@@ -137,7 +144,7 @@ def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
 
 def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
     """The intent is not valid: it ends here."""
-    transaction.ending_reason = event.reason
+    transaction.ending_reason, transaction.ending_code = event.reason, event.code
     rules.answer_reverted(transaction, event.reason)
 
 
@@ -162,6 +169,11 @@ def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) 
     transaction.ending_reason = event.outcome.reason
 
 
+def give_up_on_verdict(transaction: SenderTransaction, event: FailureJudged) -> None:
+    """It ends with the ledger's reason."""
+    transaction.ending_reason = transaction.skipped_reason
+
+
 def stop_voiding(transaction: SenderTransaction, event: GivenUp) -> None:
     """The empty transition is refused: the intent ends when its versions are no longer valid."""
     _stop_voiding(transaction, event.reason)
@@ -179,7 +191,7 @@ def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> Non
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
     """It ends when no version of it can happen any more; the user is told when the decision is durable."""
-    transaction.ending_reason = CANCELLED
+    transaction.ending_reason, transaction.ending_code = CANCELLED, ""
     transaction.ends_by_cancel = True
     transaction.cancels.append(event.reply_to)
 
@@ -272,7 +284,7 @@ def _write_unless_durable(transaction: SenderTransaction) -> None:
         return
     assert transaction.ending_reason is not None, "what ends has a reason"
     transaction.is_ending_being_written = True
-    record = EndingDecided(transaction.intent.id, transaction.ending_reason)
+    record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
     transaction.context.persist(record, transaction, EndingDurable(), EndingNotWritten())
 
 

@@ -102,3 +102,4 @@ class Restored:
     void_after_s: int = 0
     versions: tuple[SignedLeaf, ...] = ()
     used_leaf: Leaf | None = None
+    ending_code: str = ""

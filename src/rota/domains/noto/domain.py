@@ -14,13 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import ClassVar, Final
 
 import msgspec
 
-from rota.domains.available import Known, cover_in_order
+from rota.domains.available import Available, cover_in_order
 from rota.domains.base import (
     INPUTS_MAX,
+    NOT_ACTIVE,
     Assembled,
     Assembly,
     AttestationPlan,
@@ -28,6 +30,7 @@ from rota.domains.base import (
     Domain,
     NewState,
     Outcome,
+    Parked,
     Proposal,
     Question,
     Refused,
@@ -36,6 +39,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
     party_of,
+    unknown_elsewhere,
 )
 from rota.domains.contents import Role
 from rota.domains.noto.operations import (
@@ -71,7 +75,9 @@ from rota.types import Contract, ContractAddress, Mode, Party, Preparation, Stat
 
 DECIMALS: Final = 4
 NAME_BYTES_MAX: Final = 255
-BALANCE_STATES_MAX: Final = 100_000
+# A node's setting, and what it is about.
+PARK_TRANSFERS: Final = "park_transfers"
+TRANSFERS: Final = ("transfer", "transferFrom")
 
 
 class Noto(Domain[Configuration]):
@@ -88,6 +94,18 @@ class Noto(Domain[Configuration]):
         "decimals": Nothing,
     }
     states = (Coin, Lock, Requested, Attached, Promised)
+
+    def __init__(self) -> None:
+        self._parks_transfers = False
+
+    def set_up(self, settings: Mapping[str, object]) -> None:
+        """`park_transfers = true`: transfers of this node's parties wait for funds instead of being reverted."""
+        given = dict(settings)
+        parks = given.pop(PARK_TRANSFERS, False)
+        if not isinstance(parks, bool):
+            raise Rejected(PARK_TRANSFERS, f"must be true or false, not {parks!r}")
+        self._parks_transfers = parks
+        super().set_up(given)
 
     def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
         """The notary's node coordinates and endorses."""
@@ -125,28 +143,32 @@ class Noto(Domain[Configuration]):
         """Select what is spent, and make of it what the rules say."""
         asked = _asked(work.configuration, work.sender, work.function, work.arguments)
         chosen = self._choose(work, asked)
-        if isinstance(chosen, Reverted):
+        if isinstance(chosen, Reverted | Parked):
             return chosen
         spends, spent = chosen
         states, infos = RULES[asked.function].makes(asked, spent)
         return Assembled(spends, makes=states, info=(*infos, _request_told(asked)))
 
-    def _choose(self, work: Assembly[Configuration], asked: Asked) -> tuple[tuple[StateId, ...], Spent] | Reverted:
+    def _choose(
+        self, work: Assembly[Configuration], asked: Asked
+    ) -> tuple[tuple[StateId, ...], Spent] | Reverted | Parked:
         lock_id = lock_id_of(work.separator, work.intent)
         match RULES[asked.function].needs(asked):
             case FromCoins(owner, amount):
                 coins = work.states.largest_first(Coin, "owner", owner)
                 selection = cover_in_order(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
                 if selection is None:
-                    return _too_little(work.states.where(Coin, owner=owner))
+                    lacking = _too_little(work.states, owner)
+                    waits = self._parks_transfers and asked.function in TRANSFERS
+                    return Parked(f"{lacking.reason}; resume it when there are funds") if waits else lacking
                 return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
             case FromLock(wanted):
                 found = work.states.where(Lock, lock_id=wanted)
                 if not found and work.states.is_withheld(Lock, lock_id=wanted):
                     words = "a prepared transaction has it, and waits for its committer"
-                    return Reverted(f"PD200028: Lock ID not found: {words}")
+                    return Reverted(f"PD200028: Lock ID not found: {words}", NOT_ACTIVE)
                 if not found:
-                    return Reverted("PD200028: Lock ID not found")
+                    return Reverted("PD200028: Lock ID not found", NOT_ACTIVE)
                 preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
                 return (found[0].id,), Spent(lock_id, 0, found[0].record, _committer(preparation))
             case FromNothing():
@@ -256,20 +278,16 @@ def _worth(record: Record, owner: Party) -> int:
     return record.amount
 
 
-def _too_little(coins: tuple[Known[Coin], ...]) -> Reverted:
-    total = sum(coin.record.amount for coin in coins)
-    largest = sorted((coin.record.amount for coin in coins), reverse=True)[:INPUTS_MAX]
-    if len(coins) <= INPUTS_MAX:
+def _too_little(states: Available, owner: Party) -> Reverted:
+    count, total = states.total(Coin, "owner", owner)
+    if count <= INPUTS_MAX:
         return Reverted(f"PD200005: Insufficient funds (available={total})")
-    words = f"{INPUTS_MAX} coins are spent at once, which are worth {sum(largest)} here; the balance is {total}"
+    largest = sum(coin.record.amount for coin in islice(states.largest_first(Coin, "owner", owner), INPUTS_MAX))
+    words = f"{INPUTS_MAX} coins are spent at once, which are worth {largest} here; the balance is {total}"
     return Reverted(f"PD200005: Insufficient funds (available={total}): at most {words}; join coins first")
 
 
 def _balance(question: Question[Configuration], account: Party) -> dict[str, object]:
-    coins = question.states.where(Coin, owner=account)
-    counted = coins[:BALANCE_STATES_MAX]
-    return {
-        "totalStates": str(len(counted)),
-        "totalBalance": str(sum(coin.record.amount for coin in counted)),
-        "overflow": len(coins) > len(counted),
-    }
+    count, total = question.states.total(Coin, "owner", account)
+    told = {"totalStates": str(count), "totalBalance": str(total), "overflow": False}
+    return told | unknown_elsewhere(question.asker, (question.configuration.notary, account))

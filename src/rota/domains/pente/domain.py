@@ -20,7 +20,6 @@ from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
-from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
 from rota.abi import (
@@ -33,6 +32,7 @@ from rota.abi import (
     read_errors,
     read_hex,
 )
+from rota.abi_decoding import decode
 from rota.digests import keccak
 from rota.domains.base import (
     Assembled,
@@ -71,7 +71,18 @@ from rota.domains.pente.records import (
 )
 from rota.domains.pente.worlds import Latest, Ran, World
 from rota.domains.records import LIST_MAX, OCTETS_MAX, Json, Record
-from rota.types import CALL_BYTES_MAX, Call, Contract, ContractAddress, Mode, Party, Preparation, address_bytes, node_of
+from rota.types import (
+    CALL_BYTES_MAX,
+    Call,
+    Contract,
+    ContractAddress,
+    Mode,
+    Party,
+    Preparation,
+    SubmitMode,
+    address_bytes,
+    node_of,
+)
 
 MEMBERS_MAX: Final = 64
 # As many signatures as the ledger contract takes.
@@ -83,6 +94,7 @@ EXTERNAL_CALLS_MAX: Final = 4
 # What the states and the info of one transaction may hold; they are written in hex, and one of them carries the info.
 WRITTEN_BYTES_MAX: Final = 400_000
 ENDORSEMENT_TYPES: Final = ("group_scoped_identities",)
+NOTHING_PREPARED: Final = "this group forbids prepared transactions"
 
 # What a private contract emits to have a public one called (client API).
 EXTERNAL_CALL_TOPIC: Final = keccak(b"PenteExternalCall(address,bytes)")
@@ -103,6 +115,7 @@ class Pente(Domain[Group]):
     views: ClassVar[Mapping[str, type[Record]]] = {"call": Invoke}
     states: ClassVar[tuple[type[Record], ...]] = (AccountState, PrivateTransaction)
     calls_gas_max: ClassVar[int] = EXTERNAL_CALL_GAS * EXTERNAL_CALLS_MAX
+    runs_code: ClassVar[bool] = True
 
     # Groups.
 
@@ -130,6 +143,7 @@ class Pente(Domain[Group]):
             version.value,
             options.external_calls_enabled,
             _properties(arguments.properties),
+            options.prepared_transactions_enabled,
         )
         plan = AttestationPlan.some_of(members, options.endorsement_threshold or None)
         return Deployment(plan, group, members)
@@ -161,6 +175,8 @@ class Pente(Domain[Group]):
     def init(self, request: Request[Group]) -> tuple[Party, ...]:
         """A member's request that can be encoded. Its address has to be known."""
         _require_member(request.configuration, request.sender)
+        if request.submit_mode is SubmitMode.EXTERNAL and not request.configuration.prepared_transactions_enabled:
+            raise Rejected("submitMode", f"must be auto: {NOTHING_PREPARED}")
         _input_of(request.arguments)
         _errors_of(request.arguments)
         return (request.sender,)
@@ -179,6 +195,8 @@ class Pente(Domain[Group]):
         """Who alone may commit it, where its user says so."""
         arguments = work.arguments
         assert isinstance(arguments, Deploy | Invoke), "the functions' records"
+        if not work.configuration.prepared_transactions_enabled:
+            raise Rejected("submitMode", f"must be auto: {NOTHING_PREPARED}")
         if arguments.committer == NO_COMMITTER:
             return None
         return Preparation(arguments.committer, arguments.condition)
@@ -188,6 +206,8 @@ class Pente(Domain[Group]):
     def endorse(self, proposal: Proposal[Group]) -> None:
         """Run the same message among the accounts that are listed; it must come to the same."""
         _require_member(proposal.configuration, proposal.sender)
+        if proposal.preparation is not None and not proposal.configuration.prepared_transactions_enabled:
+            raise Refused(NOTHING_PREPARED)
         told = proposal.told(PrivateTransaction)
         if told.from_ != _address_of(proposal.verifiers, proposal.sender):
             raise Refused("it was not run as the party that sends it")

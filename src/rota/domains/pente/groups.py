@@ -47,6 +47,7 @@ def group_in(genesis: Genesis) -> DescribedGroup | None:
         "evmVersion": group.evm_version,
         "externalCallsEnabled": "true" if group.external_calls_enabled else "false",
         "endorsementThreshold": str(genesis.threshold),
+        "preparedTransactionsEnabled": "true" if group.prepared_transactions_enabled else "false",
     }
     salt = group.salt if group.salt != NO_SALT else genesis.salt
     return DescribedGroup(salt, group.name, group.members, configuration, properties)

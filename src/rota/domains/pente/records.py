@@ -22,12 +22,17 @@ NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions(Record):
-    """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all."""
+    """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all.
+
+    Without `prepared_transactions_enabled` endorsers sign no transaction that waits for its committer: such a
+    transaction keeps the states that it needs from the others for minutes.
+    """
 
     evm_version: str = "cancun"
     endorsement_type: str = "group_scoped_identities"
     external_calls_enabled: bool = False
     endorsement_threshold: Uint64 = 0
+    prepared_transactions_enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,7 @@ class Group(Record):
 
     # The node draws one for each request.
     incidental = ("salt",)
+    later = ("preparedTransactionsEnabled",)
 
     members: tuple[Party, ...]
     name: str
@@ -54,6 +60,7 @@ class Group(Record):
     evm_version: str
     external_calls_enabled: bool
     properties: Json
+    prepared_transactions_enabled: bool = True
 
 
 # Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is

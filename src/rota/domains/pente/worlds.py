@@ -24,6 +24,8 @@ from rota.types import ContractAddress, address_bytes
 
 ACCOUNTS_MAX: Final = 15
 SEARCH_RUNS_MAX: Final = 512
+# What all runs of a search may use; as many as that of cheap messages take little time.
+SEARCH_GAS_MAX: Final = 300_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +125,16 @@ class World:
         """The accounts without which a message does something else than among all: parts are left out on trial."""
         wanted = self.accounts.run_among_all(message, dict(self.latest), self.history)
         kept = [address for address in sorted(self.latest) if address not in listed]
-        size, runs = max(1, len(kept) // 2), 0
+        size, runs, gas = max(1, len(kept) // 2), 0, wanted.gas_used
         while True:
             for at in reversed(range(0, len(kept), size)):
                 rest = kept[:at] + kept[at + size :]
                 runs += 1
-                if runs > SEARCH_RUNS_MAX:
+                if runs > SEARCH_RUNS_MAX or gas > SEARCH_GAS_MAX:
                     raise Rejected("", "it depends on too many accounts in calls that fail")
-                if self.run_among(message, (*listed, *rest)) == wanted:
+                tried = self.run_among(message, (*listed, *rest))
+                gas += tried.gas_used
+                if tried == wanted:
                     kept = rest
             if size == 1:
                 return kept

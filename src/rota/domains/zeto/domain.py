@@ -46,6 +46,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
     party_of,
+    unknown_elsewhere,
 )
 from rota.domains.contents import Role
 from rota.domains.records import Record
@@ -254,6 +255,14 @@ class Zeto(Domain[Configuration]):
             return None
         return _nullifier(coin.amount, _salt_of(state.salt), _scalar_of(secret)).to_bytes(32, "big")
 
+    def is_owned(self, state: Known[Record], secret_of: Callable[[Party], bytes | None]) -> bool:
+        """Whether the coin has the key of its owner, and a value that can be spent."""
+        coin = state.record
+        if not isinstance(coin, ZetoCoin) or coin.amount > VALUE_MAX:
+            return False
+        secret = secret_of(coin.owner)
+        return secret is None or _is_of(coin, self.verifier_of(secret))
+
     def tree_of(self, configuration: Configuration) -> Members | None:
         """Of the kind that has one."""
         return Members() if KINDS[configuration.token_name] is Kind.ANON_NULLIFIER else None
@@ -295,7 +304,8 @@ class Zeto(Domain[Configuration]):
         account = party_of("account", question.arguments.account, node_of(question.asker))
         coins = _free_coins(question.configuration, question.states, account, question.verifiers)
         total = sum(coin.record.amount for coin in coins)
-        return {"totalStates": str(len(coins)), "totalBalance": str(total), "overflow": False}
+        told = {"totalStates": str(len(coins)), "totalBalance": str(total), "overflow": False}
+        return told | unknown_elsewhere(question.asker, (account,))
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
         """The coins that this node may see; a locked one is named by its commitment in `transferLocked`."""

@@ -7,8 +7,7 @@ up to half a minute, so that the first proof does not wait for it. A process tha
 circuit when it first proves something of it. How far that is can be seen in `progress`, and is told while somebody
 waits.
 
-Statements have secrets in them. They go to the processes by a pipe and nowhere else; processes are spawned, not forked,
-so that they share nothing with the node, and end when the node does, however it ends.
+Statements have secrets in them. They go to the processes by a pipe and nowhere else (`engines.processes`).
 
 How many may wait is bounded. Whoever comes then is told `Unavailable`, and comes again by the core's own rule. A
 process that dies takes its proof with it: that is `Unavailable` too, and new processes are started for the next one.
@@ -19,18 +18,14 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from ctypes import Array, c_ubyte
 from functools import cache
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from rota.domains.zeto.circuits import CIRCUITS, Circuit, Statement, trace
+from rota.engines.processes import Processes, WorkerEnded
 from rota.engines.proving.curve import CurveMissing, require_curve
 from rota.engines.proving.groth16 import ProvingKey, prove, verify
 from rota.engines.proving.key_files import DEVELOPMENT_KEYS, KeyFileWrong, load_key
@@ -39,8 +34,6 @@ from rota.ports import Unavailable
 WAITING_MAX: Final = 256
 TELL_EVERY_S: Final = 2.0
 WORKERS: Final = 1
-# A proof may take longer; a heartbeat may not.
-NICENESS: Final = 5
 ALL_READ: Final = 100
 
 Progress: TypeAlias = "Array[c_ubyte]"
@@ -64,12 +57,9 @@ class ProverProcesses:
         self._workers: Final = workers
         self._waiting_max: Final = waiting_max
         self._tell: Final = tell
-        self._context: Final = multiprocessing.get_context("spawn")
         self._read: Progress | None = None
         self._told: Final[dict[str, int]] = {}
-        self._pool: ProcessPoolExecutor | None = None
-        # Processes end when nobody holds this end of their pipe any more: we close it, or are no more ourselves.
-        self._leash: Connection | None = None
+        self._processes: Final = Processes(workers, _begin, self._made_ready)
         self._waiting = 0
 
     @property
@@ -88,22 +78,15 @@ class ProverProcesses:
         if self._waiting >= self._waiting_max:
             raise Unavailable(f"{self._waiting} proofs are waiting to be made, which is all that may")
         self._waiting += 1
-        pool = self._running()
         try:
-            return await self._proved(pool, statement)
-        except BrokenProcessPool as error:
-            if pool is self._pool:
-                # The first who hears of it lets go; the others must not end what was started since.
-                self._let_go()
-            pool.shutdown(wait=False, cancel_futures=True)
+            return await self._proved(statement)
+        except WorkerEnded as error:
             raise Unavailable("the process that made the proof has ended; it is started anew") from error
         except KeyFileWrong as error:
             raise Unavailable(str(error)) from error
         except ProofWrong as error:
             # Another process reads the key anew, in other memory.
-            if pool is self._pool:
-                self._let_go()
-            pool.shutdown(wait=False, cancel_futures=True)
+            self._processes.replace()
             raise Unavailable(str(error)) from error
         finally:
             self._waiting -= 1
@@ -114,21 +97,18 @@ class ProverProcesses:
             require_curve()
             for circuit in circuits:
                 assert isinstance(circuit, Circuit), f"a {type(circuit).__name__} is proved elsewhere"
-                await self._read_by_all(self._running(), circuit)
+                await self._read_by_all(circuit)
         except (CurveMissing, KeyFileWrong) as error:
             raise Unavailable(str(error)) from error
-        except BrokenProcessPool as error:
+        except WorkerEnded as error:
             raise Unavailable("the process that read a proving key has ended") from error
 
     async def close(self) -> None:
         """End the processes, at once. Proofs that are being made are given up."""
-        pool = self._pool
-        if pool is not None:
-            self._let_go()
-            await asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True)
+        await self._processes.close()
 
-    async def _proved(self, pool: ProcessPoolExecutor, statement: Statement) -> bytes:
-        made = asyncio.wrap_future(pool.submit(_prove, self._keys, statement))
+    async def _proved(self, statement: Statement) -> bytes:
+        made = self._processes.order(_prove, self._keys, statement)
         try:
             while not made.done():
                 self._tell_of_key(statement.circuit.name)
@@ -139,9 +119,9 @@ class ProverProcesses:
             # Nobody waits any more: a proof that was not begun is not made.
             made.cancel()
 
-    async def _read_by_all(self, pool: ProcessPoolExecutor, circuit: Circuit) -> None:
+    async def _read_by_all(self, circuit: Circuit) -> None:
         """One order for each process: reading takes so long that no process takes two."""
-        reading = [asyncio.wrap_future(pool.submit(_read, self._keys, circuit)) for _ in range(self._workers)]
+        reading = [self._processes.order(_read, self._keys, circuit) for _ in range(self._workers)]
         try:
             while not all(one.done() for one in reading):
                 self._tell_of_key(circuit.name)
@@ -159,21 +139,10 @@ class ProverProcesses:
             self._told[circuit] = parts
             self._tell(circuit, parts)
 
-    def _running(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            self._read = self._context.RawArray(c_ubyte, len(CIRCUITS))
-            self._told.clear()
-            theirs, self._leash = self._context.Pipe(duplex=False)
-            self._pool = ProcessPoolExecutor(
-                self._workers, mp_context=self._context, initializer=_begin, initargs=(self._read, theirs)
-            )
-        return self._pool
-
-    def _let_go(self) -> None:
-        """The processes end. Whoever waits for one of them is told so."""
-        assert self._leash is not None, "there are processes"
-        self._leash.close()
-        self._pool = self._leash = None
+    def _made_ready(self) -> tuple[object, ...]:
+        self._read = multiprocessing.get_context("spawn").RawArray(c_ubyte, len(CIRCUITS))
+        self._told.clear()
+        return (self._read,)
 
 
 # What follows runs in the processes.
@@ -181,19 +150,10 @@ class ProverProcesses:
 _progress: Progress | None = None
 
 
-def _begin(progress: Progress, leash: Connection) -> None:
+def _begin(progress: Progress) -> None:
     global _progress
     _progress = progress
-    # A node that is interrupted stops in its own order, and ends its processes when it has no more use for them.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["RAYON_NUM_THREADS"] = "1"
-    os.nice(NICENESS)
-    threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
-
-
-def _end_with(leash: Connection) -> None:
-    wait([leash])
-    os._exit(0)
 
 
 def _prove(keys: Path, statement: Statement) -> bytes:

@@ -71,7 +71,7 @@ SEQUENCER: Final[Meanings] = {
     "permission_timeout_ms": ("ms", "A sender that has not permitted a transition by then is waited for no longer."),
     "probation_ms": ("ms", "How long a sender that cost others time shares no round with them, the first time."),
     "probation_max_ms": ("ms", "The same at most: each time it is twice as long."),
-    "revert_retry_max": ("retries", "Retries of an intent that failed on the ledger."),
+    "revert_retry_max": ("retries", "Retries of an intent of which a call failed on the ledger; 0: none."),
     "endorse_retry_max": ("retries", "Retries of an intent that endorsers refuse."),
     "retry_backoff_ms": ("ms", "The first delay of every other backoff."),
     "retry_backoff_max_ms": ("ms", "The longest delay of every other backoff."),

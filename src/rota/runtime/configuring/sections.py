@@ -318,7 +318,7 @@ class AutomationSection:
     parallel_tasks: int = key(Whole(), 4, "Tasks of one trigger that this node performs at a time.", "tasks")
     look_ms: int = key(Whole(), 1_000, "Between two looks at the ledger for events that triggers watch.", "ms")
     splice_metrics: bool = key(
-        Flag(), False, "Whether attempts are also counted as splice_trigger_attempted_total, as CIP 64 calls it."
+        Flag(), True, "Whether attempts are also counted as splice_trigger_attempted_total, as CIP 64 calls it."
     )
 
     @property

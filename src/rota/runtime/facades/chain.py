@@ -11,12 +11,11 @@ from rota.api import errors
 from rota.api.chain import DecodedEvent, IndexedBlock, IndexedEvent, IndexedTransaction
 from rota.api.formats import Address, timestamp_of, word_of
 from rota.api.values import AbiEntry, JsonValue
-from rota.domains.base import Rejected as DomainRejected
 from rota.domains.queries import Query
 from rota.domains.records import Bytes32, Record, Uint64
 from rota.ledger.looking_up import FoundTransaction, LookingUp
 from rota.ledger.reading import CallReceipt, FullBlock, Header, Log
-from rota.runtime.facades.asking import of_query, read_query
+from rota.runtime.facades.asking import read_query, selected
 from rota.types import ContractAddress, Rejected
 
 HEADERS_MAX: Final = 1_000
@@ -86,7 +85,7 @@ class Chain:
         wanted = read_query(query)
         first, last = self._range(wanted, "number", HEADERS_MAX)
         headers = await self._looking_up.headers(range(last, first - 1, -1))
-        return _selected(wanted, [_block(header) for header in headers], BlockRow.of)
+        return await selected(wanted, [_block(header) for header in headers], BlockRow.of, ROWS_DEFAULT)
 
     async def query_transactions(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
         """Those transactions that are looked for: of one hash, or of a bounded range of blocks."""
@@ -94,26 +93,26 @@ class Chain:
         named = _word_in(wanted, "hash")
         if named is not None:
             found = await self.transaction(named)
-            return _selected(wanted, [found] if found is not None else [], TransactionRow.of)
+            return await selected(wanted, [found] if found is not None else [], TransactionRow.of, ROWS_DEFAULT)
         first, last = self._range(wanted, "blockNumber", BLOCKS_MAX)
         every: list[IndexedTransaction] = []
         for number in range(last, first - 1, -1):
             block = await self._looking_up.block(number)
             if block is not None and block.calls:
                 every += reversed(await self._transactions_of(block))
-        return _selected(wanted, every, TransactionRow.of)
+        return await selected(wanted, every, TransactionRow.of, ROWS_DEFAULT)
 
     async def query_events(self, query: JsonValue) -> tuple[IndexedEvent, ...]:
         """Those events that are looked for: of one transaction, or of a bounded range of blocks."""
         wanted = read_query(query)
         named = _word_in(wanted, "transactionHash")
         if named is not None:
-            return _selected(wanted, (await self.events_of(named))[::-1], EventRow.of)
+            return await selected(wanted, (await self.events_of(named))[::-1], EventRow.of, ROWS_DEFAULT)
         first, last = self._range(wanted, "blockNumber", HEADERS_MAX)
         logs = [log for log in await self._looking_up.logs(first, last) if log.topics] if first <= last else []
         places = await self._places(logs)
         every = [_event(log, places[log.transaction_hash]) for log in reversed(logs)]
-        return _selected(wanted, every, EventRow.of)
+        return await selected(wanted, every, EventRow.of, ROWS_DEFAULT)
 
     def _range(self, query: Query, name: str, most: int) -> tuple[int, int]:
         """The blocks that a query is about, as far as it says so, at most so many, the latest of them."""
@@ -213,13 +212,6 @@ class EventRow(Record):
             event.transaction_hash.content,
             event.signature.content,
         )
-
-
-def _selected(query: Query, items: Iterable[Item], record_of: Callable[[Item], Record]) -> tuple[Item, ...]:
-    try:
-        return query.select(items, record_of)[:ROWS_DEFAULT]
-    except DomainRejected as flaw:
-        raise of_query(flaw) from None
 
 
 def _number(given: object, name: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from rota.api.facade import Explanation, Moment, SequencerRole
+from rota.api.facade import Explanation, MissingEndorser, Moment, SequencerRole
 from rota.core.explanation import MEANINGS, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.core.explanation import Explanation as Found
 from rota.core.states.sender_transaction import State
@@ -78,6 +78,10 @@ class Explaining:
             tuple(Moment(self._at(at_ms), text) for at_ms, text in history),
             found.meaning,
             tuple((node, since_s * 1_000) for node, since_s in found.operators),
+            tuple(
+                MissingEndorser(each.endorser, self._at(each.since_ms), each.said, each.told_by)
+                for each in found.missing
+            ),
         )
 
 

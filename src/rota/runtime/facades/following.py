@@ -37,6 +37,7 @@ from rota.core.effects import RoundDispatch
 from rota.domains.available import readable
 from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
+from rota.hosting.proving import as_believed
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
 from rota.ports import Chained, Dispatched, NumberedReceipt, Store, StoredSubmission, StoredTransaction
@@ -189,6 +190,7 @@ class Following:
         return hosting.shelved(hosted, found, self._running.name)
 
     async def _states_of(self, hosted: hosting.Hosted, transition: Transition, at_ms: int) -> TransactionStates:
+        transition = as_believed(hosted, transition)
         referred = await self._held(hosted, (*transition.inputs, *transition.reads))
 
         def seen(states: Sequence[State]) -> tuple[StateView, ...]:
@@ -454,6 +456,9 @@ def _commit_abi() -> tuple[Entry, ...]:
 
 def _written_as(answer: object, outputs: Sequence[abi.Parameter], style: abi.Style) -> object:
     """A domain answers in the plain way. Which of it are numbers, bytes and addresses its outputs in the ABI say."""
+    if isinstance(answer, dict):
+        # What the domain says beyond the ABI, as that a balance is not known here, has no type.
+        answer = {each.name: answer[each.name] for each in outputs if each.name in answer} or answer
     try:
         return abi.decode_values(outputs, abi.encode_values(outputs, answer, "outputs"), "outputs", style)
     except Rejected as flaw:

@@ -81,6 +81,7 @@ class Groups:
 
     async def with_id(self, domain: str, group: bytes) -> GroupView | None:
         """The group of this id."""
+        self._require_one(group, "id")
         return _shown(await self._stored.with_id(domain, group))
 
     async def with_address(self, contract: ContractAddress) -> GroupView | None:
@@ -181,12 +182,23 @@ class Groups:
 
     async def _contract_of(self, domain: str, group: bytes) -> ContractAddress:
         _require_domain(domain)
+        self._require_one(group, "group")
         stored = await self._stored.with_id(domain, group)
         if stored is None:
             raise errors.invalid("group", f"must be a group of {self._node}, and 0x{group.hex()} is none")
         if stored.contract is None:
             raise errors.invalid("group", "is not deployed yet: wait for the receipt of its genesisTransaction")
         return stored.contract
+
+    def _require_one(self, group: bytes, field: str) -> None:
+        """An id is drawn by who creates a group, and a liar may copy it: which of the two is meant nobody can tell."""
+        contracts = self._contracts.contracts_of_group(group)
+        if len(contracts) > 1:
+            named = " and ".join(contracts)
+            text = (
+                f"is ambiguous: groups with the contracts {named} have this id; name the contract (ptx_sendTransaction)"
+            )
+            raise errors.invalid(field, text)
 
     # Parties.
 

@@ -29,7 +29,7 @@ from rota.ledger.bindings import RegisteredNode
 from rota.ports import Mail, Registration, Registry
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.engine import monotonic_ms
-from rota.runtime.facades.asking import of_query, read_query, selected
+from rota.runtime.facades.asking import of_query, read_query, selected_at_once
 from rota.transport.peer_state import PeerStatus
 from rota.types import ContractAddress, NodeName
 
@@ -79,7 +79,8 @@ class Neighbours:
     def peers(self, query: JsonValue = None) -> tuple[PeerInfo, ...]:
         """All but this one."""
         registered = self._registry.registrations()
-        return selected(query, [self._info(each, registered.get(each.name)) for each in self._read_peers()], PeerRow.of)
+        every = [self._info(each, registered.get(each.name)) for each in self._read_peers()]
+        return selected_at_once(query, every, PeerRow.of)
 
     def peer(self, name: NodeName) -> PeerInfo | None:
         """One of them."""
@@ -148,7 +149,7 @@ class Registries:
         on_chain = self._read_registered()
         registered = () if active_filter == "inactive" else tuple(self._registry.registrations().items())
         every = [_entry(name, registration, on_chain.get(name)) for name, registration in registered]
-        return selected(query, every, EntryRow.of)
+        return selected_at_once(query, every, EntryRow.of)
 
     def properties(self, registry: str, entry: bytes, active_filter: str) -> tuple[RegistryProperty, ...]:
         """Of one node."""
@@ -194,7 +195,7 @@ class Domains:
     def contracts(self, query: JsonValue) -> tuple[SmartContract, ...]:
         """All of them that are looked for."""
         every = (self.contract(address) for address in sorted(self._contracts.addresses()))
-        return selected(query, [each for each in every if each is not None], ContractRow.of)
+        return selected_at_once(query, [each for each in every if each is not None], ContractRow.of)
 
     def _factory_address(self) -> Address | None:
         return Address(self._factory) if self._factory is not None else None

@@ -16,9 +16,10 @@ from rota.genesis import decode_genesis
 from rota.ports import BASE_LEDGER, NumberedReceipt, Store, StoredTransaction
 from rota.runtime.facades.public import Public
 from rota.runtime.failures import failure_of
+from rota.runtime.holdings import readers_of
 from rota.runtime.node import RunningNode
 from rota.runtime.receipts import undone_view
-from rota.types import NO_CONTRACT, Intent, IntentId, Outcome, intent_text
+from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Leaf, NodeName, Outcome, intent_text
 
 
 class ReceiptViews:
@@ -77,6 +78,8 @@ class ReceiptViews:
             return None
         made = self._running.contracts.known(receipt.contract) if receipt.contract is not None else None
         failure_message, revert_data = await failure_of(self._running, intent, receipt)
+        leaf = receipt.leaf if receipt.outcome is Outcome.CONFIRMED else None
+        position = await self._position(stored.height, stored.log_index, intent.contract, leaf or None)
         return facade.ReceiptView(
             intent.id,
             receipt.outcome is Outcome.CONFIRMED,
@@ -93,6 +96,8 @@ class ReceiptViews:
             transaction_index=stored.transaction_index,
             log_index=stored.log_index,
             source=intent.contract if intent.contract != NO_CONTRACT else self._running.factory,
+            position=position,
+            unacknowledged=self._unacknowledged(position),
         )
 
     def _is_under_way(self, intent: IntentId) -> bool:
@@ -113,7 +118,8 @@ class ReceiptViews:
         place = await self._running.receipts.place_of_final(BASE_LEDGER, intent)
         if place is None:
             return None
-        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms)
+        position = await self._position(receipt.block_number, receipt.log_index)
+        return replace(receipt, sequence=place.sequence, indexed_at_ms=place.numbered_at_ms, position=position)
 
     async def _anothers(self, place: NumberedReceipt) -> facade.ReceiptView | None:
         """That of a transaction of another node, whose states this one has."""
@@ -133,7 +139,37 @@ class ReceiptViews:
             transaction_index=outcome.transaction_index,
             log_index=outcome.log_index,
             source=place.contract,
+            position=await self._position(height, outcome.log_index, place.contract, place.leaf),
         )
+
+    async def _position(
+        self,
+        height: int | None,
+        log_index: int | None,
+        contract: ContractAddress = NO_CONTRACT,
+        leaf: Leaf | None = None,
+    ) -> facade.PositionView | None:
+        """Where on the chain it is, while the index keeps the block; with the nodes that hold states of it."""
+        running = self._running
+        if height is None or not running.started.is_set():
+            return None
+        block_hash = running.engine.core.index.hash_at(height)
+        if block_hash is None:
+            return None
+        place = facade.PositionView(height, block_hash, log_index or 0, running.genesis)
+        if leaf is None or contract == NO_CONTRACT:
+            return place
+        made = await self._store.transitions_of(contract, (leaf,))
+        return replace(place, contract=contract, leaf=leaf, nodes=readers_of(leaf, made))
+
+    def _unacknowledged(self, position: facade.PositionView | None) -> tuple[NodeName, ...]:
+        """Who has not said that it holds its states; nothing is known of transactions that ended long ago."""
+        if position is None or position.contract is None or position.leaf is None:
+            return ()
+        holders = self._running.holdings.acknowledged(position.contract, position.leaf)
+        if holders is None:
+            return ()
+        return tuple(each for each in position.nodes if each != self._running.name and each not in holders)
 
     def domain_of(self, intent: Intent) -> str:
         """The domain of its contract; of a deployment that of the contract to come."""

@@ -7,6 +7,7 @@ look at too many.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -23,18 +24,21 @@ from rota.domains.available import Known, known_in
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.domains.contents import Content, schema_of, seal
-from rota.domains.queries import Query
+from rota.domains.queries import Query, Test
 from rota.domains.records import Record, accept, shown
 from rota.hosting import AnyDomain
+from rota.hosting.proving import is_believed
 from rota.ports import ArchivedState, StateStatus, Store
 from rota.runtime.contracts import KnownContracts
-from rota.runtime.facades.asking import of_query, read_query
+from rota.runtime.facades.asking import COMPARED_AT_ONCE, of_query, read_query
 from rota.runtime.mail import GroupMail
 from rota.types import ContractAddress, IntentId, Leaf, NodeName, State, StateId, node_of
 
 PAGE: Final = 500
 LOOKED_AT_MAX: Final = 200_000
 ROWS_DEFAULT: Final = 1_000
+# To read a state, in comparisons.
+READING: Final = 128
 SALT_BYTES: Final = 32
 ID_BYTES: Final = 33
 
@@ -47,6 +51,7 @@ class States:
     def __init__(self, node: NodeName, contracts: KnownContracts, store: Store, mail: GroupMail) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
+        self._store: Final = store
         self._archive: Final = store.archive
         self._mail: Final = mail
 
@@ -91,12 +96,19 @@ class States:
     ) -> tuple[PrivateState, ...]:
         record_type = self._record_type(domain, schema)
         wanted, own_sort = _own_sort(read_query(query))
+        is_wanted = _test_of(wanted, record_type)
         found: list[Found] = []
+        compared = 0
         async for address, archived in self._states(domain, contract, qualifier):
+            # What a state says is read first, which costs as much as several comparisons.
+            compared += READING + wanted.size
+            if compared >= COMPARED_AT_ONCE:
+                compared = 0
+                await asyncio.sleep(0)
             if is_nullified and archived.nullifier is None:
                 continue
             known = self._read(address, archived.state)
-            if known is None or not isinstance(known.record, record_type) or not _holds(wanted, known.record):
+            if known is None or not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
                 continue
             found.append((address, archived, known))
             # In the order of the archive there is enough when there is as much as is wanted.
@@ -149,13 +161,13 @@ class States:
         looked_at = 0
         for address in addresses:
             if transaction is not None:
-                for archived in await self._archive.with_leaves(address, leaves):
+                for archived in await self._believed(address, await self._archive.with_leaves(address, leaves)):
                     yield address, archived
                 continue
             after: StateId | None = None
             while True:
                 page = await self._archive.page(address, status, after, PAGE)
-                for archived in page.states:
+                for archived in await self._believed(address, page.states):
                     yield address, archived
                 looked_at += len(page.states)
                 after = page.next_after
@@ -167,6 +179,21 @@ class States:
             if status in (StateStatus.UNCONFIRMED, StateStatus.ALL):
                 for archived in await self._archive.by_hand(address):
                     yield address, archived
+
+    async def _believed(self, contract: ContractAddress, archived: Sequence[ArchivedState]) -> Sequence[ArchivedState]:
+        """Where the ledger has commitments of its own to states, those whose contents are what it was told."""
+        hosted = self._contracts.hosted(contract)
+        if hosted is None or not hosted.domain.ledgers:
+            return archived
+        leaves = tuple(dict.fromkeys(each.state.id.leaf for each in archived))
+        makers = {made.leaf: made for made in await self._store.transitions_of(contract, leaves)}
+        believed = []
+        for each in archived:
+            if is_believed(hosted, each.state, makers):
+                believed.append(each)
+            # Each takes milliseconds.
+            await asyncio.sleep(0)
+        return believed
 
     def _read(self, contract: ContractAddress, state: State) -> Known[Record] | None:
         hosted = self._contracts.hosted(contract)
@@ -224,9 +251,16 @@ def _own_sort(query: Query) -> tuple[Query, tuple[tuple[str, bool], ...]]:
     return replace(query, sort=tuple(each for each in query.sort if each not in own)), own
 
 
-def _holds(query: Query, record: Record) -> bool:
+def _test_of(query: Query, record_type: type[Record]) -> Test:
     try:
-        return query.holds(record)
+        return query.test_of(record_type)
+    except DomainRejected as flaw:
+        raise of_query(flaw) from None
+
+
+def _is(test: Test, record: Record) -> bool:
+    try:
+        return test(record)
     except DomainRejected as flaw:
         raise of_query(flaw) from None
 
@@ -240,7 +274,7 @@ def _sorted(found: Sequence[Found], query: Query, own_sort: tuple[tuple[str, boo
         )
     try:
         # What is looked for holds already; only order and number are left.
-        return Query(sort=query.sort, limit=query.limit or ROWS_DEFAULT).select(ordered, lambda each: each[2].record)
+        return Query(sort=query.sort, limit=query.limit or ROWS_DEFAULT).ordered(ordered, lambda each: each[2].record)
     except DomainRejected as flaw:
         raise of_query(flaw) from None
 

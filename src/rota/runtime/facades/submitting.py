@@ -97,15 +97,6 @@ class Submitting:
         """Whether somebody submitted it here."""
         return await self._submissions.get(intent) is not None
 
-    async def require_private(self, depends_on: Sequence[IntentId]) -> None:
-        """A private transaction waits for private ones alone: the core knows no others (decision 82)."""
-        for place, other in enumerate(depends_on):
-            known = await self._submissions.get(other)
-            if known is not None and known.is_public:
-                raise errors.invalid(
-                    f"dependsOn[{place}]", "must be a private transaction: wait for the receipt of a public one first"
-                )
-
     async def require_unused(self, key: str) -> None:
         """`errors.key_used` when a transaction has this key. Of private ones from before the core knows more."""
         used = await self._submissions.with_key(key) if key else None

@@ -6,7 +6,8 @@ of them on the chain. Two entries may share that: the first that fits the bytes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Final, cast
 
 import msgspec
@@ -17,7 +18,7 @@ from rota.api import errors
 from rota.api.facade import AbiEntry, AbiView, Decoded, JsonValue
 from rota.domains.base import party_of
 from rota.keys.names import party_key
-from rota.ports import AbiStore, Signer, StoredAbi, UnknownKey
+from rota.ports import AbiStore, Signer, StoredAbi, Unavailable, UnknownKey
 from rota.runtime.facades.asking import read_query
 from rota.runtime.verifiers import Verifiers
 from rota.types import NO_CONTRACT, NodeName, Party, Rejected, node_of
@@ -28,15 +29,18 @@ ETH_ADDRESS_CHECKSUM: Final = "eth_address_checksum"
 # Clients look for it: the event is one of somebody else's, and that is no fault.
 NO_EVENT: Final = "PD012229"
 
+NoteParty = Callable[[Party], Awaitable[object]]
+
 
 class Types:
     """`api.facade.Types`."""
 
-    def __init__(self, node: NodeName, store: AbiStore, signer: Signer, verifiers: Verifiers) -> None:
+    def __init__(self, node: NodeName, store: AbiStore, signer: Signer, verifiers: Verifiers, note: NoteParty) -> None:
         self._node: Final = node
         self._store: Final = store
         self._signer: Final = signer
         self._verifiers: Final = verifiers
+        self._note: Final = note
 
     # ABIs.
 
@@ -109,9 +113,13 @@ class Types:
         if node_of(party) != self._node:
             return (await self._verifiers.of(NO_CONTRACT, (party,)))[party]
         try:
-            return self._signer.address_of(party_key(party))
+            address = self._signer.address_of(party_key(party))
         except (UnknownKey, ValueError) as flaw:
             raise Rejected("keyIdentifier", str(flaw)) from None
+        # A user of ours uses it: from now on it is announced. If that cannot be written now, it is the next time.
+        with suppress(Unavailable):
+            await self._note(party)
+        return address
 
 
 def read_abi(given: Sequence[AbiEntry], field: str) -> tuple[Entry, ...]:

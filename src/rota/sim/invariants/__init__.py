@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rota.sim.invariants.acceptance import OneCoordinatorAtATime
 from rota.sim.invariants.bounds import QueuesAreBounded
 from rota.sim.invariants.contents import SignersHoldContents
-from rota.sim.invariants.deployments import ContractsAreMadeOnce, ProposalsAreKept
+from rota.sim.invariants.deployments import ContractsAreMadeOnce, ContractsReachTheirNodes, ProposalsAreKept
 from rota.sim.invariants.endings import (
     EverybodyAgrees,
     EveryIntentEnds,
@@ -41,6 +41,7 @@ from rota.sim.invariants.trust import (
     OutcomesAreTrue,
     ValidIntentsHappen,
 )
+from rota.sim.invariants.workloads import WorkloadHolds
 
 if TYPE_CHECKING:
     from rota.sim.world import World
@@ -67,6 +68,7 @@ LIVENESS: tuple[type[Invariant], ...] = (
     RotationIsFair,
     StatesReachTheirParties,
     EverybodyAgrees,
+    ContractsReachTheirNodes,
     OutcomesHaveCauses,
     UsersAreAnswered,
     NetworkComesToRest,
@@ -74,7 +76,7 @@ LIVENESS: tuple[type[Invariant], ...] = (
 )
 EVERY: tuple[type[Invariant], ...] = (*SAFETY, *LIVENESS)
 # Only a world with a factory plays deployments.
-OF_DEPLOYMENTS: tuple[type[Invariant], ...] = (ContractsAreMadeOnce, ProposalsAreKept)
+OF_DEPLOYMENTS: tuple[type[Invariant], ...] = (ContractsAreMadeOnce, ProposalsAreKept, ContractsReachTheirNodes)
 # Where more blocks are lost than `confirmations` cover, a receipt may be false until its node hears of it: F1 in place
 # of S1, and nothing is promised of causes, order and what expires.
 NOT_AFTER_LOST_BLOCKS: tuple[type[Invariant], ...] = (
@@ -125,6 +127,7 @@ __all__ = [
     "AcknowledgedIntentsSurvive",
     "ConfirmedStatesAreTrue",
     "ContractsAreMadeOnce",
+    "ContractsReachTheirNodes",
     "Count",
     "DependenciesComeFirst",
     "DispatchedWithPermissionAndEndorsements",
@@ -157,6 +160,7 @@ __all__ = [
     "ValidIntentsHappen",
     "Violation",
     "WorkIsBounded",
+    "WorkloadHolds",
     "judged_in",
     "violations",
 ]

@@ -29,10 +29,10 @@ INSISTS_MS = 20_000
 class Heard:
     """What one node has last received from a member."""
 
-    __slots__ = ("at_ms", "demoted", "has_ledger", "height", "incarnation", "number", "state", "tried")
+    __slots__ = ("at_ms", "demoted", "has_ledger", "heartbeat_ms", "height", "incarnation", "number", "state", "tried")
 
     def __init__(self) -> None:
-        self.at_ms = self.height = self.incarnation = 0
+        self.at_ms = self.heartbeat_ms = self.height = self.incarnation = 0
         self.state: CoordinatorState | None = None
         self.number = NEVER_HEARD
         self.has_ledger = True
@@ -141,7 +141,7 @@ class OneCoordinatorAtATime(Invariant):
         if isinstance(body, CoordinatorHeartbeat):
             if body.number <= heard.number:
                 return
-            heard.state, heard.number = body.state, body.number
+            heard.state, heard.number, heard.heartbeat_ms = body.state, body.number, fact.local_ms
             if body.state in LIVE and fact.peer in contract.committee:
                 self._follow(fact, view, contract, frozenset())
         elif isinstance(body, DelegationCommand):
@@ -151,12 +151,17 @@ class OneCoordinatorAtATime(Invariant):
             self._note_tried(view, body.tried)
 
     def _note_passed_over(self, fact: Received, view: View) -> None:
-        """There is, or was, a reason to leave the one that it follows: it may follow nobody."""
+        """There is, or was, a reason to leave the one that it follows: it may follow nobody.
+
+        A coordinator whose heartbeats are missing is left, also while its other messages arrive (protocol §4.1).
+        """
         if None not in view.followed:
             for member in view.followed:
                 assert member is not None, "nobody was looked for"
-                is_live = view.of(member).state in LIVE
-                if not is_live or self._is_excused(fact.node, fact.local_ms, view, member, frozenset()):
+                heard = view.of(member)
+                has_stopped = fact.local_ms - heard.heartbeat_ms >= self.terms.silence_ms(fact.node)
+                is_beating = heard.state in LIVE and not has_stopped
+                if not is_beating or self._is_excused(fact.node, fact.local_ms, view, member, frozenset()):
                     view.followed.add(None)
                     return
 

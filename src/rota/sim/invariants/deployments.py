@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from rota.core.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, IntentFinalised, ProposalForgotten
+from rota.genesis import decode_genesis
 from rota.messages import DeploymentAnswer, Verdict
-from rota.sim.facts import Deployed, FactoryOrdered, Recorded, Reported, Sent, Started
+from rota.sim.facts import ContractsKnown, Deployed, FactoryOrdered, Recorded, Reported, Sent, Started, Wanted
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
+from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
+
+KINDS = {True: "those that may know it", False: "the others"}
 
 
 class ContractsAreMadeOnce(Invariant):
     """D1: a deployment makes at most one contract, and its reported outcome never changes.
 
-    The contract that is reported is the one that the ledger has, and a deployment that was reported as reverted is not
-    deployed later.
+    The contract that is reported is the one that the ledger has and keeps, and a deployment that was reported as
+    reverted is not deployed later.
     """
 
     name = "D1"
@@ -25,17 +28,20 @@ class ContractsAreMadeOnce(Invariant):
         """What the ledger did, what is durable, and what was reported."""
         self.made: dict[IntentId, ContractAddress] = {}
         self.reverted: set[IntentId] = set()
+        self.confirmed: dict[IntentId, ContractAddress] = {}
         return {Deployed: self._deployed, Reported: self._reported, Recorded: self._recorded}
 
     def _deployed(self, fact: Deployed) -> None:
         if fact.is_undone:
             del self.made[fact.deployment]
+            if self.confirmed.get(fact.deployment) == fact.contract:
+                self.accuse(f"{self.show(fact.deployment)} was reported to have made a contract, and was taken back")
             return
         self.judged += 1
         self.chances += 1
         if fact.deployment in self.made:
             self.accuse(f"{self.show(fact.deployment)} was deployed twice")
-        if fact.deployment in self.reverted:
+        if fact.deployment in self.reverted and not fact.is_strange:
             self.accuse(f"{self.show(fact.deployment)} was reported reverted and then deployed")
         self.made[fact.deployment] = fact.contract
 
@@ -54,6 +60,7 @@ class ContractsAreMadeOnce(Invariant):
             return
         self.judged += 1
         self.chances += 1
+        self.confirmed[receipt.intent] = receipt.contract
         if self.made.get(receipt.intent) != receipt.contract:
             self.accuse(f"{self.show(receipt.intent)} was reported to have made a contract that is not on the ledger")
 
@@ -118,3 +125,50 @@ class ProposalsAreKept(Invariant):
             self.chances += 1
             if (peer, deployment) not in fact.remembered.proposals:
                 self.accuse(f"{fact.node} started without {self.show(deployment)}, which {peer} had proposed")
+
+
+class ContractsReachTheirNodes(Invariant):
+    """D3: in the end every node that may know a deployed contract has it, and no other node has.
+
+    These are the node whose user deployed it and those that its genesis names, and of a contract in which any node may
+    act all nodes. A contract that a stranger has deployed under the id of a deployment is had by nobody.
+    """
+
+    name = "D3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What users want to deploy, what the factory made, and what nodes have."""
+        self.wanted: dict[IntentId, Wanted] = {}
+        self.made: dict[ContractAddress, Deployed] = {}
+        self.known: list[ContractsKnown] = []
+        self.by = {"those that may know it": 0, "the others": 0, "of a stranger": 0}
+        return {Wanted: self._wanted, Deployed: self._deployed, ContractsKnown: self.known.append}
+
+    def _wanted(self, fact: Wanted) -> None:
+        if fact.intent.contract == NO_CONTRACT:
+            self.wanted[fact.intent.id] = fact
+
+    def _deployed(self, fact: Deployed) -> None:
+        if fact.is_undone:
+            self.made.pop(fact.contract, None)
+        else:
+            self.made[fact.contract] = fact
+
+    def conclude(self) -> None:
+        """Each contract at each node."""
+        for fact in self.made.values():
+            wanted = self.wanted.get(fact.deployment)
+            if wanted is None:
+                continue
+            audience = decode_genesis(wanted.intent.payload).audience
+            for node, contracts in self.known:
+                may_know = audience is None or node in audience or node == wanted.node
+                has_it = fact.contract in contracts
+                self.judged += 1
+                self.chances += 1
+                self.by["of a stranger" if fact.is_strange else KINDS[may_know]] += 1
+                if fact.is_strange and has_it:
+                    self.accuse(f"{node} has what a stranger deployed as {self.show(fact.deployment)}")
+                elif not fact.is_strange and has_it != may_know:
+                    words = "has not got" if may_know else "is not to know, and has,"
+                    self.accuse(f"{node} {words} the contract of {self.show(fact.deployment)}")

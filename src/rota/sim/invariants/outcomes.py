@@ -14,6 +14,8 @@ from rota.sim.facts import (
     BlockMined,
     Cause,
     Committed,
+    Deployed,
+    DomainSaid,
     Endorsed,
     Hung,
     Promised,
@@ -42,7 +44,13 @@ CAUSE_BY_REASON = {
 }
 VOIDED = "voided on the chain"
 UNKNOWN_PARTY = "unknown party "
-DEPENDS_ON = "depends on "
+DEPENDS_ON = "depends on"
+# What the core says of deployments that ended without a contract, with what it is about before or behind.
+CAUSE_BY_WORDS = {
+    "does not take the contract": Cause.NODE_REFUSES,
+    "the factory does not deploy it": Cause.FACTORY_REFUSES,
+    "somebody else has deployed": Cause.ID_TAKEN,
+}
 
 
 class OutcomesHaveCauses(Invariant):
@@ -60,18 +68,24 @@ class OutcomesHaveCauses(Invariant):
         self.parked: set[IntentId] = set()
         self.issued: set[IntentId] = set()
         self.reverted: dict[IntentId, Receipt] = {}
-        self.effective: dict[IntentId, Leaf] = {}
+        self.effective: set[IntentId] = set()
+        self.said: dict[IntentId, set[str]] = {}
         return {
             Wanted: self._wanted,
+            DomainSaid: self._said,
             Promised: self._promised,
             Recorded: self._recorded,
             Reported: self._reported,
             Committed: self._committed,
             Undone: self._undone,
+            Deployed: self._deployed,
         }
 
     def _wanted(self, fact: Wanted) -> None:
         self.wanted[fact.intent.id] = fact
+
+    def _said(self, fact: DomainSaid) -> None:
+        self.said.setdefault(fact.intent, set()).add(fact.reason)
 
     def _promised(self, fact: Promised) -> None:
         if fact.request is Request.SUBMIT:
@@ -93,10 +107,13 @@ class OutcomesHaveCauses(Invariant):
 
     def _committed(self, fact: Committed) -> None:
         if not fact.transition.is_empty:
-            self.effective[fact.transition.intent] = fact.transition.leaf
+            self.effective.add(fact.transition.intent)
 
     def _undone(self, fact: Undone) -> None:
-        self.effective.pop(fact.transition.intent, None)
+        self.effective.discard(fact.transition.intent)
+
+    def _deployed(self, fact: Deployed) -> None:
+        note_deployed(self.effective, fact)
 
     def _reported(self, fact: Reported) -> None:
         self._take(fact.receipt)
@@ -121,10 +138,14 @@ class OutcomesHaveCauses(Invariant):
             return bool(wanted.causes)
         if reason.startswith(UNKNOWN_PARTY):
             return Cause.UNKNOWN_PARTY in wanted.causes
-        if reason.startswith(DEPENDS_ON):
+        if DEPENDS_ON in reason:
             named = [each for each in wanted.intent.depends_on if each.hex() in reason]
             return any(each in self.reverted and each not in self.effective for each in named)
+        if Cause.DOMAIN in wanted.causes and reason in self.said.get(receipt.intent, ()):
+            return True
         cause = CAUSE_BY_REASON.get(reason)
+        if cause is None:
+            cause = next((each for words, each in CAUSE_BY_WORDS.items() if words in reason), None)
         # What was never given to its user cannot have expired in the user's hands.
         is_found = cause is not Cause.MAY_EXPIRE or receipt.intent in self.issued
         return cause in wanted.causes and is_found
@@ -143,6 +164,14 @@ class OutcomesHaveCauses(Invariant):
     def _may_end_or_wait(self, intent: Intent) -> bool:
         """It is parked, or something that it depends on has no effect."""
         return intent.id in self.parked or any(each not in self.effective for each in intent.depends_on)
+
+
+def note_deployed(effective: set[IntentId], fact: Deployed) -> None:
+    """A deployment has its effect while its contract is on the chain; one of a stranger is not what was wanted."""
+    if fact.is_undone or fact.is_strange:
+        effective.discard(fact.deployment)
+    else:
+        effective.add(fact.deployment)
 
 
 class UsersAreAnswered(Invariant):
@@ -208,7 +237,7 @@ class DependenciesComeFirst(Invariant):
         self.depends_on: dict[IntentId, tuple[IntentId, ...]] = {}
         self.known: set[IntentId] = set()
         self.effective: set[IntentId] = set()
-        return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone}
+        return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone, Deployed: self._deployed}
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, IntentAccepted):
@@ -222,8 +251,11 @@ class DependenciesComeFirst(Invariant):
         if fact.transition.is_empty:
             return
         self.effective.add(intent)
+        self._judge(intent)
+
+    def _judge(self, intent: IntentId) -> None:
         for other in self.depends_on.get(intent, ()):
-            # What is no intent of any contract is a deployment.
+            # A world without a factory is told of no deployments.
             if other in self.known:
                 self.judged += 1
                 self.chances += 1
@@ -232,6 +264,11 @@ class DependenciesComeFirst(Invariant):
 
     def _undone(self, fact: Undone) -> None:
         self.effective.discard(fact.transition.intent)
+
+    def _deployed(self, fact: Deployed) -> None:
+        note_deployed(self.effective, fact)
+        if fact.deployment in self.effective:
+            self._judge(fact.deployment)
 
 
 class Prepared:

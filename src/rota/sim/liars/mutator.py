@@ -240,9 +240,11 @@ CLAIM_OF: dict[Pair, Claim] = {
 # The codec takes an intent's contract from the envelope, and the body is changed field by field.
 _ELSEWHERE = (Pair("Envelope", "body"), Pair("Intent", "contract"))
 LEFT_ALONE = frozenset(pair for pair in CLAIM_OF if pair.field in OPAQUE or pair in _ELSEWHERE)
-# Contracts are there when a seed begins, and messages of groups pass the core by: nobody sends these in a seed.
+# Contracts are there when a seed begins, and messages of groups and holdings pass the core by: no seed sends these.
 NOT_PLAYED = frozenset(
-    pair for pair in CLAIM_OF if pair.record.startswith(("Deployment", "Contract", "Genesis", "GroupMessage"))
+    pair
+    for pair in CLAIM_OF
+    if pair.record.startswith(("Deployment", "Contract", "Genesis", "GroupMessage", "Holding"))
 )
 CHANGEABLE = frozenset(CLAIM_OF) - LEFT_ALONE
 PAIRS = CHANGEABLE - NOT_PLAYED
