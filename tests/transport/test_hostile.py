@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -14,11 +15,11 @@ import grpc.aio
 import pytest
 
 from rota.core.events import ConnectionLost
-from rota.transport import Reason, TransportSettings
+from rota.messages import DelegationCommand
+from rota.transport import Reason, TransportSettings, link
 from rota.transport.parts import Goodbye, Pong, frame_bytes, ping_bytes, pong_bytes
-from rota.types import NodeName
-from rota.wire import peer_pb2
-from rota.wire.codec import encode_frame
+from rota.types import HeartbeatNumber, NodeName, RequestId, Tried
+from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame, peer_pb2
 from tests.transport.kit import (
     HOST,
     SETTINGS,
@@ -39,6 +40,11 @@ from tests.transport.test_rotation import until_renewed
 MEBIBYTE = 1024 * 1024
 # Field 100 of a frame, 200,000 bytes long, as a newer minor version might have it.
 UNKNOWN_FIELD = b"\xa2\x06\xc0\x9a\x0c" + b"\0" * 200_000
+# Short elements of lists, each of which costs as much to read as a long one.
+DENSE_ITEMS = 8_192
+DENSE_FRAME = encode_frame(
+    [envelope(1, DelegationCommand(RequestId(1, 1), (), (Tried(NodeName("n"), HeartbeatNumber(0, 0)),) * DENSE_ITEMS))]
+)
 # On a machine that is busy, nodes and rogues of one process may all be silent for longer than tests of silence allow.
 UNHURRIED = replace(SETTINGS, heartbeat_ms=2_000)
 
@@ -174,11 +180,19 @@ def test_a_part_of_64_mebibytes_is_refused_before_it_is_in_memory() -> None:
         ("frames_per_s_max", ping_bytes(1)),
         ("envelopes_per_s_max", frame_bytes(encode_frame([envelope(number) for number in range(100)]))),
         ("bytes_per_s_max", frame_bytes(encode_frame([]) + UNKNOWN_FIELD)),
+        ("items_per_s_max", frame_bytes(DENSE_FRAME)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) -> None:
-    settings = replace(UNHURRIED, frames_per_s_max=100, envelopes_per_s_max=1_000, bytes_per_s_max=2 * MEBIBYTE)
+    settings = replace(
+        UNHURRIED,
+        frames_per_s_max=100,
+        envelopes_per_s_max=1_000,
+        bytes_per_s_max=2 * MEBIBYTE,
+        items_per_s_max=DENSE_ITEMS,
+        limits=Limits(frame_items_max=DENSE_ITEMS),
+    )
 
     async def flood(call: RogueCall) -> None:
         for _ in range(2_000):
@@ -196,6 +210,35 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
             assert len(one.messages("mallory")) <= settings.envelopes_per_s_max * (settings.burst_s + flooded_s)
             await assert_others_did_not_notice(made)
             await asyncio.gather(flooding, return_exceptions=True)
+
+    play(story)
+
+
+def test_long_frame_is_read_outside_the_event_loop_and_what_follows_it_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read_in: list[tuple[int, bool]] = []
+
+    def decode(data: bytes, limits: Limits) -> Frame | Malformed:
+        read_in.append((len(data), threading.current_thread() is threading.main_thread()))
+        return decode_frame(data, limits)
+
+    monkeypatch.setattr(link, "decode_frame", decode)
+    short, long = (encode_frame([envelope(number)] * count) for number, count in ((2, 1), (1, 3_000)))
+    assert len(short) <= link.READ_AT_ONCE_BYTES_MAX < len(long)
+
+    async def story() -> None:
+        async with hostile() as (made, call):
+            one = made["node1"]
+            read_in.clear()
+            await call.write(frame_bytes(long))
+            await call.write(frame_bytes(short))
+            await one.until(lambda: len(one.messages("mallory")) == 3_001)
+            assert one.numbers("mallory") == [1] * 3_000 + [2]
+            assert [each for each in read_in if each[0] in (len(short), len(long))] == [
+                (len(long), False),
+                (len(short), True),
+            ]
 
     play(story)
 

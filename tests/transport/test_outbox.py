@@ -149,14 +149,16 @@ def test_what_is_repeatable_is_all_that_is_neither_an_answer_nor_sent_once() -> 
     assert {DelegationCommand, Startup} <= set(REPEATABLE)
 
 
-@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max"])
+@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max", "items_per_s_max"])
 def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
-    most = 4 * 1024 * 1024 if limit == "bytes_per_s_max" else 10
+    most = {"bytes_per_s_max": 4 * 1024 * 1024, "items_per_s_max": 65_536}.get(limit, 10)
     allowance = Allowance(replace(SETTINGS, **{limit: most}))  # type: ignore[arg-type]
 
     def spend(now_ms: int, amount: int) -> str:
         if limit == "envelopes_per_s_max":
-            return allowance.take_envelopes(now_ms, amount)
+            return allowance.take_frame(now_ms, amount, 0)
+        if limit == "items_per_s_max":
+            return allowance.take_frame(now_ms, 1, amount)
         if limit == "bytes_per_s_max":
             return allowance.take_part(now_ms, amount)
         return next((flaw for _ in range(amount) if (flaw := allowance.take_part(now_ms, 1))), "")

@@ -56,6 +56,47 @@ def test_a_frame_has_its_number_of_fields() -> None:
     )
 
 
+def test_frame_has_its_number_of_items_in_all_its_messages_together() -> None:
+    envelope = full_envelope(messages.StateDistribution)
+    one, two = (decode_frame(encode_frame([envelope] * count)) for count in (1, 2))
+    assert isinstance(one, Frame)
+    assert isinstance(two, Frame)
+    assert two.items == 2 * one.items > 0
+    data = encode_frame([envelope] * 2)
+    assert isinstance(decode_frame(data, Limits(frame_items_max=two.items)), Frame)
+    assert decode_frame(data, Limits(frame_items_max=two.items - 1)) == Malformed(
+        f"envelope 1, state_distribution: a frame has at most {two.items - 1} items"
+    )
+
+
+def test_items_are_counted_before_they_are_read() -> None:
+    """So many elements that none is looked at: the first one would be refused for its name."""
+    frame, body = wire_of(messages.DelegationCommand)
+    del body.delegations[:], body.tried[:]
+    body.tried.extend([pb.Tried()] * 9)
+    refusal = decode_frame(frame.SerializeToString(), Limits(frame_items_max=8))
+    assert refusal == Malformed("envelope 0, delegation_command: a frame has at most 8 items")
+    assert decode_frame(frame.SerializeToString()) == Malformed("envelope 0, delegation_command: a name is empty")
+
+
+def test_four_names_ids_or_hashes_are_an_item_and_so_are_unknown_fields() -> None:
+    frame, body = wire_of(messages.DispatchConfirmationResponse)
+    del body.intents[:]
+    for count, items in ((3, 0), (1, 1), (8_184, 2_047)):
+        body.intents.extend([b"i" * 16] * count)
+        read = decode_frame(frame.SerializeToString())
+        assert isinstance(read, Frame)
+        assert read.items == items
+    frame, body = wire_of(messages.StateDistribution)
+    body.DiscardUnknownFields()
+    known = decode_frame(frame.SerializeToString())
+    body.transitions[0].MergeFromString(b"\xfa\x06\x00" * 5)
+    changed = decode_frame(frame.SerializeToString())
+    assert isinstance(known, Frame)
+    assert isinstance(changed, Frame)
+    assert changed.items == known.items + 1
+
+
 def test_a_limit_is_at_least_one() -> None:
     for field in fields(Limits):
         with pytest.raises(ValueError, match=field.name):

@@ -1,4 +1,4 @@
-"""What a value is said to take of a frame is never less than what it takes, in bytes and in fields."""
+"""What a value is said to take of a frame is never less than what it takes, in bytes, in fields and in items."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from rota.messages import (
 )
 from rota.types import Digest, RequestId, Transition
 from rota.wire import DEFAULT_LIMITS, Frame, Limits, decode_frame, encode_frame
+from rota.wire.limits import ITEM_BYTES
 from rota.wire.sizes import (
     FIELD_BYTES,
     delegation_bytes,
@@ -66,12 +67,17 @@ def test_no_value_takes_more_than_its_size(kind: str, drawn: st.DataObject) -> N
     values = drawn.draw(st.lists(random_values(annotation), max_size=3).map(tuple))
     data = frame_of(message_of(values))
     size = sum(size_of(value) for value in values) + ENVELOPE_FIELDS * FIELD_BYTES
-    limits = Limits(frame_bytes_max=size, frame_fields_max=size // FIELD_BYTES)
+    limits = Limits(frame_bytes_max=size, frame_fields_max=size // FIELD_BYTES, frame_items_max=size // ITEM_BYTES)
     assert isinstance(decode_frame(data, limits), Frame), (len(data), size)
 
 
 def test_a_field_counts_as_what_a_frame_has_for_each_of_its_fields() -> None:
     assert FIELD_BYTES * DEFAULT_LIMITS.frame_fields_max == DEFAULT_LIMITS.frame_bytes_max
+
+
+def test_a_frame_that_keeps_to_its_bytes_keeps_to_its_items() -> None:
+    assert ITEM_BYTES * DEFAULT_LIMITS.frame_items_max <= DEFAULT_LIMITS.frame_bytes_max
+    assert ITEM_BYTES * (DEFAULT_LIMITS.frame_items_max + 1) > DEFAULT_LIMITS.frame_bytes_max
 
 
 def test_the_rest_of_a_frame_has_room_for_ids_and_locks() -> None:

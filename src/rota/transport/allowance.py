@@ -1,6 +1,6 @@
 """How much a peer may say before it is a flood.
 
-Three meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties one is
+Four meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties one is
 closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest peers stay an order
 of magnitude below these rates.
 """
@@ -40,6 +40,7 @@ class Allowance:
         self._parts: Final = Meter(settings.frames_per_s_max, settings.burst_s)
         self._bytes: Final = Meter(settings.bytes_per_s_max, settings.burst_s)
         self._envelopes: Final = Meter(settings.envelopes_per_s_max, settings.burst_s)
+        self._items: Final = Meter(settings.items_per_s_max, settings.burst_s)
         self.received_messages = 0
         self.received_bytes = 0
         self.received_at_ms: int | None = None
@@ -53,10 +54,12 @@ class Allowance:
             return f"more than {self._settings.bytes_per_s_max} bytes a second"
         return ""
 
-    def take_envelopes(self, now_ms: int, count: int) -> str:
-        """The same, of the messages in a frame."""
-        self.received_messages += count
+    def take_frame(self, now_ms: int, envelopes: int, items: int) -> str:
+        """The same, of the messages in a frame and the items in them."""
+        self.received_messages += envelopes
         self.received_at_ms = now_ms
-        if not self._envelopes.spend(now_ms, count):
+        if not self._envelopes.spend(now_ms, envelopes):
             return f"more than {self._settings.envelopes_per_s_max} messages a second"
+        if not self._items.spend(now_ms, items):
+            return f"more than {self._settings.items_per_s_max} items a second"
         return ""

@@ -37,9 +37,11 @@ from rota.transport.parts import (
 )
 from rota.transport.settings import TransportSettings
 from rota.types import NodeName
-from rota.wire.codec import Malformed, decode_frame
+from rota.wire.codec import Frame, Malformed, decode_frame
 
 PARTING_MS: Final = 250
+# The densest frame of this size takes about 20 ms to read.
+READ_AT_ONCE_BYTES_MAX: Final = 65_536
 
 
 class Stream(Protocol):
@@ -221,9 +223,9 @@ class Link:
             if excess := self._allowance.take_part(self._now_ms(), len(part)):
                 self.end(Ending(Reason.FLOOD, excess))
             else:
-                self._take(part)
+                await self._take(part)
 
-    def _take(self, data: bytes) -> None:
+    async def _take(self, data: bytes) -> None:
         match read_part(data):
             case Ping(number):
                 self._pong_due = number
@@ -231,7 +233,7 @@ class Link:
             case Pong(number):
                 self._take_pong(number)
             case FramePart(frame):
-                self._take_frame(frame)
+                await self._take_frame(frame)
             case Goodbye(ending):
                 self.end(ending)
             case _:
@@ -247,15 +249,17 @@ class Link:
             self._events.link_up(self)
             self.wake()
 
-    def _take_frame(self, data: bytes) -> None:
+    async def _take_frame(self, data: bytes) -> None:
         if not self.is_up:
             self.end(Ending(Reason.MALFORMED, "a frame before the first pong"))
             return
-        frame = decode_frame(data, self._settings.limits)
+        frame = await self._decode(data)
+        if not self.is_open:
+            return
         if isinstance(frame, Malformed):
             self.end(Ending(Reason.MALFORMED, frame.reason))
             return
-        if excess := self._allowance.take_envelopes(self._now_ms(), len(frame.envelopes) + frame.skipped):
+        if excess := self._allowance.take_frame(self._now_ms(), len(frame.envelopes) + frame.skipped, frame.items):
             self.end(Ending(Reason.FLOOD, excess))
             return
         self.skipped_count += frame.skipped
@@ -264,6 +268,12 @@ class Link:
             if not self.is_open:
                 return
             self._events.link_said(self, envelope)
+
+    async def _decode(self, data: bytes) -> Frame | Malformed:
+        """A long frame is read in a thread, so that the event loop goes on meanwhile."""
+        if len(data) <= READ_AT_ONCE_BYTES_MAX:
+            return decode_frame(data, self._settings.limits)
+        return await asyncio.to_thread(decode_frame, data, self._settings.limits)
 
     # Pinging.
 

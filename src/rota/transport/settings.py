@@ -45,6 +45,7 @@ class TransportSettings:
     frame_bytes_wanted: int = 256 * 1_024
     frames_per_s_max: int = 4_000
     envelopes_per_s_max: int = 20_000
+    items_per_s_max: int = 24_576
     bytes_per_s_max: int = 32 * MEBIBYTE
     burst_s: int = 2
     peers_max: int = 256
@@ -67,6 +68,9 @@ class TransportSettings:
             raise ValueError(f"queue_bytes_max: must hold one frame, which is {self.limits.frame_bytes_max}")
         if self.bytes_per_s_max * self.burst_s < self.limits.frame_bytes_max:
             raise ValueError(f"bytes_per_s_max: must let one frame pass, which is {self.limits.frame_bytes_max}")
+
+        if self.items_per_s_max * self.burst_s < self.limits.frame_items_max:
+            raise ValueError(f"items_per_s_max: must let one frame pass, which has up to {self.limits.frame_items_max}")
 
     @classmethod
     def of(cls, config: Config) -> TransportSettings:

@@ -9,6 +9,7 @@ left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import field
 
 from google.protobuf.message import DecodeError
 
@@ -23,11 +24,15 @@ from rota.wire.writing import write_envelope
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a peer said in one turn; `skipped` counts the envelopes that only a newer version understands."""
+    """What a peer said in one turn; `skipped` counts the envelopes that only a newer version understands.
+
+    `items` is what it cost to read (`Limits`), and no part of what was said.
+    """
 
     protocol_version: tuple[int, int]
     envelopes: tuple[Envelope, ...]
     skipped: int = 0
+    items: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +74,30 @@ def decode_frame(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Frame | Malfor
 
 def _read_envelopes(wire: pb.Frame, version: tuple[int, int], limits: Limits) -> Frame | Malformed:
     envelopes: list[Envelope] = []
+    reader = Reader(limits)
     for position, part in enumerate(wire.envelopes):
         kind = part.WhichOneof("body")
         if kind is None:
             continue
         try:
-            envelopes.append(_read_envelope(part, kind, version, limits))
+            envelopes.append(_read_envelope(reader, part, kind, version))
         except UnknownValue as unknown:
             # A message that is known may be given a new value of an enumeration: what it means is not known here.
             if version <= PROTOCOL_VERSION:
                 return Malformed(f"envelope {position}, {kind}: {unknown}")
         except Refused as refused:
             return Malformed(f"envelope {position}, {kind}: {refused}")
-    return Frame(version, tuple(envelopes), len(wire.envelopes) - len(envelopes))
+    return Frame(version, tuple(envelopes), len(wire.envelopes) - len(envelopes), reader.item_count)
 
 
-def _read_envelope(wire: pb.Envelope, kind: str, version: tuple[int, int], limits: Limits) -> Envelope:
-    contract = contract_address(wire.contract)
+def _read_envelope(reader: Reader, wire: pb.Envelope, kind: str, version: tuple[int, int]) -> Envelope:
+    reader.contract = contract_address(wire.contract)
     return Envelope(
-        contract,
+        reader.contract,
         request_id(wire.message_id),
         number(wire.incarnation),
         number(wire.height),
-        READERS[kind](Reader(limits, contract), getattr(wire, kind)),
+        READERS[kind](reader, getattr(wire, kind)),
         wire.no_ledger,
         request_id(wire.correlation_id) if wire.HasField("correlation_id") else None,
         version,

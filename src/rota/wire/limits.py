@@ -8,6 +8,8 @@ from typing import Final
 from rota.frozen import dataclass
 
 MEBIBYTE: Final = 1024 * 1024
+# What a writer counts for an item at least (`sizes.py`): a frame that keeps to its bytes keeps to its items.
+ITEM_BYTES: Final = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +18,14 @@ class Limits:
 
     Texts and names are measured in bytes of UTF-8. A field (each value of a repeated one counts) may take two bytes
     on the wire and two hundred in memory, which is why a frame has a limit for all of them besides that for its
-    bytes.
+    bytes. An item is a message in a repeated field; four names, ids or hashes in one count as an item, and so do the
+    unknown fields of a value. What a frame costs to read follows its items, not its bytes.
     """
 
     frame_bytes_max: int = 4 * MEBIBYTE
     frame_envelopes_max: int = 4_096
     frame_fields_max: int = 131_072
+    frame_items_max: int = 4 * MEBIBYTE // ITEM_BYTES
     field_items_max: int = 8_192
     payload_bytes_max: int = MEBIBYTE
     content_bytes_max: int = MEBIBYTE

@@ -24,6 +24,7 @@ from rota.wire.limits import Limits
 ADDRESS_BYTES: Final = 20
 NUMBER_MAX: Final = 2**63 - 1
 OUTPUT_MAX: Final = 255
+VALUES_PER_ITEM: Final = 4
 
 # Control characters, and those that are not seen but change how a line looks. The list stands here, and not in
 # `str.isprintable`, so that nodes on different versions of Python do not differ about a name.
@@ -43,14 +44,16 @@ class UnknownValue(Refused):
 
 
 class Reader:
-    """Reads the body of one envelope."""
+    """Reads the bodies of the envelopes of one frame, and counts their items."""
 
-    __slots__ = ("contract", "limits", "names")
+    __slots__ = ("contract", "item_count", "limits", "names")
 
-    def __init__(self, limits: Limits, contract: types.ContractAddress) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.contract = contract
-        # A message names the same few nodes over and over: each name is looked at once.
+        # Of the envelope that is being read.
+        self.contract = types.ContractAddress("")
+        self.item_count = 0
+        # A frame names the same few nodes over and over: each name is looked at once.
         self.names: set[str] = set()
 
     # Messages, in the order of messages.py.
@@ -152,8 +155,8 @@ class Reader:
             member(enumerations.REJECTIONS, wire.rejection),
             self.node(wire.accepted) if wire.HasField("accepted") else None,
             heartbeat_number(wire.accepted_number),
-            tuple(leaf(part) for part in self.items(wire.missing)),
-            tuple(leaf(part) for part in self.items(wire.unjudged, ROUND_LEAVES_MAX)),
+            tuple(leaf(part) for part in self.values(wire.missing)),
+            tuple(leaf(part) for part in self.values(wire.unjudged, ROUND_LEAVES_MAX)),
         )
 
     def dispatch_request(self, wire: pb.DispatchConfirmationRequest) -> messages.DispatchConfirmationRequest:
@@ -226,7 +229,7 @@ class Reader:
             ),
             tuple(
                 messages.HandedRound(
-                    tuple(leaf(each) for each in self.items(part.leaves, ROUND_LEAVES_MAX)),
+                    tuple(leaf(each) for each in self.values(part.leaves, ROUND_LEAVES_MAX)),
                     number(part.valid_until_s),
                     self.endorser_signatures(part.signatures),
                 )
@@ -259,13 +262,13 @@ class Reader:
         return messages.StateDistributionAcknowledgement(digest(wire.digest), number(wire.part))
 
     def state_request(self, wire: pb.StateRequest) -> messages.StateRequest:
-        leaves = self.items(wire.leaves, messages.STATE_REQUEST_LEAVES_MAX)
+        leaves = self.values(wire.leaves, messages.STATE_REQUEST_LEAVES_MAX)
         return messages.StateRequest(tuple(leaf(part) for part in leaves))
 
     def prepared_transaction(self, wire: pb.PreparedTransaction) -> messages.PreparedTransaction:
         return messages.PreparedTransaction(
             digest(wire.digest),
-            tuple(leaf(part) for part in self.items(wire.leaves, ROUND_LEAVES_MAX)),
+            tuple(leaf(part) for part in self.values(wire.leaves, ROUND_LEAVES_MAX)),
             number(wire.valid_until_s),
             self.endorser_signatures(wire.signatures),
             self.transition(wire.transition),
@@ -294,7 +297,7 @@ class Reader:
             intent_id(wire.deployment),
             opaque(wire.genesis, self.limits.payload_bytes_max, "a genesis"),
             contract_address(wire.factory),
-            tuple(contract_address(part) for part in self.items(wire.signers)),
+            tuple(contract_address(part) for part in self.values(wire.signers)),
         )
 
     def deployment_answer(self, wire: pb.DeploymentAnswer) -> messages.DeploymentAnswer:
@@ -317,7 +320,7 @@ class Reader:
         return messages.ContractsRequest(request_id(wire.request_id), contract_address(wire.after))
 
     def contracts_response(self, wire: pb.ContractsResponse) -> messages.ContractsResponse:
-        found = tuple(contract_address(part) for part in self.items(wire.contracts, messages.CONTRACTS_LISTED_MAX))
+        found = tuple(contract_address(part) for part in self.values(wire.contracts, messages.CONTRACTS_LISTED_MAX))
         return messages.ContractsResponse(request_id(wire.request_id), found)
 
     def genesis_request(self, wire: pb.GenesisRequest) -> messages.GenesisRequest:
@@ -357,7 +360,7 @@ class Reader:
 
     def holdings_response(self, wire: pb.HoldingsResponse) -> messages.HoldingsResponse:
         return messages.HoldingsResponse(
-            request_id(wire.request_id), tuple(leaf(part) for part in self.items(wire.leaves))
+            request_id(wire.request_id), tuple(leaf(part) for part in self.values(wire.leaves))
         )
 
     # Parts that several messages share.
@@ -370,7 +373,7 @@ class Reader:
             self.party(wire.sender),
             opaque(wire.payload, self.limits.payload_bytes_max, "a payload"),
             self.intent_ids(wire.depends_on),
-            tuple(self.party(party) for party in self.items(wire.parties)),
+            tuple(self.party(party) for party in self.values(wire.parties)),
             self.text(wire.idempotency_key),
             member(enumerations.SUBMIT_MODES, wire.submit_mode),
             nonce(wire.nonce),
@@ -384,7 +387,7 @@ class Reader:
             self.state_ids(wire.inputs, STATES_MAX),
             self.state_ids(wire.reads, STATES_MAX),
             self.states(wire.outputs, STATES_MAX),
-            tuple([word(info, "an info") for info in self.items(wire.info, STATES_MAX)]),
+            tuple([word(info, "an info") for info in self.values(wire.info, STATES_MAX)]),
             number(wire.valid_until_s),
             self.signature(wire.signature),
             tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
@@ -400,7 +403,7 @@ class Reader:
         return types.State(
             state_id(wire.id),
             word(wire.commitment, "a commitment"),
-            tuple([self.node(node) for node in self.items(wire.distribution)]),
+            tuple([self.node(node) for node in self.values(wire.distribution)]),
             opaque(wire.content, content_bytes_max, "a state's content") if wire.HasField("content") else None,
             self.unknown(wire),
         )
@@ -409,7 +412,7 @@ class Reader:
         return tuple([state_id(part) for part in self.items(wire, items_max)])
 
     def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
-        return tuple(intent_id(part) for part in self.items(wire))
+        return tuple(intent_id(part) for part in self.values(wire))
 
     def endorser_signatures(self, wire: Sequence[pb.EndorserSignature]) -> tuple[messages.EndorserSignature, ...]:
         return tuple(
@@ -467,14 +470,31 @@ class Reader:
     # Values whose bounds are the limits'.
 
     def items(self, wire: Sequence[Item], items_max: int | None = None) -> Sequence[Item]:
-        """A repeated field; its length is looked at before any of it becomes an object of ours.
+        """A repeated field of messages, counted before any of them becomes an object of ours.
 
         It is copied because to iterate over protobuf's own container takes more than twice as long.
         """
-        items_max = self.limits.field_items_max if items_max is None else items_max
-        if len(wire) > items_max:
-            refuse(f"a field has at most {items_max} items, not {len(wire)}")
+        count = len(wire)
+        self._require_length(count, items_max)
+        self._count(count)
         return wire[:]
+
+    def values(self, wire: Sequence[Item], items_max: int | None = None) -> Sequence[Item]:
+        """The same for names, ids and hashes, which cost less to read."""
+        count = len(wire)
+        self._require_length(count, items_max)
+        self._count(count // VALUES_PER_ITEM)
+        return wire[:]
+
+    def _require_length(self, count: int, items_max: int | None) -> None:
+        items_max = self.limits.field_items_max if items_max is None else items_max
+        if count > items_max:
+            refuse(f"a field has at most {items_max} items, not {count}")
+
+    def _count(self, count: int) -> None:
+        self.item_count += count
+        if self.item_count > self.limits.frame_items_max:
+            refuse(f"a frame has at most {self.limits.frame_items_max} items")
 
     def name(self, name: str) -> str:
         """What people and nodes are called: something, on one line, that looks like what it is."""
@@ -498,6 +518,7 @@ class Reader:
         """The fields that only a newer version knows, as they came: what is stored or passed on keeps them."""
         if not len(UnknownFieldSet(wire)):
             return b""
+        self._count(1)
         rest = type(wire)()
         rest.CopyFrom(wire)
         for field in wire.DESCRIPTOR.fields:
