@@ -456,8 +456,8 @@ async def test_what_peers_ask_for_is_answered_in_turns_and_after_what_the_node_i
             return await answer(question)
 
         monkeypatch.setattr(opened.store, "_answer", noted)
-        for peer in ("flood", "flood", "flood", "flood", "flood", "other"):
-            opened.store.perform(FindStates(FIRST, NodeName(peer), (a_transition(1).leaf,)))
+        for number, peer in enumerate(("flood", "flood", "flood", "flood", "flood", "other")):
+            opened.store.perform(FindStates(FIRST, NodeName(peer), (a_transition(number).leaf,)))
         assert isinstance(await opened.ask(LoadContract(FIRST)), ContractLoaded)
         while len(answered) < 5:
             await asyncio.sleep(0)

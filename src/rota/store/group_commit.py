@@ -151,7 +151,7 @@ class DatabaseStore:
         self._written = 0
         self._writes: deque[_Write] = deque()
         self._questions: deque[Question] = deque()
-        self._findings = Findings()
+        self._findings = Findings(node)
         self._has_writes = asyncio.Event()
         self._has_questions = asyncio.Event()
         self._adding = asyncio.Lock()
@@ -499,10 +499,9 @@ class DatabaseStore:
 
     async def _answer_on(self) -> None:
         while True:
-            await self._has_questions.wait()
+            await self._findings.wait(self._has_questions)
             self._has_questions.clear()
-            while self._questions or self._findings:
-                question = self._questions.popleft() if self._questions else self._findings.take()
+            while question := self._questions.popleft() if self._questions else self._findings.take():
                 look_ups = self._look_ups_with(question)
                 try:
                     if look_ups:
@@ -542,6 +541,7 @@ class DatabaseStore:
                 return (DispatchesRecalled(nonces, await self._read(self._asking.dispatches_with(nonces))),)
             case FindStates(contract, peer, leaves):
                 rounds = await self._read(self._asking.states_of(contract, leaves, peer))
+                self._findings.charge(question, rounds)
                 return [StatesFound(contract, peer, digest, transitions) for digest, transitions in rounds]
 
     async def _read(self, reading: Reading[Answer]) -> Answer:

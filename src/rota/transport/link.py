@@ -254,7 +254,7 @@ class Link:
             self.end(Ending(Reason.MALFORMED, "a frame before the first pong"))
             return
         frame = await self._decode(data)
-        if not self.is_open:
+        if self._ended.done():
             return
         if isinstance(frame, Malformed):
             self.end(Ending(Reason.MALFORMED, frame.reason))
