@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+from rota import hosting
 from rota.core.consistency import consistent_for
-from rota.core.effects import StatesReceived
+from rota.core.effects import BlocksIndexed, StatesReceived
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events.chain import ChainBlock
+from rota.core.node import OWN
 from rota.digests import leaf_of_transition
 from rota.domains.contents import schema_of
 from rota.domains.zeto.records import ZetoCoin
+from rota.ports import Store
 from rota.runtime.accepting import Acceptances
+from rota.runtime.contracts import KnownContracts
+from rota.runtime.facades.following import Following
 from rota.runtime.facades.states import States
+from rota.runtime.held_states import HeldStates
 from rota.runtime.mail import GroupMail
-from rota.types import Digest, NodeName, StateId, Transition
-from tests.domains.kit import ALICE
+from rota.types import BlockHash, Digest, IntentId, NodeName, StateId, Transition, node_of
+from tests.domains.kit import ALICE, NOTARY, known_by
+from tests.domains.zeto import test_unlinked as unlinked
 from tests.domains.zeto.test_domain import HOSTED, minted, pay
 from tests.ledger.chains import in_loop
 from tests.runtime.test_encrypted_peers import NODE2, contracts_of
@@ -23,10 +36,13 @@ from tests.store.kit import new_sqlite, opened_on
 
 def forged(honest: Transition, told: Transition) -> Transition:
     """Contents of one transition, beside the commitments of another."""
-    lying = replace(honest, info=told.info)
-    leaf = leaf_of_transition(HOSTED.separator, lying)
-    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(lying.outputs))
-    return replace(lying, leaf=leaf, outputs=outputs)
+    return with_its_leaf(replace(honest, info=told.info))
+
+
+def with_its_leaf(made: Transition) -> Transition:
+    leaf = leaf_of_transition(HOSTED.separator, made)
+    outputs = tuple(replace(state, id=StateId(leaf, number)) for number, state in enumerate(made.outputs))
+    return replace(made, leaf=leaf, outputs=outputs)
 
 
 @in_loop
@@ -43,3 +59,76 @@ async def test_coin_that_the_ledger_was_not_told_of_is_found_by_no_query_for_sta
         shown = States(NODE2, contracts, opened.store, mail)
         found = await shown.query("zeto", address, schema_of(ZetoCoin).id, {}, "all")
         assert [each.data["amount"] for each in found if isinstance(each.data, dict)] == ["7"]
+
+
+def unlinked_contracts() -> KnownContracts:
+    """A token with nullifiers."""
+    secrets = {party: secret for party, secret in unlinked.SECRETS.items() if node_of(party) == NODE2}
+    contracts = KnownContracts(NODE2, 1337, hosting.load_domains(), b"k" * 32, secret_of=secrets.get)
+    contracts.add(known_by("zeto", {"tokenName": "Zeto_AnonNullifier"}, NOTARY, HOSTED.contract.address))
+    return contracts
+
+
+FIRST = unlinked.minted(pay(ALICE, 7))
+AGAIN = with_its_leaf(replace(FIRST, intent=IntentId(b"again".ljust(16))))
+# Contents of which the ledger was not told take nothing from a coin.
+FALSE = forged(replace(FIRST, intent=IntentId(b"false".ljust(16))), unlinked.minted(pay(ALICE, 8)))
+
+
+@asynccontextmanager
+async def paid_twice(tmp_path: Path) -> AsyncIterator[tuple[KnownContracts, Store]]:
+    """What a payee's node has when somebody sent it a false coin, paid it, and paid it again with the same coin."""
+    contracts, address = unlinked_contracts(), HOSTED.contract.address
+    async with opened_on(
+        new_sqlite(tmp_path), contracts=(HOSTED.contract,), nullifier_of=contracts.nullifier_of
+    ) as opened:
+        for height, made in enumerate((FALSE, FIRST, AGAIN), 1):
+            seen = consistent_for(HOSTED.separator, NODE2, made.as_seen_by(NODE2))
+            assert seen is not None
+            await opened.write(address, StatesReceived(Digest(bytes([height]) * 32), (seen,), 0, NodeName("node1")))
+            outcome = LedgerOutcome(made.intent, made.leaf, Digest(made.leaf), LedgerStatus.COMMITTED)
+            before, own = (BlockHash(bytes([number]) * 32) for number in (height - 1, height))
+            block = ChainBlock(height, own, before, height, ((address, outcome),))
+            await opened.write(OWN, BlocksIndexed(height - 1, (block,)))
+        yield contracts, opened.store
+
+
+@in_loop
+async def test_coin_that_is_paid_again_with_the_same_amount_and_salt_is_shown_once(tmp_path: Path) -> None:
+    async with paid_twice(tmp_path) as (contracts, store):
+        address = HOSTED.contract.address
+        mail = GroupMail(NODE2, contracts, store, print, lambda: (1, 1), lambda: 0, Acceptances())
+        states = States(NODE2, contracts, store, mail)
+        found = await states.query("zeto", address, schema_of(ZetoCoin).id, {}, "all")
+        assert [each.data["amount"] for each in found if isinstance(each.data, dict)] == ["7"]
+        hosted = contracts.hosted(address)
+        assert hosted is not None
+        assert len(await HeldStates(NODE2, store).of(hosted)) == 2, "both are held, and spent together"
+
+
+@in_loop
+async def test_full_receipt_shows_no_coin_that_an_earlier_nullifier_spends(tmp_path: Path) -> None:
+    async with paid_twice(tmp_path) as (contracts, store):
+
+        async def receipt_of(intent: IntentId) -> SimpleNamespace:
+            leaf = next(made.leaf for made in (FALSE, FIRST, AGAIN) if made.intent == intent)
+            return SimpleNamespace(id=intent, source=HOSTED.contract.address, leaf=leaf, indexed_at_ms=0)
+
+        async def no_view(_: IntentId) -> None:
+            return None
+
+        running: Any = SimpleNamespace(contracts=contracts, name=NODE2, adapters=SimpleNamespace(store=store))
+        receipts: Any = SimpleNamespace(of=receipt_of)
+        public: Any = SimpleNamespace(view=no_view)
+        unused: Any = None
+        following = Following(running, unused, public, receipts, unused)
+        shown = {}
+        for made in (FALSE, FIRST, AGAIN):
+            full = await following.full_receipt(made.intent)
+            assert full is not None
+            assert full.states is not None
+            assert isinstance(full.domain_receipt, dict)
+            shown[made.intent] = full.domain_receipt["coins"]
+            assert len(full.states.confirmed) == (made is FIRST)
+            assert len(full.states.missing_confirmed) == (made is not FIRST)
+        assert [len(cast(list[object], coins)) for coins in shown.values()] == [0, 1, 0]

@@ -88,6 +88,48 @@ async def test_coin_that_arrives_after_it_was_spent_is_spent(make: Make) -> None
         assert await unspent(opened) == [OURS, THEIRS]
 
 
+AGAIN, ONCE_MORE = transition(4, OURS, OURS), transition(5, OURS)
+
+
+async def twins(opened: Opened, made: Transition) -> dict[int, list[StateId]]:
+    found = await opened.store.traces.twins(FIRST, made.leaf)
+    return {state.output: [each.id for each in earlier] for state, earlier in found.items()}
+
+
+@in_loop
+async def test_coin_with_the_nullifier_of_one_that_was_known_before_is_its_twin(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
+        first, again, also = MADE.outputs[0].id, *(state.id for state in AGAIN.outputs)
+        await receive(opened, AGAIN)
+        await receive(opened, MADE)
+        assert await twins(opened, AGAIN) == {}, "neither is on the chain"
+        await index(opened, 0, block(1, MADE))
+        assert await twins(opened, AGAIN) == await twins(opened, MADE) == {}
+        await index(opened, 1, block(2, AGAIN))
+        assert await twins(opened, AGAIN) == {0: [first], 1: [first, again]}
+        assert await twins(opened, MADE) == {}
+        await index(opened, 2, block(3, SPEND, ONCE_MORE))
+        await receive(opened, ONCE_MORE)
+        assert await twins(opened, ONCE_MORE) == {0: [first, again, also]}
+        # The first one is gone, and comes back behind the others.
+        await index(opened, 0, block(1, fork="b"), block(2, AGAIN, fork="b"))
+        assert await twins(opened, AGAIN) == {1: [again]}
+        await index(opened, 2, block(3, MADE, fork="b"))
+        assert await twins(opened, MADE) == {0: [again, also]}
+        assert await twins(opened, AGAIN) == {1: [again]}
+
+
+@in_loop
+async def test_coin_that_was_shown_does_not_become_the_twin_of_one_that_arrives_late(make: Make) -> None:
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
+        await index(opened, 0, block(1, MADE), block(2, AGAIN))
+        await receive(opened, AGAIN)
+        assert await twins(opened, AGAIN) == {1: [AGAIN.outputs[0].id]}
+        await receive(opened, MADE)
+        assert await twins(opened, AGAIN) == {1: [AGAIN.outputs[0].id]}
+        assert await twins(opened, MADE) == {0: [state.id for state in AGAIN.outputs]}
+
+
 @in_loop
 async def test_state_is_found_by_its_nullifier_and_shows_who_spent_it(make: Make) -> None:
     async with opened_on(await make(), nullifier_of=nullifier_of) as opened:

@@ -17,6 +17,7 @@ from rota.ports.commitments import (
     OutcomePlace,
 )
 from rota.ports.following import (
+    TWINS_MAX,
     AbiStore,
     Ask,
     Chained,
@@ -87,6 +88,7 @@ __all__ = [
     "FOR_CALLER",
     "STATES_A_PAGE",
     "TRANSACTIONS_MAX",
+    "TWINS_MAX",
     "AbiStore",
     "Archive",
     "ArchivePage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from rota.abi import Entry
 from rota.core.effects import RoundDispatch
@@ -13,7 +13,10 @@ from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.ports.listening import NumberedReceipt
-from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, SubmitMode, Transition
+from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, State, StateId, SubmitMode, Transition
+
+# Earlier states that one nullifier spends, which are looked at.
+TWINS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,12 @@ class TraceStore(Protocol):
 
     async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
         """What this node has of a transition: dispatched, received, or prepared for its user."""
+        ...
+
+    async def twins(self, contract: ContractAddress, leaf: Leaf) -> Mapping[StateId, tuple[State, ...]]:
+        """For each state of a committed transition those that were known and on the chain before it, and that the
+        nullifier of this state spends as well; at most `TWINS_MAX` of them.
+        """
         ...
 
     async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:

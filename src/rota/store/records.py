@@ -240,7 +240,7 @@ class Writing:
         for state in transition.outputs:
             nullifier = self.nullifier_of(contract, state) if state.content is not None else None
             if nullifier is not None:
-                yield Statement(_NULLIFIED_BY, (nullifier, contract, nullifier, contract, *state.id))
+                yield Statement(_NULLIFIED_BY, (nullifier, position, contract, nullifier, contract, *state.id))
 
     def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
         for delivery in deliveries_of(order, self.node):
@@ -315,7 +315,7 @@ class Writing:
                 else:
                     yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
                     yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
-                yield Statement(_STATES_COMMITTED, (block.height, place, position, contract, outcome.leaf))
+                yield Statement(_STATES_COMMITTED, (block.height, place, position, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
                     yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
                     if is_nullifier(spent):
@@ -427,7 +427,7 @@ ON CONFLICT (contract, leaf, output) DO UPDATE SET
 WHERE states.state IS NULL"""
 
 _STATES_COMMITTED: Final = """
-UPDATE states SET committed_at = ?, place = ?, changed = ? WHERE contract = ? AND leaf = ?"""
+UPDATE states SET committed_at = ?, place = ?, changed = ?, known_at = ? WHERE contract = ? AND leaf = ?"""
 
 _SPENT: Final = """
 INSERT INTO states (contract, leaf, output, spent_at, changed) VALUES (?, ?, ?, ?, ?)
@@ -439,7 +439,7 @@ _SPENT_BY_NULLIFIER: Final = """
 UPDATE states SET spent_at = ?, changed = ? WHERE contract = ? AND nullifier = ? AND spent_at IS NULL"""
 
 _NULLIFIED_BY: Final = f"""
-UPDATE states SET nullifier = ?, spent_at = (
+UPDATE states SET nullifier = ?, known_at = ?, spent_at = (
     SELECT mark.spent_at FROM states AS mark
     WHERE mark.contract = ? AND mark.leaf = ? AND mark.output = {NULLIFIER_OUTPUT})
 WHERE contract = ? AND leaf = ? AND output = ? AND nullifier IS NULL"""

@@ -6,17 +6,18 @@ states each time: they are put together.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from rota.core.effects import RoundDispatch
 from rota.core.events.chain import MinedStatus
 from rota.domains.queries import Query
-from rota.ports import Chained, Dispatched, LatestRound
+from rota.ports import TWINS_MAX, Chained, Dispatched, LatestRound
 from rota.store.database import Door, Reading, Statement
-from rota.store.encoding import decode_dispatch, decode_prepared, decode_transition
+from rota.store.encoding import decode_dispatch, decode_prepared, decode_state, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
-from rota.types import ContractAddress, IntentId, Leaf, Transition
+from rota.types import ContractAddress, IntentId, Leaf, State, StateId, Transition
 
 DISPATCHES_MAX: Final = 64
 
@@ -46,6 +47,12 @@ class Traces:
         """What this node has of a transition: dispatched, received, or prepared for its user."""
         return await self._door.read(_transition(contract, leaf))
 
+    async def twins(self, contract: ContractAddress, leaf: Leaf) -> Mapping[StateId, tuple[State, ...]]:
+        """For each state of a committed transition those that were known and on the chain before it, and that the
+        nullifier of this state spends as well; at most `TWINS_MAX` of them.
+        """
+        return await self._door.read(_twins(contract, leaf))
+
     async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
         """The rounds of this node with a transition of this intent."""
         return await self._door.read(_dispatches(intent))
@@ -72,6 +79,16 @@ class Traces:
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
         """The rounds that this node sent last, the oldest of them first."""
         return await self._door.read(_latest_rounds(limit))
+
+
+def _twins(contract: ContractAddress, leaf: Leaf) -> Reading[dict[StateId, tuple[State, ...]]]:
+    outputs: Any = yield Statement(_NULLIFIED_OUTPUTS, (contract, leaf))
+    twins: dict[StateId, tuple[State, ...]] = {}
+    for (output,) in outputs:
+        rows: Any = yield Statement(_TWINS, (contract, leaf, output, TWINS_MAX))
+        if rows:
+            twins[StateId(leaf, output)] = tuple(decode_state(state) for (state,) in rows)
+    return twins
 
 
 def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | None]:
@@ -140,3 +157,14 @@ ORDER BY dispatches.nonce DESC LIMIT ?"""
 _DISPATCHES_OF: Final = """
 SELECT dispatch FROM dispatches WHERE nonce IN (SELECT nonce FROM dispatched_intents WHERE intent = ?)
 ORDER BY nonce LIMIT ?"""
+
+_NULLIFIED_OUTPUTS: Final = """
+SELECT output FROM states WHERE contract = ? AND leaf = ? AND nullifier IS NOT NULL AND committed_at IS NOT NULL"""
+_TWINS: Final = """
+SELECT twin.state FROM states
+JOIN states AS twin ON twin.contract = states.contract AND twin.nullifier = states.nullifier
+WHERE states.contract = ? AND states.leaf = ? AND states.output = ?
+    AND twin.state IS NOT NULL AND twin.committed_at IS NOT NULL
+    AND (twin.known_at, twin.committed_at, twin.place, twin.output)
+        < (states.known_at, states.committed_at, states.place, states.output)
+ORDER BY twin.known_at, twin.committed_at, twin.place, twin.output LIMIT ?"""

@@ -47,6 +47,7 @@ from rota.runtime.facades.public import NUMBERS, Public
 from rota.runtime.facades.receipt_views import ReceiptViews
 from rota.runtime.facades.submitting import Read, Submitting, as_abi, function_name, named_data
 from rota.runtime.node import RunningNode
+from rota.runtime.twins import without_twins
 from rota.types import IntentId, Rejected, State, StateId, Transition
 
 INTENTS_A_ROUND_MAX: Final = 1_000
@@ -179,7 +180,9 @@ class Following:
             return None
         hosted = self._running.contracts.hosted(receipt.source)
         transition = await self._store.traces.transition(receipt.source, receipt.leaf)
-        return (hosted, transition) if hosted is not None and transition is not None else None
+        if hosted is None or transition is None:
+            return None
+        return hosted, await without_twins(self._store, hosted, transition)
 
     async def _domain_receipt(self, hosted: hosting.Hosted, transition: Transition) -> JsonValue:
         known = await self._held(hosted, (*transition.inputs, *transition.reads))

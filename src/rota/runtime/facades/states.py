@@ -32,6 +32,7 @@ from rota.ports import ArchivedState, StateStatus, Store
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import COMPARED_AT_ONCE, of_query, read_query
 from rota.runtime.mail import GroupMail
+from rota.runtime.twins import twins_in
 from rota.types import ContractAddress, IntentId, Leaf, NodeName, State, StateId, node_of
 
 PAGE: Final = 500
@@ -181,15 +182,20 @@ class States:
                     yield address, archived
 
     async def _believed(self, contract: ContractAddress, archived: Sequence[ArchivedState]) -> Sequence[ArchivedState]:
-        """Where the ledger has commitments of its own to states, those whose contents are what it was told."""
+        """Where the ledger has commitments of its own to states, those whose contents are what it was told.
+
+        Coins that one nullifier spends count once.
+        """
         hosted = self._contracts.hosted(contract)
         if hosted is None or not hosted.domain.ledgers:
             return archived
         leaves = tuple(dict.fromkeys(each.state.id.leaf for each in archived))
         makers = {made.leaf: made for made in await self._store.transitions_of(contract, leaves)}
+        nullified = (each.state.id.leaf for each in archived if each.nullifier is not None)
+        twins = await twins_in(self._store, hosted, dict.fromkeys(nullified))
         believed = []
         for each in archived:
-            if is_believed(hosted, each.state, makers):
+            if each.state.id not in twins and is_believed(hosted, each.state, makers):
                 believed.append(each)
             # Each takes milliseconds.
             await asyncio.sleep(0)
