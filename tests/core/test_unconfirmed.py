@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core import unconfirmed
+from rota.core import private_states, unconfirmed
 from rota.core.effects import StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus, StatesWanted
 from rota.core.pacing import WRITTEN_AGAIN_TIMES_MAX
@@ -104,6 +104,37 @@ def test_room_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = NodeBench()
     assert [send(bench, B, made(number)) for number in range(4)] == [1, 1, 1, 0]
     assert [send(bench, C, made(number)) for number in range(5, 8)] == [1, 1, 0]
+
+
+def test_large_transitions_of_a_foreign_contract_are_stored_up_to_a_bound_although_a_block_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size_bytes = transition_bytes(made(1))
+    monkeypatch.setattr(private_states, "SMALL_BYTES", size_bytes - 1)
+    monkeypatch.setattr(private_states, "LARGE_BYTES_MAX", 2 * size_bytes)
+    monkeypatch.setattr(private_states, "LARGE_INTERVAL_MS", 10_000)
+    foreign = contract(C, mode=Mode.STATIC)
+    bench = NodeBench(contracts=(foreign,))
+
+    def commit_and_send(peer: NodeName, number: int) -> int:
+        bench.block((ADDRESS, outcome(made(number))))
+        return send(bench, peer, made(number))
+
+    assert [commit_and_send(LIAR, number) for number in range(3)] == [1, 1, 0]
+    assert commit_and_send(B, 10) == 1, "others have theirs"
+    monkeypatch.setattr(private_states, "SMALL_BYTES", size_bytes)
+    assert commit_and_send(LIAR, 3) == 1, "a payment is small"
+    monkeypatch.setattr(private_states, "SMALL_BYTES", size_bytes - 1)
+    assert send(bench, LIAR, made(2)) == 0
+    bench.wait(private_states.LARGE_INTERVAL_MS // 2)
+    assert send(bench, LIAR, made(2)) == 1, "it is sent again until there is room"
+
+
+def test_large_transitions_are_not_bounded_where_this_node_has_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_states, "SMALL_BYTES", 1)
+    monkeypatch.setattr(private_states, "LARGE_BYTES_MAX", 1)
+    bench = NodeBench()
+    assert [send(bench, B, made(number)) for number in range(2)] == [1, 1]
 
 
 def test_quota_survives_a_restart() -> None:

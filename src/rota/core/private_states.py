@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from rota.core.node import Node
     from rota.core.sequencer import Sequencer
 
+# A transition of a contract in which this node neither endorses nor coordinates is large above this size. A payment is
+# small. What a peer has this node store of large ones in an interval is bounded, whether a block has them or not: a
+# transition on the chain costs its author the same gas whatever the size of its private states.
+SMALL_BYTES = 16_384
+LARGE_BYTES_MAX = 67_108_864
+LARGE_INTERVAL_MS = 3_600_000
 # States that are being written; of more a peer is not acknowledged, so that it sends them again later.
 RECEIVING_MAX = 1_000
 UNPERMITTED_MAX = 1_000
@@ -56,6 +62,7 @@ class PrivateStates:
         self.distribution = node.distribution
         self.pacing = Pacing(node)
         self.found = Debts(node, FOUND_BYTES_MAX, node.config.request_timeout_ms)
+        self.large = Debts(node, LARGE_BYTES_MAX, LARGE_INTERVAL_MS)
         self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
         self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
         self.acknowledging: dict[tuple[NodeName, Digest, int], None] = {}
@@ -99,11 +106,16 @@ class PrivateStates:
         new = tuple(each for each in known if not self._is_durable(contract, each))
         if not new:
             self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-        elif (
+            return
+        large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
+        if (
             len(self.receiving) < RECEIVING_MAX
             and self._may_write_again(peer, contract, new)
+            and (not large_bytes or self.large.is_clear(peer))
             and self._has_room(peer, contract, new)
         ):
+            if large_bytes:
+                self.large.charge(peer, large_bytes)
             self.receiving[key] = peer
             self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
 
@@ -272,10 +284,12 @@ class PrivateStates:
 
     def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
         """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        prepared = [record for record in records if isinstance(record, TransitionPrepared)]
-        for record in prepared:
-            self.distribution.take(self.node.now_ms, order_of(contract, record))
-        if prepared:
+        is_any_prepared = False
+        for record in records:
+            if isinstance(record, TransitionPrepared):
+                self.distribution.take(self.node.now_ms, order_of(contract, record))
+                is_any_prepared = True
+        if is_any_prepared:
             self.deliver()
 
     def deliver(self) -> None:
@@ -293,3 +307,8 @@ class PrivateStates:
         if sequencer is not None:
             sequencer.endorser.states_stored(transitions)
             sequencer.sender.assembly.states_arrived()
+
+
+def _large_bytes(transitions: tuple[Transition, ...]) -> int:
+    """The size of those that are large."""
+    return sum(size for size in map(transition_bytes, transitions) if size > SMALL_BYTES)
