@@ -451,7 +451,8 @@ class CoordinatorTransaction(Machine):
     @property
     def leaf(self) -> Leaf:
         """The leaf of the version that is under way."""
-        return self.made.leaf
+        assert self.transition is not None, "only an assembled transaction has a leaf"
+        return self.transition.leaf
 
     @property
     def is_external(self) -> bool:

@@ -100,12 +100,15 @@ class Demotions:
         """By our own experience, by f + 1 accusers, or by one that is believed about it."""
         return self.is_own(node) or self._is_accused(node, self._standing())
 
-    def is_first_hand(self, node: NodeName) -> bool:
-        """Demoted by our own experience or by what senders told us; only this we pass on: hearsay must not go round."""
+    def first_hand(self, members: Iterable[NodeName]) -> tuple[NodeName, ...]:
+        """Those demoted by our own experience or by what senders told us.
+
+        Only these we pass on: hearsay must not go round.
+        """
         if not (self.own or self.accusers):
-            return False
-        first_hand = [accuser for accuser in self._standing() if accuser.is_first_hand]
-        return self.is_own(node) or self._is_accused(node, first_hand)
+            return ()
+        accusers = [accuser for accuser in self._standing() if accuser.is_first_hand]
+        return tuple(node for node in members if self.is_own(node) or self._is_accused(node, accusers))
 
     def is_believed_unreached(self, author: NodeName, node: NodeName) -> bool:
         """f + 1 members list it, or this one has not been believed alone for long."""

@@ -113,9 +113,12 @@ class Dispatching:
         return any(transaction.state is State.READY_FOR_DISPATCH for transaction in self.flush_points())
 
     def _dispatch_if_ready(self, opened: Round) -> None:
-        members = opened.members.values()
-        if opened.phase is not Phase.ENDORSED or any(m.state is not State.READY_FOR_DISPATCH for m in members):
+        if opened.phase is not Phase.ENDORSED:
             return
+        members = opened.members.values()
+        for member in members:
+            if member.state is not State.READY_FOR_DISPATCH:
+                return
         if not all(self._makers_are_dispatched(member, opened) for member in members):
             return
         opened.phase = Phase.DISPATCHING

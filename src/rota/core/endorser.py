@@ -406,9 +406,12 @@ class Endorser:
         if refusals:
             self._answer(peer, request, b"", refusals)
             return
+        size_bytes = sum(map(transition_bytes, request.makers))
         for transition in request.transitions:
-            self.seen.note(Consistent(transition), peer)  # What is not consistent was refused.
-        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, shown_bytes(request))
+            own_bytes = transition_bytes(transition)
+            size_bytes += own_bytes
+            self.seen.note(Consistent(transition), peer, own_bytes)  # What is not consistent was refused.
+        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, size_bytes)
         self.context.effects.append(
             CheckRound(
                 self.context.contract.address,

@@ -290,8 +290,9 @@ class ChainIndex:
 
     def _place_above(self, height: int) -> int:
         """Where our first block above this height stands: it is sought from the latest, where it mostly is."""
-        place = len(self.blocks)
-        while place > 0 and self.blocks[place - 1].height > height:
+        blocks = self.blocks
+        place = len(blocks)
+        while place > 0 and blocks[place - 1].height > height:
             place -= 1
         return place
 

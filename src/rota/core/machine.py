@@ -105,14 +105,23 @@ class Machine:
         self.state: Enum = self.table.initial
 
     def handle(self, event: Event) -> Row | None:
-        """Be told an event: do what the first matching row says, then change state, then enter it."""
-        row = self.table.row_for(self, event)
-        if row is None:
+        """Be told an event: do what the first matching row says, then change state, then enter it.
+
+        The row is that of `Table.row_for`, found without a further call: nothing is done as often as this.
+        """
+        rows = self.table.rows_by_pair.get((self.state, type(event)))
+        assert rows is not None, f"{self.table.name} does not know {type(event).__name__}"
+        for row in rows:
+            when = row.when
+            if when is None or when(self, event):
+                break
+        else:
             return None
-        if row.do is not None:
-            row.do(self, event)
-        if row.then is not None and row.then is not self.state:
-            self.enter(row.then)
+        do, then = row.do, row.then
+        if do is not None:
+            do(self, event)
+        if then is not None and then is not self.state:
+            self.enter(then)
         return row
 
     def enter(self, state: Enum) -> None:

@@ -725,7 +725,10 @@ class Node:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
-        self._step(contract, event)
+        effects = sequencer.step(self.now_ms, event)
+        if effects:
+            self._perform(contract, effects)
+        self.sequencers.note_step(contract, sequencer)
 
     def _stand(self) -> None:
         """Contracts that are to come have no sequencer that would hear where the chain stands."""
@@ -828,9 +831,11 @@ class Node:
 
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
-        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            others = self._open_dependencies(intent)
-            self._note_dependencies(intent.contract, others)
+        for record in records:
+            if not isinstance(record, IntentAccepted):
+                continue
+            others = self._open_dependencies(record.intent)
+            self._note_dependencies(record.intent.contract, others)
             for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])

@@ -92,7 +92,7 @@ class Observer:
     def hear(self, node: NodeName, envelope: Envelope) -> bool:
         """Any message ends silence, unless its author says that it has no ledger; True when the author was silent."""
         peer, context = self.peer(node), self.context
-        was_silent = not context.has_ledger if node == context.node else self._is_silent(node, peer)
+        was_silent = self.is_silent(node)
         peer.connected, peer.heard_at_ms, peer.has_ledger = True, context.now_ms, not envelope.no_ledger
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
@@ -224,13 +224,14 @@ class Observer:
 
     def is_silent(self, node: NodeName) -> bool:
         """Nothing can be expected of it at present."""
-        if node == self.context.node:
-            return not self.context.has_ledger
-        return self._is_silent(node, self.peer(node))
-
-    def _is_silent(self, node: NodeName, peer: Peer) -> bool:
+        context = self.context
+        if node == context.node:
+            return not context.has_ledger
+        peer = self.peers.get(node) or self.peer(node)
         if not peer.connected or not peer.has_ledger or peer.tried_as is not None:
             return True
+        if context.now_ms - peer.heard_at_ms < self.silence_ms:
+            return False  # As nearly always, and asked for each message.
         return self._is_quiet(peer) and self._is_owed_heartbeats_by(node)
 
     def is_demoted(self, node: NodeName) -> bool:
@@ -309,7 +310,7 @@ class Observer:
     def tried(self) -> tuple[Tried, ...]:
         """The members that are silent here or demoted at first hand, for others to weigh."""
         members = self.context.ranking(self.context.block_range)
-        demoted = [node for node in members if self.demotions.is_first_hand(node)]
+        demoted = self.demotions.first_hand(members)
         passed_over = [node for node in members if node in demoted or self.is_silent(node)]
         return tuple([Tried(node, self.peer(node).number, node in demoted) for node in passed_over])
 

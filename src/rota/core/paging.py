@@ -58,7 +58,7 @@ class Sequencers:
 
     def note_step(self, address: ContractAddress, sequencer: Sequencer) -> None:
         """After each step: is it awake, and when is it due?"""
-        due_ms = sequencer.next_deadline_ms()
+        due_ms = sequencer.context.timers.next_due_ms
         if sequencer.is_awake:
             self.awake[address] = None
         else:

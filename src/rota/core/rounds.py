@@ -546,11 +546,18 @@ class Rounds:
         self._queue(members)
 
     def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
-        """They await a round again, in the order of assembly."""
+        """They await a round again, in the order of assembly, in which they mostly are."""
+        is_mixed = False
         for transaction in some:
-            (self.apart if transaction.is_apart else self.unrounded).append(transaction)
-        for queue in (self.apart, self.unrounded):
-            queue.sort(key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order)
+            queue = self.apart if transaction.is_apart else self.unrounded
+            is_mixed = is_mixed or (bool(queue) and self._order_of(queue[-1]) > self._order_of(transaction))
+            queue.append(transaction)
+        if is_mixed:
+            self.apart.sort(key=self._order_of)
+            self.unrounded.sort(key=self._order_of)
+
+    def _order_of(self, transaction: CoordinatorTransaction) -> int:
+        return self.coordinator.graph.placed[transaction.leaf].order
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]

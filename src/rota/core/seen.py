@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from rota.core.consistency import Consistent
 from rota.types import Leaf, NodeName, Transition
@@ -32,7 +32,8 @@ SEEN_BYTES_MAX: Final = 8_388_608
 Owner: TypeAlias = tuple[NodeName, bool]
 
 
-class _Entry(NamedTuple):
+@dataclass(slots=True)
+class _Entry:
     transition: Consistent
     content_count: int
     size_bytes: int
@@ -56,9 +57,9 @@ class Seen:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def note(self, transition: Consistent, shown_by: NodeName) -> None:
-        """Remember what a coordinator shows, if there is a content in it that we may see."""
-        self._note(transition, (shown_by, False))
+    def note(self, transition: Consistent, shown_by: NodeName, size_bytes: int | None = None) -> None:
+        """Remember what a coordinator shows, if there is a content in it that we may see; its size, if it is known."""
+        self._note(transition, (shown_by, False), size_bytes)
 
     def note_signed(self, transition: Consistent, sender: NodeName) -> None:
         """We have signed it: it may be committed, and no coordinator can make us forget it for another's."""
@@ -75,11 +76,11 @@ class Seen:
             before.size_bytes -= known.size_bytes
             after.leaves[leaf] = None
             after.size_bytes += known.size_bytes
-            self._entries[leaf] = _Entry(transition, known.content_count, known.size_bytes, owner)
             if not before.leaves:
                 del self._accounts[known.owner]
+            known.owner = owner
 
-    def _note(self, transition: Consistent, owner: Owner) -> None:
+    def _note(self, transition: Consistent, owner: Owner, size_bytes: int | None = None) -> None:
         known = self._entries.get(transition.leaf)
         if known is not None and known.transition is transition:
             entry = _Entry(transition, known.content_count, known.size_bytes, owner)
@@ -88,15 +89,17 @@ class Seen:
             if not content_count:
                 return
             bound = _bound_by_its_leaf(transition)
-            entry = _Entry(bound, content_count, transition_bytes(bound), owner)
+            if size_bytes is None or bound is not transition:
+                size_bytes = transition_bytes(bound)
+            entry = _Entry(bound, content_count, size_bytes, owner)
         if known is not None:
             is_weaker = known.owner[1] and not owner[1]
             if is_weaker and entry.content_count <= known.content_count:
                 return
             if entry.content_count < known.content_count:
-                entry = known._replace(owner=owner)
+                entry = replace(known, owner=owner)
             elif is_weaker:
-                entry = entry._replace(owner=known.owner)
+                entry.owner = known.owner
             self.forget(transition.leaf)
         self._add(entry)
 

@@ -79,6 +79,7 @@ from rota.messages import (
     Handover,
     HandoverRequest,
     ListingRequest,
+    Message,
     PreparedTransaction,
     PreparedTransactionAcknowledgement,
     Startup,
@@ -93,6 +94,28 @@ from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 
 # Above every height: nothing is missing.
 WHOLE_CHAIN = 2**63
+
+# What is said about a transaction on its way; the rest is about coordinators.
+TRANSACTION_MESSAGES: frozenset[type[Message]] = frozenset(
+    (
+        VerifierRequest,
+        VerifierResponse,
+        AssembleRequest,
+        AssembleResponse,
+        AssembleError,
+        EndorsementRequest,
+        EndorsementResponse,
+        EndorsementError,
+        DispatchConfirmationRequest,
+        DispatchConfirmationResponse,
+        DispatchConfirmationError,
+        TransactionDispatched,
+        SubmitterHeartbeat,
+        TransactionReverted,
+        PreparedTransaction,
+        PreparedTransactionAcknowledgement,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +182,13 @@ class Sequencer:
 
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         """Be told one event at this time; everything that follows from it is done before the next."""
-        assert now_ms >= self.context.now_ms, "time does not run backwards within a node"
-        self.context.now_ms = now_ms
+        context = self.context
+        assert now_ms >= context.now_ms, "time does not run backwards within a node"
+        context.now_ms = now_ms
         self._take(event)
-        self._settle()
-        return self.context.take_effects()
+        if context.posted or context.speaks_to_itself:
+            self._settle()
+        return context.take_effects()
 
     def hears_again(self, now_ms: int, peer: NodeName, envelope: Envelope) -> bool:
         """Note a sign of life of a peer that is not silent; False, and nothing is noted, when it is."""
@@ -176,8 +201,9 @@ class Sequencer:
     @property
     def is_awake(self) -> bool:
         """Something is under way here: every block matters."""
-        is_idle = self.coordinator.state is CoordinatorState.IDLE and not self.coordinator.issuing.open
-        return bool(self.sender.transactions) or not is_idle
+        if self.sender.transactions or self.coordinator.state is not CoordinatorState.IDLE:
+            return True
+        return bool(self.coordinator.issuing.open)
 
     @property
     def is_busy(self) -> bool:
@@ -206,7 +232,8 @@ class Sequencer:
             case Tick():
                 self._run_timers()
             case PeerSpoke():
-                self._hear(event.peer, event.envelope)
+                if self.observer.hear(event.peer, event.envelope):
+                    self.coordinator.something_changed()
             case PersistFailed(token):
                 self.context.written(token, succeeded=False)
             case ConnectionLost(peer):
@@ -294,16 +321,15 @@ class Sequencer:
         else:
             self.coordinator.rounds.take_refusals_verified(event)
 
-    def _hear(self, peer: NodeName, envelope: Envelope) -> None:
-        """A sign of life: one that was silent is there again."""
-        if self.observer.hear(peer, envelope):
-            self.coordinator.something_changed()
-
     def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
         """The peer is the author, whatever the payload says."""
-        self._hear(peer, envelope)
+        if self.observer.hear(peer, envelope):
+            self.coordinator.something_changed()
         body = envelope.body
         self.startup.notice(body)
+        if type(body) in TRANSACTION_MESSAGES:
+            self._take_transaction_message(peer, envelope)
+            return
         match body:
             case DelegationCommand():
                 self.observer.weigh(peer, body.tried, is_first_hand=True)
@@ -329,7 +355,7 @@ class Sequencer:
             case StartupAcknowledgement():
                 self.startup.take_acknowledgement(peer, body)
             case _:
-                self._take_transaction_message(peer, envelope)
+                raise AssertionError(f"the sequencer does not know {type(body).__name__}")
 
     def _take_transaction_message(self, peer: NodeName, envelope: Envelope) -> None:
         """A transaction's way, left to right."""
@@ -364,10 +390,9 @@ class Sequencer:
                 self.sender.take_reverted(peer, body)
             case PreparedTransaction():
                 self.sender.take_prepared(peer, body)
-            case PreparedTransactionAcknowledgement():
-                self.coordinator.issuing.take_acknowledgement(peer, body)
             case _:
-                raise AssertionError(f"the sequencer does not know {type(body).__name__}")
+                assert isinstance(body, PreparedTransactionAcknowledgement), "all of `TRANSACTION_MESSAGES` are here"
+                self.coordinator.issuing.take_acknowledgement(peer, body)
 
     def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
         """A stranger's heartbeat, an old or a repeated one changes nothing."""

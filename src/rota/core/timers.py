@@ -40,6 +40,7 @@ class Timers:
         """Tell the machine this event at that time; a timer of that kind that it had is moved."""
         self._order += 1
         entry = Timer(machine, kind, event)
+        heap = self._heap
         mine = self._set.get(id(machine))
         if mine is None:
             mine = self._set[id(machine)] = {}
@@ -49,11 +50,13 @@ class Timers:
         else:
             moved.is_current = False
         mine[kind] = entry
-        heappush(self._heap, (due_ms, self._order, entry))
-        if len(self._heap) > 2 * self._count + 64:
-            self._heap = [item for item in self._heap if item[2].is_current]
+        heappush(heap, (due_ms, self._order, entry))
+        if len(heap) > 2 * self._count + 64:
+            self._heap = [item for item in heap if item[2].is_current]
             heapify(self._heap)
-        if moved is not None or self.next_due_ms is None or due_ms < self.next_due_ms:
+        if self.next_due_ms is None or due_ms < self.next_due_ms:
+            self.next_due_ms = due_ms
+        elif moved is not None:
             self._note_earliest()
 
     def is_set(self, machine: Handler, kind: str) -> bool:

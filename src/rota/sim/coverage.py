@@ -44,21 +44,21 @@ def every_place() -> tuple[Place, ...]:
 @contextmanager
 def counting(taken: Counter[Place]) -> Iterator[None]:
     """While this lasts, every row that a machine takes is counted."""
-    original = Table.row_for
+    original = Machine.handle
     places = {id(row): place_of(table, row) for table in TABLES for row in table.rows}
 
-    def row_for(table: Table, machine: Machine, event: Event) -> Row | None:
-        row = original(table, machine, event)
+    def handle(machine: Machine, event: Event) -> Row | None:
+        row = original(machine, event)
         place = places.get(id(row))
         if place is not None:
             taken[place] += 1
         return row
 
-    setattr(Table, "row_for", row_for)  # noqa: B010  -- a method is not assigned to, but for counting
+    setattr(Machine, "handle", handle)  # noqa: B010  -- a method is not assigned to, but for counting
     try:
         yield
     finally:
-        setattr(Table, "row_for", original)  # noqa: B010
+        setattr(Machine, "handle", original)  # noqa: B010
 
 
 def untaken(taken: Counter[Place]) -> tuple[Place, ...]:

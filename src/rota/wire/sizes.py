@@ -10,10 +10,11 @@ the locks of a snapshot and the envelope have the room that is left between `mes
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from rota.messages import AssemblyResult, HandedOver, HandedRound
-from rota.types import Intent, State, Transition
+from rota.types import Intent, NodeName, State, Transition
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.structure import FIELD_BYTES_MIN
 
@@ -27,6 +28,7 @@ SIGNATURE_FIELD_BYTES: Final = FIELD_BYTES + DEFAULT_LIMITS.signature_bytes_max
 # Without what grows: contents, lists, references, info and calls.
 STATE_BYTES: Final = FIELD_BYTES + STATE_ID_BYTES + WORD_FIELD_BYTES
 TRANSITION_BYTES: Final = 3 * FIELD_BYTES + WORD_FIELD_BYTES + SIGNATURE_FIELD_BYTES
+FEW_NAMES: Final = 16
 # What we do not know may be fields of two bytes each.
 UNKNOWN_FACTOR: Final = FIELD_BYTES // FIELD_BYTES_MIN
 
@@ -35,7 +37,8 @@ Item = TypeVar("Item")
 
 def state_bytes(state: State) -> int:
     """A private state as whoever may see it gets it."""
-    size = STATE_BYTES + _texts_bytes(state.distribution)
+    names = state.distribution
+    size = STATE_BYTES + (_few_names_bytes(names) if len(names) <= FEW_NAMES else _texts_bytes(names))
     if state.content is not None:
         size += FIELD_BYTES + len(state.content)
     return size + UNKNOWN_FACTOR * len(state.unknown) if state.unknown else size
@@ -108,6 +111,12 @@ def in_parts(items: Iterable[Item], size_of: Callable[[Item], int], bytes_max: i
         parts[-1].append(item)
         room -= size
     return tuple(tuple(part) for part in parts)
+
+
+@lru_cache(maxsize=1_024)
+def _few_names_bytes(names: tuple[NodeName, ...]) -> int:
+    """The list of a state, which is measured again and again; long ones would take too much memory."""
+    return _texts_bytes(names)
 
 
 def _texts_bytes(texts: Collection[str]) -> int:
