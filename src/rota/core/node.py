@@ -142,6 +142,7 @@ from rota.types import (
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
 # What concerns the node itself; every other message concerns a contract.
+LOADING_EVENTS = (MessageReceived, IntentSubmitted, CancelRequested, ResumeRequested)
 STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
 DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
 ACQUAINTANCE_MESSAGES = (ContractsRequest, ContractsResponse, GenesisRequest, GenesisResponse)
@@ -725,9 +726,7 @@ class Node:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
-        effects = sequencer.step(self.now_ms, event)
-        if effects:
-            self._perform(contract, effects)
+        self._perform(contract, sequencer.step(self.now_ms, event))
         self.sequencers.note_step(contract, sequencer)
 
     def _stand(self) -> None:
@@ -758,9 +757,7 @@ class Node:
     def _await_loading(self, contract: ContractAddress, event: Event) -> None:
         """Only what somebody said or asked brings a contract into memory."""
         is_asked = isinstance(event, VerifierWanted) and event.asks_announced
-        if not is_asked and not isinstance(
-            event, MessageReceived | IntentSubmitted | CancelRequested | ResumeRequested
-        ):
+        if not is_asked and not isinstance(event, LOADING_EVENTS):
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
         if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:
@@ -831,11 +828,9 @@ class Node:
 
     def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
         """What a new intent depends on may have ended while the intent was being written."""
-        for record in records:
-            if not isinstance(record, IntentAccepted):
-                continue
-            others = self._open_dependencies(record.intent)
-            self._note_dependencies(record.intent.contract, others)
+        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
+            others = self._open_dependencies(intent)
+            self._note_dependencies(intent.contract, others)
             for other in others:
                 if other in self.intake.outcomes:
                     self._tell_dependents(other, self.intake.outcomes[other])

@@ -30,7 +30,7 @@ from rota.ports import Policy, Signer, Unavailable
 from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
 from rota.wire.limits import DEFAULT_LIMITS
-from rota.wire.reading import name_flaw
+from rota.wire.values import name_flaw
 
 # A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
 SMALL_GENESIS_BYTES: Final = 16_384

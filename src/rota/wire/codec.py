@@ -17,8 +17,9 @@ from rota.frozen import dataclass
 from rota.messages import PROTOCOL_VERSION, Envelope
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import DEFAULT_LIMITS, Limits
-from rota.wire.reading import READERS, Reader, Refused, UnknownValue, contract_address, number, request_id
+from rota.wire.reading import READERS, Reader
 from rota.wire.structure import FIELD_BYTES_MIN, structural_flaw
+from rota.wire.values import Refused, UnknownValue, contract_address, number, request_id
 from rota.wire.writing import write_envelope
 
 

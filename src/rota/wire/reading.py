@@ -8,39 +8,41 @@ A submessage that is absent reads as an empty one: numbers in it are zero, and a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from rota import messages, types
-from rota.digests import CALLS_MAX, INTENT_BYTES, NONCE_BYTES, ROUND_LEAVES_MAX, STATES_MAX, WORD_BYTES
+from rota.digests import CALLS_MAX, ROUND_LEAVES_MAX, STATES_MAX
 from rota.wire import enumerations
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
-
-ADDRESS_BYTES: Final = 20
-NUMBER_MAX: Final = 2**63 - 1
-OUTPUT_MAX: Final = 255
-VALUES_PER_ITEM: Final = 4
-
-# Control characters, and those that are not seen but change how a line looks. The list stands here, and not in
-# `str.isprintable`, so that nodes on different versions of Python do not differ about a name.
-_NOT_IN_A_NAME: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+from rota.wire.values import (
+    bounded,
+    call,
+    contract_address,
+    delegation_number,
+    digest,
+    heartbeat_number,
+    intent_id,
+    leaf,
+    member,
+    name_flaw,
+    nonce,
+    number,
+    opaque,
+    preparation,
+    refuse,
+    request_id,
+    state_id,
+    word,
 )
 
+VALUES_PER_ITEM: Final = 4
+
 Item = TypeVar("Item")
-
-
-class Refused(Exception):
-    """A value that no honest peer sends."""
-
-
-class UnknownValue(Refused):
-    """A value that a peer of a newer minor version may send."""
 
 
 class Reader:
@@ -524,108 +526,6 @@ class Reader:
         for field in wire.DESCRIPTOR.fields:
             rest.ClearField(field.name)
         return opaque(rest.SerializeToString(), self.limits.unknown_bytes_max, "what is not known of a value")
-
-
-def name_flaw(name: str, limits: Limits) -> str:
-    """Why no peer would read a message with this name in it, or nothing."""
-    if not name:
-        return "a name is empty"
-    if _NOT_IN_A_NAME.search(name):
-        return "a name has a control character in it"
-    is_short = len(name) <= limits.name_bytes_max and len(name.encode()) <= limits.name_bytes_max
-    return "" if is_short else f"a name has more than {limits.name_bytes_max} bytes"
-
-
-def contract_address(address: bytes) -> types.ContractAddress:
-    return types.ContractAddress("0x" + sized(address, ADDRESS_BYTES, "a contract's address").hex())
-
-
-def call(wire: pb.Call) -> types.Call:
-    if wire.gas > types.CALL_GAS_MAX:
-        refuse(f"a call's gas is at most {types.CALL_GAS_MAX}, not {wire.gas}")
-    data = opaque(wire.data, types.CALL_BYTES_MAX, "a call's data")
-    return types.Call(contract_address(wire.to), wire.gas, data)
-
-
-def preparation(wire: pb.Preparation) -> types.Preparation:
-    return types.Preparation(contract_address(wire.committer), word(wire.condition, "a condition"))
-
-
-def request_id(wire: pb.RequestId) -> types.RequestId:
-    return types.RequestId(number(wire.incarnation), number(wire.counter))
-
-
-def heartbeat_number(wire: pb.HeartbeatNumber) -> types.HeartbeatNumber:
-    return types.HeartbeatNumber(number(wire.incarnation), number(wire.sequence))
-
-
-def delegation_number(wire: pb.DelegationNumber) -> types.DelegationNumber:
-    return types.DelegationNumber(number(wire.incarnation), number(wire.counter))
-
-
-def state_id(wire: pb.StateId) -> types.StateId:
-    output = wire.output
-    if output > OUTPUT_MAX:
-        refuse(f"an output's number is at most {OUTPUT_MAX}, not {output}")
-    return types.StateId(leaf(wire.leaf), output)
-
-
-def intent_id(content: bytes) -> types.IntentId:
-    return types.IntentId(sized(content, INTENT_BYTES, "an intent's id"))
-
-
-def nonce(content: bytes) -> bytes:
-    return opaque(content, NONCE_BYTES, "a nonce")
-
-
-def leaf(content: bytes) -> types.Leaf:
-    return types.Leaf(word(content, "a leaf"))
-
-
-def digest(content: bytes) -> types.Digest:
-    return types.Digest(word(content, "a digest"))
-
-
-def word(content: bytes, what: str) -> bytes:
-    return sized(content, WORD_BYTES, what)
-
-
-def sized(content: bytes, size_bytes: int, what: str) -> bytes:
-    if len(content) != size_bytes:
-        refuse(f"{what} has {size_bytes} bytes, not {len(content)}")
-    return content
-
-
-def opaque(content: bytes, bytes_max: int, what: str) -> bytes:
-    if len(content) > bytes_max:
-        refuse(f"{what} has at most {bytes_max} bytes, not {len(content)}")
-    return content
-
-
-def bounded(text: str, bytes_max: int, what: str) -> str:
-    if len(text) > bytes_max or not (text.isascii() or len(text.encode()) <= bytes_max):
-        refuse(f"{what} has more than {bytes_max} bytes")
-    return text
-
-
-def number(value: int) -> int:
-    """A number that every database and every language can hold."""
-    if value > NUMBER_MAX:
-        refuse(f"a number is at most {NUMBER_MAX}, not {value}")
-    return value
-
-
-def member(
-    enumeration: enumerations.Enumeration[enumerations.Member, enumerations.Number], value: int
-) -> enumerations.Member:
-    found = enumeration.members.get(value)
-    if found is None:
-        raise UnknownValue(f"no {enumeration.name} has the number {value}")
-    return found
-
-
-def refuse(reason: str) -> NoReturn:
-    raise Refused(reason)
 
 
 READERS: Final[Mapping[str, Callable[[Reader, Any], messages.Message]]] = {
