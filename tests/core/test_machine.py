@@ -84,6 +84,15 @@ def test_first_matching_row_wins() -> None:
     assert crossing.log == ["second in Red"]
 
 
+def test_table_finds_the_row_that_its_machine_takes() -> None:
+    guarded, plain = Row(Light.RED, Pressed, never), Row(Light.RED, Pressed)
+    table = table_of(guarded, plain, ignored=(GREEN_IGNORES,))
+    crossing = Crossing(table)
+    assert table.row_for(crossing, Pressed()) is crossing.handle(Pressed()) is plain
+    crossing.enter(Light.GREEN)
+    assert table.row_for(crossing, Pressed()) is crossing.handle(Pressed()) is None
+
+
 def test_row_without_guard_always_matches() -> None:
     crossing = Crossing(table_of(Row(Light.RED, Pressed, do=saying("done")), ignored=(GREEN_IGNORES,)))
     crossing.handle(Pressed())
