@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from rota.types import ContractAddress, IntentId
+from rota.types import ContractAddress, IntentId, Mode, Rotation
 
 WORD_BYTES: Final = 32
 # The greatest number that both databases hold.
@@ -274,6 +274,22 @@ class PayeesName(Choice):
     __slots__ = ()
     options = ("known", "any")
     right = "known or any"
+
+
+class ModeName(Choice):
+    """Who may coordinate a contract."""
+
+    __slots__ = ()
+    options = tuple(mode.value for mode in Mode)
+    right = "ring, static or sender"
+
+
+class RotationName(Choice):
+    """Whether a coordinator stays until it fails, or leaves with its range of blocks."""
+
+    __slots__ = ()
+    options = tuple(rotation.value for rotation in Rotation)
+    right = "sticky or strict"
 
 
 class SubmitModeName(Choice):

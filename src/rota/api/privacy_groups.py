@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.types import NOTHING_CHOSEN, Contract, ContractAddress, IntentId, NodeName, Party, Sequencing
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,15 @@ class NewGroup:
     properties: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, JsonValue] = field(default_factory=dict)
     idempotency_key: str = ""
+    sequencing: Sequencing = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
+    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it.
+
+    `terms` has the terms of sequencing.
+    """
 
     id: bytes
     domain: str
@@ -36,6 +40,7 @@ class GroupView:
     schema: bytes
     deployment: IntentId
     contract: ContractAddress | None = None
+    terms: Contract | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -353,11 +353,15 @@ class AttestationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Deployment(Generic[C]):
-    """What a new contract is to be: who endorses it, its configuration, and the parties that get its genesis."""
+    """What a new contract is to be: who endorses it, its configuration, and the parties that get its genesis.
+
+    `alternatives` are plans of other modes, one each, from which whoever deploys the contract may choose instead.
+    """
 
     plan: AttestationPlan
     configuration: C
     members: tuple[Party, ...]
+    alternatives: tuple[AttestationPlan, ...] = ()
 
 
 # Where transitions are proved.
