@@ -3,6 +3,7 @@
 #
 #   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock, ratchets)
 #   ROUNDS=1 ONLY=3-anvil FAULTS='kill, cut' SEED=7     what `make chaos` plays; left out, all of it three times
+#   ROTATION=strict     how its coordinators take turns, by `make chaos`
 #   ONLY=hostile MINUTES=10 a network at work beside a hostile stranger, by `make chaos`
 #   ROUNDS=10 SEEDS=100 how long `make soak` explores
 #   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
@@ -82,10 +83,11 @@ coverage: $(STAMP) ## Branch coverage of all packages by all tests; takes twice 
 	@$(PYTEST) -m 'not chaos' --cov --cov-report=term
 
 .PHONY: chaos
-chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=
+chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=, ROTATION=
 	@$(BIN)/python -m tests.cluster.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)') \
-		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
-	@$(if $(ONLY)$(FAULTS),true,$(PYTEST) -m chaos)
+		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(ROTATION),--rotation $(ROTATION))
+	@$(if $(ONLY)$(FAULTS)$(ROTATION),true,$(PYTEST) -m chaos)
 
 # Random exploration: what the gates draw is the same in every run, here it is new each time. A failure prints what
 # reproduces it.
