@@ -17,6 +17,7 @@ import msgspec
 from rota.types import ContractAddress, IntentId, Mode, Rotation
 
 WORD_BYTES: Final = 32
+MICROSECONDS_PER_MS: Final = 1_000
 # The greatest number that both databases hold.
 NUMBER_MAX: Final = 2**63 - 1
 QUANTITY_MAX: Final = 2**256 - 1
@@ -241,6 +242,13 @@ def timestamp_of(unix_ms: int) -> Timestamp:
     unix_ms = min(unix_ms, LATEST_MS)
     whole = datetime.fromtimestamp(unix_ms // 1_000, UTC)
     return Timestamp(f"{whole:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1_000:03d}Z")
+
+
+def precise_timestamp_of(unix_us: int) -> Timestamp:
+    """A time in microseconds as clients read it: as protobuf writes times in JSON, with 3 or 6 digits."""
+    unix_ms, rest_us = divmod(min(unix_us, LATEST_MS * MICROSECONDS_PER_MS), MICROSECONDS_PER_MS)
+    text = timestamp_of(unix_ms)
+    return Timestamp(f"{text.removesuffix('Z')}{rest_us:03d}Z") if rest_us else text
 
 
 class Choice(Format):
