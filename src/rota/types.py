@@ -143,7 +143,7 @@ def node_of(party: Party) -> NodeName:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequencing:
+class SequencingChoice:
     """Terms of sequencing that a deployment asks for.
 
     None: the domain sets the mode, and the node's configuration the other two.
@@ -154,7 +154,7 @@ class Sequencing:
     range_size: int | None = None
 
 
-NOTHING_CHOSEN: Final = Sequencing()
+NOTHING_CHOSEN: Final = SequencingChoice()
 RANGE_SIZE_MAX: Final = 2**32
 
 # Whoever proposes a contract to a node chooses them, and the node computes every place when it first ranks.

@@ -53,7 +53,7 @@ from rota.types import (
     Outcome,
     Receipt,
     Rotation,
-    Sequencing,
+    SequencingChoice,
     State,
     Transition,
     intent_text,
@@ -88,10 +88,10 @@ class Kind:
         return f"{self.node_count}-{self.chain.value}-{self.store}{strict}"
 
     @property
-    def sequencing(self) -> Sequencing:
+    def sequencing(self) -> SequencingChoice:
         """Under strict rotation ranges are short, so that the coordinator changes again and again."""
         is_strict = self.rotation is Rotation.STRICT
-        return Sequencing(rotation=Rotation.STRICT, range_size=RANGE_SIZE) if is_strict else NOTHING_CHOSEN
+        return SequencingChoice(rotation=Rotation.STRICT, range_size=RANGE_SIZE) if is_strict else NOTHING_CHOSEN
 
     @property
     def names(self) -> tuple[NodeName, ...]:

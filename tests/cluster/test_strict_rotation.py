@@ -18,13 +18,13 @@ from rota.ledger.artifacts import load_artifact
 from rota.network.chains import ChainKind
 from rota.network.local import LocalNetwork, Plan
 from rota.network.workload import Workload
-from rota.types import ContractAddress, NodeName, Rotation, Sequencing
+from rota.types import ContractAddress, NodeName, Rotation, SequencingChoice
 from tests.cluster.kit import ALICE, chosen
 
 NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
 MEMBERS = [f"{ALICE}@{name}" for name in NAMES]
 RANGE_SIZE = 10
-STRICT = Sequencing(rotation=Rotation.STRICT, range_size=RANGE_SIZE)
+STRICT = SequencingChoice(rotation=Rotation.STRICT, range_size=RANGE_SIZE)
 TERMS = {"rotation": "strict", "rangeSize": RANGE_SIZE}
 INTERVAL_MS = 200
 LOOK_S = 0.05
@@ -34,7 +34,7 @@ ARTIFACT = load_artifact("PrivateToken")
 
 
 async def coordinators_of(clients: Iterable[Client], contract: ContractAddress) -> set[str]:
-    """Who coordinates a contract, as each node tells."""
+    """The coordinators of a contract by the answers of these nodes."""
     found = [await client.status(contract) for client in clients]
     return {str(each.active_coordinator) for each in found if each is not None and each.active_coordinator is not None}
 

@@ -42,7 +42,7 @@ from rota.types import (
     NodeName,
     Party,
     Rotation,
-    Sequencing,
+    SequencingChoice,
     State,
     StateId,
     SubmitMode,
@@ -380,39 +380,44 @@ MEMBERS = {"members": ["alice@node1", "bob@node2"]}
 @pytest.mark.parametrize(
     ("name", "arguments", "wanted", "found"),
     [
-        ("pente", MEMBERS, Sequencing(), (Mode.RING, Rotation.STICKY, 100)),
-        ("pente", MEMBERS, Sequencing(rotation=Rotation.STRICT), (Mode.RING, Rotation.STRICT, 100)),
-        ("pente", MEMBERS, Sequencing(Mode.RING, Rotation.STRICT, 20), (Mode.RING, Rotation.STRICT, 20)),
-        ("noto", {"notary": "bank@node1"}, Sequencing(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
-        ("synthetic", MEMBERS, Sequencing(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
-        ("synthetic", MEMBERS, Sequencing(Mode.SENDER), (Mode.SENDER, Rotation.STICKY, 100)),
+        ("pente", MEMBERS, SequencingChoice(), (Mode.RING, Rotation.STICKY, 100)),
+        ("pente", MEMBERS, SequencingChoice(rotation=Rotation.STRICT), (Mode.RING, Rotation.STRICT, 100)),
+        ("pente", MEMBERS, SequencingChoice(Mode.RING, Rotation.STRICT, 20), (Mode.RING, Rotation.STRICT, 20)),
+        ("noto", {"notary": "bank@node1"}, SequencingChoice(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.SENDER), (Mode.SENDER, Rotation.STICKY, 100)),
     ],
 )
 def test_genesis_has_the_terms_that_its_deployment_asks_for(
-    name: str, arguments: object, wanted: Sequencing, found: tuple[Mode, Rotation, int]
+    name: str, arguments: object, wanted: SequencingChoice, found: tuple[Mode, Rotation, int]
 ) -> None:
     domains = hosting.load_domains()
     deployment = deploy(domains[name], arguments, ALICE)
     genesis = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=wanted)
     assert (genesis.mode, genesis.rotation, genesis.range_size) == found
     assert len(genesis.committee) == (1 if genesis.mode is Mode.STATIC else 2)
-    other = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=Sequencing())
+    other = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=SequencingChoice())
     assert (genesis_hash(encode_genesis(genesis)) == genesis_hash(encode_genesis(other))) is (genesis == other)
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "wanted", "flaw"),
     [
-        ("pente", MEMBERS, Sequencing(Mode.STATIC), "sequencing.mode: must be ring in the domain pente"),
-        ("noto", {"notary": "b@node1"}, Sequencing(Mode.RING), "sequencing.mode: must be static in the domain noto"),
-        ("noto", {"notary": "b@node1"}, Sequencing(rotation=Rotation.STRICT), "sequencing.rotation: must be left out"),
-        ("synthetic", MEMBERS, Sequencing(Mode.SENDER, range_size=5), "sequencing.rangeSize: must be left out"),
-        ("pente", MEMBERS, Sequencing(range_size=0), "sequencing.rangeSize: must be from 1 to 4294967296 blocks"),
-        ("pente", MEMBERS, Sequencing(range_size=2**32 + 1), "sequencing.rangeSize: must be from 1 to 4294967296"),
+        ("pente", MEMBERS, SequencingChoice(Mode.STATIC), "sequencing.mode: must be ring in the domain pente"),
+        ("noto", {"notary": "b@node1"}, SequencingChoice(Mode.RING), "sequencing.mode: must be static"),
+        (
+            "noto",
+            {"notary": "b@node1"},
+            SequencingChoice(rotation=Rotation.STRICT),
+            "sequencing.rotation: must be left",
+        ),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.SENDER, range_size=5), "sequencing.rangeSize: must be left out"),
+        ("pente", MEMBERS, SequencingChoice(range_size=0), "sequencing.rangeSize: must be from 1 to 4294967296 blocks"),
+        ("pente", MEMBERS, SequencingChoice(range_size=2**32 + 1), "sequencing.rangeSize: must be from 1 to"),
     ],
 )
 def test_terms_that_a_domain_does_not_offer_are_refused_by_name(
-    name: str, arguments: object, wanted: Sequencing, flaw: str
+    name: str, arguments: object, wanted: SequencingChoice, flaw: str
 ) -> None:
     domain = hosting.load_domains()[name]
     with pytest.raises(Rejected, match=f"^{flaw}"):

@@ -37,7 +37,7 @@ from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.runtime.watched_files import FileWatch, WatchedMaximum
-from rota.types import ContractAddress, IntentId, Mode, NodeName, Party, Rotation, Sequencing, SubmitMode
+from rota.types import ContractAddress, IntentId, Mode, NodeName, Party, Rotation, SequencingChoice, SubmitMode
 from tests.runtime.kit import CHAIN_ID, Network, network
 from tests.store.kit import in_loop
 
@@ -415,13 +415,13 @@ def test_a_transaction_outlives_the_process_with_every_field() -> None:
         SubmitMode.EXTERNAL,
         GasOptions(1, 2**200, 3, 4),
         WhichPayees.KNOWN,
-        Sequencing(Mode.RING, Rotation.STRICT, 20),
+        SequencingChoice(Mode.RING, Rotation.STRICT, 20),
     )
     default = Submission(TransactionType.PRIVATE, "")
     for each in fields(Submission):
         assert getattr(submission, each.name) != getattr(default, each.name), f"{each.name} is not tried here"
     assert decode_submission(encode_submission(submission), "key") == submission
-    some = replace(submission, sequencing=Sequencing(rotation=Rotation.STRICT))
+    some = replace(submission, sequencing=SequencingChoice(rotation=Rotation.STRICT))
     assert decode_submission(encode_submission(some), "key") == some
 
 

@@ -104,7 +104,7 @@ async def test_what_is_in_flight_is_found_by_the_next_life(make: Make) -> None:
 async def test_times_of_an_earlier_version_are_read_in_microseconds(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Databases of schema 25 have milliseconds, in columns and in what is encoded."""
+    """Databases of schema 25 have milliseconds, in columns and in encoded values."""
     database = await make()
     known = migrations()
     before = next(place for place, each in enumerate(known) if "published_at_us" in str(each.statements))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import NOTHING_CHOSEN, Contract, ContractAddress, IntentId, NodeName, Party, Sequencing
+from rota.types import NOTHING_CHOSEN, Contract, ContractAddress, IntentId, NodeName, Party, SequencingChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class NewGroup:
     properties: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, JsonValue] = field(default_factory=dict)
     idempotency_key: str = ""
-    sequencing: Sequencing = NOTHING_CHOSEN
+    sequencing: SequencingChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)

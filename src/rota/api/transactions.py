@@ -33,7 +33,7 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.positions import AtLeast, LedgerPosition, shown_position
-from rota.types import NOTHING_CHOSEN, RANGE_SIZE_MAX, Contract, Mode, Rotation, Sequencing, SubmitMode
+from rota.types import NOTHING_CHOSEN, RANGE_SIZE_MAX, Contract, Mode, Rotation, SequencingChoice, SubmitMode
 
 DEPENDENCIES_MAX: Final = 256
 TEXT_CHARACTERS_MAX: Final = 1_024
@@ -49,7 +49,7 @@ class SequencingInput(msgspec.Struct, frozen=True, rename="camel", forbid_unknow
     """Terms of sequencing of a contract that is to be deployed. They are part of its genesis and never change.
 
     The domain decides which modes there are; `rotation` and `rangeSize`, in blocks, are of the mode `ring`. The node's
-    configuration decides what is left out.
+    configuration has the defaults.
     """
 
     mode: ModeName | None = None
@@ -70,11 +70,11 @@ def shown_terms(contract: Contract) -> SequencingTerms:
     return SequencingTerms(contract.mode.value, contract.rotation.value, contract.range_size)
 
 
-def sequencing_of(given: SequencingInput | None) -> Sequencing:
+def sequencing_of(given: SequencingInput | None) -> SequencingChoice:
     """The terms that a deployment asks for."""
     if given is None:
         return NOTHING_CHOSEN
-    return Sequencing(
+    return SequencingChoice(
         Mode(given.mode) if given.mode is not None else None,
         Rotation(given.rotation) if given.rotation is not None else None,
         given.range_size,

@@ -201,15 +201,9 @@ def command(
         stays = not once and not as_json
         first_port = port if port is not None else FIRST_PORT if stays else 0
         programme = Programme(
-            node_count=node_count,
-            rate_per_s=rate_per_s,
-            seconds=seconds,
-            seed=seed,
-            first_port=first_port,
-            stays=stays,
-            rotation=Rotation(rotation),
+            node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, seed=seed, first_port=first_port, stays=stays
         )
-        show_live(console, programme, ledger, key_file, as_json)
+        show_live(console, replace(programme, rotation=Rotation(rotation)), ledger, key_file, as_json)
 
 
 def refuse_live_options() -> None:

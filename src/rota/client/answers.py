@@ -155,7 +155,7 @@ class Balance(msgspec.Struct, frozen=True, rename="camel"):
     known_by: tuple[str, ...] = ()
 
 
-class SequencingTerms(msgspec.Struct, frozen=True, rename="camel"):
+class ContractTerms(msgspec.Struct, frozen=True, rename="camel"):
     """Who may coordinate a contract (`mode`), when that changes (`rotation`), and how many blocks a range has."""
 
     mode: str
@@ -175,7 +175,7 @@ class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):
     properties: dict[str, str]
     name: str = ""
     contract_address: str | None = None
-    sequencing: SequencingTerms | None = None
+    sequencing: ContractTerms | None = None
 
 
 class GroupMessage(msgspec.Struct, frozen=True, rename="camel"):

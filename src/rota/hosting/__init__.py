@@ -31,7 +31,6 @@ from rota.domains.available import Available, Known, known_in, readable
 from rota.domains.base import (
     Assembled,
     Assembly,
-    AttestationPlan,
     Behind,
     Deployment,
     Domain,
@@ -65,20 +64,16 @@ from rota.hosting.contracts import (
     told_of,
 )
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
+from rota.hosting.geneses import SEQUENCING, ContractDefaults, genesis_of
 from rota.hosting.proving import as_believed
 from rota.messages import AssemblyOutcome
 from rota.types import (
-    NOTHING_CHOSEN,
-    RANGE_SIZE_MAX,
     ContractAddress,
     Intent,
-    Mode,
     NodeName,
     Party,
     Preparation,
     RequestId,
-    Rotation,
-    Sequencing,
     State,
     StateId,
     SubmitMode,
@@ -124,8 +119,6 @@ __all__ = [
 ENTRY_POINTS: Final = "rota.domains"
 FOR_TESTS: Final = "for_tests"
 PAYLOAD_BYTES_MAX: Final = 1_048_576
-# What users call the terms of sequencing of a deployment; errors name them by it.
-SEQUENCING: Final = "sequencing"
 # It has to fit into a frame, beside others.
 TRANSITION_BYTES_MAX: Final = 1_048_576
 
@@ -158,16 +151,6 @@ class Initialised:
     parties: tuple[Party, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContractDefaults:
-    """What a node's configuration says about the contracts that it creates (protocol §2)."""
-
-    chain_id: int
-    rotation: Rotation = Rotation.STICKY
-    range_size: int = 100
-    virtual_nodes: int = 1024
-
-
 # Deploying and opening contracts.
 
 
@@ -197,62 +180,6 @@ def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> 
 def deploy(domain: AnyDomain, arguments: object, sender: Party) -> Deployment[Any]:
     """What a constructor's arguments ask for. `Rejected` when they cannot be had."""
     return domain.deploy(accept(domain.constructor, arguments), sender)
-
-
-def genesis_of(
-    domain: AnyDomain,
-    deployment: Deployment[Any],
-    defaults: ContractDefaults,
-    salt: bytes,
-    ledger: bytes = b"",
-    wanted: Sequencing = NOTHING_CHOSEN,
-) -> Genesis:
-    """The genesis of a contract that is to be deployed; 32 random bytes as salt.
-
-    `ledger` says what its ledger is made of, where transitions are proved. `wanted` are the terms of sequencing that
-    the deployment asks for; `Rejected` names the one that cannot be had.
-    """
-    plan = _plan_of(domain, deployment, wanted)
-    configuration = msgspec.json.encode(packed(deployment.configuration))
-    try:
-        return Genesis(
-            domain.name,
-            configuration,
-            deployment.members,
-            plan.committee,
-            plan.endorser_nodes,
-            plan.threshold,
-            plan.mode,
-            wanted.rotation or defaults.rotation,
-            wanted.range_size or defaults.range_size,
-            defaults.virtual_nodes,
-            defaults.chain_id,
-            salt,
-            ledger,
-        )
-    except ValueError as error:
-        field, _, message = str(error).partition(": ")
-        raise Rejected(field, message) from None
-
-
-def _plan_of(domain: AnyDomain, deployment: Deployment[Any], wanted: Sequencing) -> AttestationPlan:
-    """The plan with the mode that is asked for. Only nodes that take turns have a rotation and ranges."""
-    plans = {plan.mode: plan for plan in (deployment.plan, *deployment.alternatives)}
-    plan = plans.get(wanted.mode or deployment.plan.mode)
-    if plan is None:
-        allowed = " or ".join(mode.value for mode in plans)
-        raise Rejected(f"{SEQUENCING}.mode", f"must be {allowed} in the domain {domain.name}")
-    if wanted.range_size is not None and not 1 <= wanted.range_size <= RANGE_SIZE_MAX:
-        raise Rejected(f"{SEQUENCING}.rangeSize", f"must be from 1 to {RANGE_SIZE_MAX} blocks")
-    given = {"rotation": wanted.rotation, "rangeSize": wanted.range_size}
-    refused = next((name for name, value in given.items() if value is not None), None)
-    if plan.mode is not Mode.RING and refused is not None:
-        raise Rejected(
-            f"{SEQUENCING}.{refused}",
-            f"must be left out: coordinators take turns in the mode ring, and this contract of {domain.name} has the "
-            f"mode {plan.mode.value}",
-        )
-    return plan
 
 
 def open_genesis(

@@ -22,7 +22,7 @@ from rota.domains.base import Rejected
 from rota.genesis import SALT_BYTES, Genesis, encode_genesis, genesis_hash
 from rota.ledger.account import Account
 from rota.ledger.bindings import deploy_endorsed
-from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, NodeName, Party, Sequencing, node_of
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, NodeName, Party, SequencingChoice, node_of
 
 NODES_MAX: Final = 256
 
@@ -58,7 +58,7 @@ def genesis_for(
     arguments: object,
     sender: Party,
     defaults: hosting.ContractDefaults,
-    sequencing: Sequencing = NOTHING_CHOSEN,
+    sequencing: SequencingChoice = NOTHING_CHOSEN,
 ) -> Genesis:
     """What a domain makes of a constructor's arguments. `domains.base.Rejected` names what is wrong."""
     domains = hosting.load_domains()

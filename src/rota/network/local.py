@@ -48,7 +48,7 @@ from rota.network.namespaces import LOOPBACK, Host, Namespaces
 from rota.network.ports import held_port
 from rota.ports import Signer
 from rota.runtime.configuration import CHAIN, FILE_NAME, write_configuration
-from rota.types import NOTHING_CHOSEN, ContractAddress, NodeName, Party, Sequencing
+from rota.types import NOTHING_CHOSEN, ContractAddress, NodeName, Party, SequencingChoice
 
 NODES_MAX: Final = 32
 PASSWORD_BYTES: Final = 32
@@ -312,7 +312,7 @@ class LocalNetwork:
         return {node.name: code for node, code in zip(running, codes, strict=True)}
 
     async def create_contract(
-        self, domain: str, constructor: object, sequencing: Sequencing = NOTHING_CHOSEN
+        self, domain: str, constructor: object, sequencing: SequencingChoice = NOTHING_CHOSEN
     ) -> CreatedContract:
         """A contract that all running nodes take in."""
         sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")

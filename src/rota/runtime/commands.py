@@ -34,7 +34,6 @@ from rota.api import facade
 from rota.api.errors import ErrorCode, Rejected
 from rota.command_types import (
     BEGIN_OFFSET,
-    MICROSECONDS_PER_MS,
     ChangeId,
     Checkpoint,
     CommandRejected,
@@ -215,7 +214,7 @@ class CommandOffice:
     async def begin(self) -> None:
         """What the last life left in flight is looked after."""
         stream, in_flight = await _patiently(self.store.restore)
-        self._desk = Desk(stream, in_flight, self._maximum_ms * MICROSECONDS_PER_MS, self._limits)
+        self._desk = Desk(stream, in_flight, self._maximum_ms * 1_000, self._limits)
         if in_flight:
             logger.info("commands of an earlier life go on", in_flight=len(in_flight))
         self._perform_all(self._desk.begin())
@@ -390,7 +389,7 @@ class CommandOffice:
         """An operator has changed it; from now on it holds."""
         self._maximum_ms = maximum_ms
         if self._desk is not None:
-            self._step(self._desk, MaximumChanged(maximum_ms * MICROSECONDS_PER_MS))
+            self._step(self._desk, MaximumChanged(maximum_ms * 1_000))
         self._maximum_changed = _set_anew(self._maximum_changed)
 
     # The desk.

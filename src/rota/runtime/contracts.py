@@ -36,7 +36,7 @@ from rota.types import (
     KnownContract,
     NodeName,
     Party,
-    Sequencing,
+    SequencingChoice,
     State,
 )
 from rota.wire.limits import DEFAULT_LIMITS
@@ -256,7 +256,7 @@ class KnownContracts:
         sender: Party,
         defaults: ContractDefaults,
         salt: bytes,
-        sequencing: Sequencing = NOTHING_CHOSEN,
+        sequencing: SequencingChoice = NOTHING_CHOSEN,
     ) -> Genesis:
         """The genesis of a contract that a user wants. `domains.base.Rejected` names what is wrong."""
         found = self._domains.get(domain)

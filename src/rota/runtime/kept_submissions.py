@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from rota.api.facade import GasOptions, Submission, TransactionType, WhichPayees
-from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Mode, Rotation, Sequencing, SubmitMode
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Mode, Rotation, SequencingChoice, SubmitMode
 
 
 def encode_submission(submission: Submission) -> bytes:
@@ -62,7 +62,7 @@ def decode_submission(content: bytes, key: str) -> Submission:
     )
 
 
-def _kept_sequencing(sequencing: Sequencing) -> dict[str, object]:
+def _kept_sequencing(sequencing: SequencingChoice) -> dict[str, object]:
     mode, rotation = sequencing.mode, sequencing.rotation
     return {
         "mode": mode.value if mode is not None else None,
@@ -71,9 +71,9 @@ def _kept_sequencing(sequencing: Sequencing) -> dict[str, object]:
     }
 
 
-def _read_sequencing(kept: dict[str, Any]) -> Sequencing:
+def _read_sequencing(kept: dict[str, Any]) -> SequencingChoice:
     mode, rotation = kept.get("mode"), kept.get("rotation")
-    return Sequencing(
+    return SequencingChoice(
         Mode(mode) if mode is not None else None,
         Rotation(rotation) if rotation is not None else None,
         kept.get("range_size"),

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rota.api.positions import PositionView
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Leaf, NodeName, Party, Sequencing, SubmitMode
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Leaf, NodeName, Party, SequencingChoice, SubmitMode
 
 
 class TransactionType(Enum):
@@ -60,7 +60,7 @@ class Submission:
     submit_mode: SubmitMode = SubmitMode.AUTO
     options: GasOptions = GasOptions()
     payees: WhichPayees = WhichPayees.ANY
-    sequencing: Sequencing = NOTHING_CHOSEN
+    sequencing: SequencingChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)

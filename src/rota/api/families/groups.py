@@ -152,7 +152,7 @@ async def create_group(
         spec.properties or {},
         spec.configuration or {},
         options.idempotency_key or "",
-        sequencing_of(spec.sequencing),
+        sequencing=sequencing_of(spec.sequencing),
     )
     try:
         return _shown(await node.groups.create(wanted))
