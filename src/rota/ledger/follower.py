@@ -28,7 +28,7 @@ from typing import Final
 
 from rota.core.events import LedgerOutcome
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.ledger.bindings import FailedCall, deployment_topics, outcomes_of, read_deployment
+from rota.ledger.bindings import BlockOutcomes, FailedCall, deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reason_of
@@ -283,14 +283,25 @@ class Follower:
             header = headers[height]
             logs_here = by_height.get(height, [])
             told = outcomes_of(logs_here, self._chain_id)
-            if told.unreadable:
-                raise ValueError(f"the contracts are not ours: {told.unreadable[0]}")
+            self._require_readable(told)
             own = mined[height].mined if height in mined else ()
             deployed = tuple(read_deployment(log) for log in logs_here if log.topics and log.topics[0] in _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
             failed += [Asked(each, height, self._is_proved(each.contract)) for each in told.failed_calls]
             commitments += told.commitments
         return tuple(blocks), tuple(failed), tuple(commitments)
+
+    def _require_readable(self, told: BlockOutcomes) -> None:
+        """Code that this node has taken in writes logs that it can read.
+
+        The factory also creates foreign code, under any id: a contract that is only awaited may write anything, and is
+        then not the one that is awaited.
+        """
+        if told.unreadable:
+            known = frozenset(self._contracts.addresses())
+            for contract, reason in told.unreadable:
+                if contract in known:
+                    raise ValueError(f"the contracts are not ours: {reason}")
 
     def _is_proved(self, contract: ContractAddress) -> bool:
         policy = self._contracts.policy_of(contract)
