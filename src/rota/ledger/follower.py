@@ -394,9 +394,7 @@ class Follower:
         found = [await self._patience.consistent(ask) for ask in asked]
         return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
 
-    async def _logs_of_some(
-        self, wanted: _Wanted, ask: Callable[[_Wanted], Awaitable[_Logs]], refusal: str
-    ) -> _Logs:
+    async def _logs_of_some(self, wanted: _Wanted, ask: Callable[[_Wanted], Awaitable[_Logs]], refusal: str) -> _Logs:
         """Of a block that the node refuses: some contracts at a time, so that no stranger's logs are asked for.
 
         An awaited contract with so many logs in the block that creates it is foreign code, and has no rounds.

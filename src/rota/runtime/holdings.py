@@ -324,9 +324,7 @@ class Holdings:
                 await self._sleep(pause_s)
                 pause_s *= 2
 
-    async def _proved(
-        self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, bytes]
-    ) -> tuple[Leaf, ...]:
+    async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, bytes]) -> tuple[Leaf, ...]:
         """Those that are held, and that the peer proves to have; what is held is missing no more.
 
         One after the other, as far as the peer may have read: a transition may have a MiB.
