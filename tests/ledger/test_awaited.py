@@ -106,7 +106,7 @@ def silent_contract_that_logs_a_round() -> bytes:
 
 @in_loop
 async def test_foreign_contract_under_an_awaited_id_does_not_stop_the_index(tmp_path: Path) -> None:
-    """Anybody who sees an id before it is used can have the factory create code of its own under it."""
+    """Any account that sees an id before it is used can have the factory create foreign code under it."""
     async with scene("embedded", tmp_path) as made:
         factory, taken = await factory_of(made), intent_id("awaited")
         call = deploy_proved(taken, bytes(32), ContractAddress(PAYER), silent_contract_that_logs_a_round(), b"")
@@ -141,7 +141,7 @@ async def test_foreign_contract_with_more_logs_than_the_node_tells_does_not_stop
         foreign = read_deployment(receipt.logs[-1]).contract
 
         async def view(request: Request, ask: Ask) -> Answer:
-            """As a node that tells of 10,000 logs at most, where the foreign contract has more."""
+            """As a node that returns at most 10,000 logs, where the foreign contract has more."""
             wanted = request["params"][0] if request["method"] == "eth_getLogs" else {}
             if foreign in wanted.get("address", (foreign,) if wanted else ()):
                 error = {"code": -32005, "message": "query returned more than 10000 results"}

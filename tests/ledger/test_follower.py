@@ -168,13 +168,13 @@ async def test_range_whose_logs_are_longer_than_an_answer_may_be_is_divided(tmp_
 
 @in_loop
 async def test_flood_of_foreign_logs_in_a_block_does_not_stop_a_node_with_many_contracts(tmp_path: Path) -> None:
-    """A node with more contracts than fit into a filter is told of all logs with the topics of rounds."""
+    """A node with more contracts than fit into a filter receives all logs with the topics of rounds."""
     async with scene("embedded", tmp_path) as made:
         truth = await made.truth()
         more = tuple(ContractAddress(f"0x{number:040x}") for number in range(1, 8))
 
         async def view(request: Request, ask: Ask) -> Answer:
-            """As a node that tells of 10,000 logs at most, and a stranger's are in each block."""
+            """As a node that returns at most 10,000 logs, where each block has more of a foreign contract."""
             if request["method"] == "eth_getLogs" and "address" not in request["params"][0]:
                 error = {"code": -32005, "message": "query returned more than 10000 results"}
                 return {"jsonrpc": "2.0", "id": request["id"], "error": error}

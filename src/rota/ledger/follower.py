@@ -103,7 +103,7 @@ class _Wanted:
     """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are.
 
     `signs` are the first topics of which a block that has something of interest shows one in any case. Of the
-    contracts that are `awaited` nothing is known but an id that anybody may have used.
+    contracts that are `awaited` nothing is known but an id that any account may have used.
     """
 
     addresses: tuple[ContractAddress, ...]
@@ -397,7 +397,7 @@ class Follower:
     async def _logs_of_some(self, wanted: _Wanted, ask: Callable[[_Wanted], Awaitable[_Logs]], refusal: str) -> _Logs:
         """Of a block that the node refuses: some contracts at a time, so that no stranger's logs are asked for.
 
-        An awaited contract with so many logs in the block that creates it is foreign code, and has no rounds.
+        An awaited contract that has so many logs in one block is foreign code, and has no rounds.
         """
         if len(wanted.addresses) == 1:
             if wanted.addresses[0] in wanted.awaited:

@@ -129,7 +129,7 @@ class WebSocketTransport:
 
     Exchanges are on their way together and answered in any order. When one is not answered in time the whole
     connection is given up, since nothing tells a slow node from a dead one. An answer that is too long ends the
-    connection too, and nothing tells whose it was: then one exchange is on its way at a time, until it is known.
+    connection too. Then exchanges are repeated one at a time, so that the long answer is known for its own exchange's.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class WebSocketTransport:
             self._give_up(ExchangeFailed(FailureKind.DROPPED, detail))
 
     def _too_long(self) -> ExchangeFailed:
-        """What those who wait are told: the only one, that it is its own answer; several, to ask one by one."""
+        """The failure of the exchanges that wait: of a single one it is its own; several are repeated one by one."""
         self._is_one_too_long = len(set(map(id, self._waiting.values()))) > 1
         detail = f"its answer has more than {self._answer_bytes_max} bytes"
         kind = _OneOfSeveral if self._is_one_too_long else ExchangeFailed

@@ -32,7 +32,7 @@ from rota.digests import holding_proof
 from rota.messages import HOLDINGS_ASKED_MAX, Envelope, Holding, HoldingsRequest, HoldingsResponse, Message, Reply
 from rota.ports import BASE_LEDGER, Background, DueReceipt, Store, Unavailable
 from rota.runtime.contracts import KnownContracts
-from rota.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, Leaf, NodeName, RequestId, Transition
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId, Transition
 from rota.wire.sizes import transition_bytes
 
 WAIT_S: Final = 0.2
@@ -324,10 +324,10 @@ class Holdings:
                 await self._sleep(pause_s)
                 pause_s *= 2
 
-    async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, bytes]) -> tuple[Leaf, ...]:
-        """Those that are held, and that the peer proves to have; what is held is missing no more.
+    async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, Digest]) -> tuple[Leaf, ...]:
+        """The leaves that are held and that the peer proves to have; removes those that are held from `missing`.
 
-        One after the other, as far as the peer may have read: a transition may have a MiB.
+        The store is asked for one at a time, within the peer's allowance: a transition may have a MiB.
         """
         proved: list[Leaf] = []
         for leaf, proof in tuple(missing.items()):

@@ -111,8 +111,8 @@ class Allowance:
     gas_each_s: int
 
 
-# Who asks for rounds to be judged has half of a core; who sends transactions has half of that with each who asks, so
-# that a sender does not use up what its coordinator may. 30 million gas take about a second.
+# A peer that asks for rounds to be judged has half of a core. A sender has half of that with each such peer, so that it
+# does not use up the budget of its coordinator. 30 million gas take about a second.
 ASKERS: Final = Allowance(60.0, 1_500_000_000, 0.5, 12_500_000)
 SENDERS: Final = Allowance(30.0, 750_000_000, 0.25, 6_250_000)
 

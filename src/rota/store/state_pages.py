@@ -1,7 +1,7 @@
 """The states that a node holds of a contract, some at a time, as SQL.
 
-Whoever pays chooses what is attached to a coin, up to half a MiB, and pays any number of them. So a page has so many
-states or so many bytes, whichever are fewer; sizes are asked for before contents.
+A payer attaches up to half a MiB to a coin, and makes any number of payments. So a page is bounded in states and in bytes;
+the readings ask for sizes before contents.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.types import ContractAddress, State
 
 
 def unspent_page(contract: ContractAddress, after: StatePlace | None, limit: int) -> Reading[StatePage]:
-    """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
+    """The unspent states of a contract on the chain that this node holds, in the order of the chain."""
     changes: Any = yield Statement(_LATEST_CHANGE, (contract,))
     place = after or _BEFORE_ALL
     sizes: Any = yield Statement(_UNSPENT_SIZES, (contract, *place, limit))
@@ -27,7 +27,7 @@ def unspent_page(contract: ContractAddress, after: StatePlace | None, limit: int
 
 
 def changes_page(contract: ContractAddress, since: int, limit: int) -> Reading[StateChanges]:
-    """What changed of that after the record with this position, as far as it fits."""
+    """The changes of these after the record with this position, up to a page."""
     as_of, is_complete = yield from _changes_up_to(contract, since, limit)
     rows: Any = yield Statement(_CHANGED, (contract, since, as_of))
     changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
@@ -50,7 +50,7 @@ def page_since(
 
 
 def _changes_up_to(contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
-    """The change with which a page is full, and whether it is the latest: a change is told whole."""
+    """The change with which a page is full, and whether it is the latest: a page has whole changes."""
     rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
     latest = max(since, rows[0][0] or 0)
     rows = yield Statement(_CHANGE_SIZES, (contract, since, limit))
@@ -86,7 +86,7 @@ _CHANGE_SIZES: Final = """
 SELECT changed, LENGTH(state) FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
 ORDER BY changed LIMIT ?"""
 
-# What never had a place on the chain was never told of.
+# States that never had a place on the chain were never in a page.
 _CHANGED: Final = """
 SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
 WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ? AND changed <= ?
