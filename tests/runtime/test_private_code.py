@@ -251,7 +251,7 @@ async def test_transitions_of_a_sender_over_its_budget_are_named_and_not_run() -
 
 
 def test_coordinator_that_has_a_senders_transitions_judged_again_and_again_uses_up_its_own_share() -> None:
-    """It chooses how often a transition is judged, and the rest of the round; for other coordinators nothing changes."""
+    """It chooses how often a transition is judged, and the rest of its round; nothing changes for others."""
     code, hosted = code_with(), counting()
     orders = {peer: cast(CheckRound, asked_by(hosted, 1, peer=peer).question) for peer in (PEER, NODE, OTHER)}
     code._charge(orders[PEER], _used(cpu_s=40.0))

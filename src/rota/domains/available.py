@@ -92,7 +92,7 @@ class Shelf(Mapping[StateId, State]):
         return len(self._states)
 
     def put(self, state: State, content_bytes_max: int | None = None) -> None:
-        """It is held from now on; without its bytes when it has more than these: a domain that needs them recalls them."""
+        """It is held from now on; without its bytes when it has more than these: they are recalled when needed."""
         self.remove(state.id)
         is_long = content_bytes_max is not None and len(state.content or b"") > content_bytes_max
         self._states[state.id] = replace(state, content=None) if is_long else state

@@ -3,8 +3,8 @@
 The store knows them all, and each change of them has a number there. Of a contract that is asked for, memory has what
 the store said last, and every question brings it up to date with what changed since: a question costs what changed,
 not what is held. Reorganisations, states that arrive late and writes of any order are the store's affair.
-The contracts that were not asked for longest are forgotten. A payer chooses how much is attached to a coin, so memory has
-the record of each state and the bytes of short ones; the bytes of a long one are recalled when a domain needs them.
+The contracts that were not asked for longest are forgotten. A payer chooses how much is attached to a coin, so memory
+has the record of each state and the bytes of short ones; the bytes of a long one are recalled when a domain needs them.
 
 A domain with a memory of its own is also told of every state that the node has and the chain too, spent or not, once
 in its life. Of what is not on the chain it is told nothing: a peer can make up any state, and send it.

@@ -6,8 +6,8 @@ whatever peers have judged, it keeps no user waiting. In a lane, those who ask t
 (`work_shares`). A process has a mirror of the states that the node holds; each order brings what has changed.
 
 A request has a budget of gas and time, which the process keeps to, and so has each peer, which is kept to here: as one
-that asks, and as the sender of transactions that are judged for one that asks. (A coordinator chooses how often it has a
-transaction judged: it must not use up what its sender may have judged for others.) What is over a budget is
+that asks, and as the sender of transactions that are judged for one that asks. (A coordinator chooses how often it has
+a transaction judged: it must not use up what its sender may have judged for others.) What is over a budget is
 `OverBudget`, a system error that ends no intent: the peer asks again, and a transaction that needs too much goes on its
 own. A process that takes far too long for a request ends itself or is killed. The next order starts another one, and
 the request that was lost because of somebody else is asked again.
@@ -276,7 +276,7 @@ class PrivateCode:
         )
 
     def _charge(self, order: CheckRound, used: _Used) -> None:
-        """Costs follow causes: the asking peer bears all of it, each sender its transitions' part of that peer's budget."""
+        """Costs follow causes: the asking peer bears them all, each sender its transitions' part of that budget."""
         if order.peer != self._node:
             self._askers.charge(order.peer, used.cpu_s, used.gas)
         # A round that is judged again, with states that it lacked, has its steps again.

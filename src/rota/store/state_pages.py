@@ -1,7 +1,7 @@
 """The states that a node holds of a contract, some at a time, as SQL.
 
-A payer attaches up to half a MiB to a coin, and makes any number of payments. So a page is bounded in states and in bytes;
-the readings ask for sizes before contents.
+A payer attaches up to half a MiB to a coin, and makes any number of payments. So a page is bounded in states and in
+bytes; the readings ask for sizes before contents.
 """
 
 from __future__ import annotations
