@@ -69,7 +69,7 @@ def looks_of_isolating(count: int) -> int:
 
 def test_fault_of_a_member_with_many_transitions_costs_no_more_for_each_than_with_few() -> None:
     """The attack: one fault of a member with 3,300 waiting transitions stopped its coordinator for half a minute."""
-    assert looks_of_isolating(600) < GROWTH_MAX * looks_of_isolating(300)
+    assert looks_of_isolating(320) < GROWTH_MAX * looks_of_isolating(160)
 
 
 def looks_of_a_hand_over(count: int) -> int:
