@@ -8,8 +8,8 @@ import pytest
 
 from rota.config import Config
 from rota.core.acquaintance import MISTRUST_MS, UNANSWERED
-from rota.core.effects import AcquireContract, LookUpVerifier, SendMessage
-from rota.core.events import ForContract, VerifierLookedUp
+from rota.core.effects import AcquireContract, LookUpVerifier, ReportVerifier, SendMessage
+from rota.core.events import ForContract, VerifierLookedUp, VerifierWanted
 from rota.core.events.acquaintance import AcquisitionEnded
 from rota.messages import (
     GenesisRequest,
@@ -100,3 +100,11 @@ def test_genesis_that_a_stranger_answers_with_counts_as_false_at_a_member_too() 
             bench.hear(STRANGER, STARTUP)
             bench.hear(STRANGER, STARTUP, OTHER)
         assert member.to(STRANGER) == other.to(STRANGER)
+
+
+def test_verifier_of_a_party_that_a_member_asked_a_stranger_for_is_taken() -> None:
+    bench = Bench()
+    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@stranger"))))
+    [asked] = bench.said(VerifierRequest, STRANGER)
+    bench.hear(STRANGER, VerifierResponse(asked.request_id, asked.party, "0xb0b"))
+    assert [report.verifier for report in bench.all(ReportVerifier)] == ["0xb0b"]

@@ -62,6 +62,7 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     StateRequest,
     Verdict,
+    VerifierResponse,
 )
 from rota.types import NO_CONTRACT, ContractAddress, NodeName, RequestId
 
@@ -195,12 +196,14 @@ class Acquaintance:
     def is_hidden_from(self, peer: NodeName, contract: ContractAddress, body: Message) -> bool:
         """The message is about a privacy group in memory, of which the peer is no member.
 
-        It is told nothing by what is answered to no stranger, whether we have the contract or not (`UNANSWERED`).
+        It is told nothing by what is answered to no stranger, whether we have the contract or not (`UNANSWERED`). A
+        party of the peer may be named in the group all the same; then we have asked the peer for it.
         """
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is None or peer == self.node.name or may_distribute(sequencer.context.contract, peer):
             return False
-        return not isinstance(body, UNANSWERED)
+        is_awaited = isinstance(body, VerifierResponse) and sequencer.sender.parties.is_awaited(peer, body)
+        return not (is_awaited or isinstance(body, UNANSWERED))
 
     def note_unknown(self, peer: NodeName, contract: ContractAddress, is_decoy: bool = False) -> None:
         """A peer spoke of a contract that we do not have, or that it is not to know of; what it said it says again."""
