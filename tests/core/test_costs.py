@@ -13,14 +13,7 @@ from rota.core import graph, quotas
 from rota.core.graph import Placed
 from rota.messages import AssembleRequest, EndorsementRequest
 from rota.types import Leaf, StateId
-from tests.core.coordinator_bench import (
-    CoordinatorBench,
-    active,
-    elect,
-    endorsed_by_others,
-    hand_over,
-    handed,
-)
+from tests.core.coordinator_bench import CoordinatorBench, active, elect, endorsed_by_others, hand_over, handed
 from tests.core.kit import B, C
 
 NOTARISED = endorsed_by_others(endorsers=(C,))

@@ -173,7 +173,8 @@ class Acquaintance:
     @property
     def is_idle(self) -> bool:
         """Nothing is asked for, and nothing that is wanted waits for its turn."""
-        return not self.asked and not self.line and not any(known.wanted or known.list_id for known in self.peers.values())
+        is_open = self.asked or self.line
+        return not is_open and not any(known.wanted or known.list_id for known in self.peers.values())
 
     # What happens.
 

@@ -36,7 +36,7 @@ class Offered(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class Placings:
     """What one sender has in the graph: the states that it spends, and those that it offers, in number and in bytes."""
 
     inputs: int = 0
@@ -72,7 +72,7 @@ class Graph:
         self._offered_bytes = 0
         self._order = 0
         # By sender, as far as it is known: kept as transitions come and go, because there may be thousands of them.
-        self.tallies: dict[NodeName, Tally] = {}
+        self.senders: dict[NodeName, Placings] = {}
 
     # Placing and removing.
 
@@ -291,12 +291,12 @@ class Graph:
         """So much more of this sender is in the graph, or less; nothing is kept of one that has nothing in it."""
         if sender is None:
             return
-        tally = self.tallies.setdefault(sender, Tally())
-        tally.inputs += inputs
-        tally.offered += offered
-        tally.offered_bytes += offered_bytes
-        if not (tally.inputs or tally.offered):
-            del self.tallies[sender]
+        placings = self.senders.setdefault(sender, Placings())
+        placings.inputs += inputs
+        placings.offered += offered
+        placings.offered_bytes += offered_bytes
+        if not (placings.inputs or placings.offered):
+            del self.senders[sender]
 
 
 def _refers_to(placed: Placed, states: Collection[StateId]) -> bool:

@@ -324,7 +324,7 @@ class Node:
             self._tell(contract, PeerSpoke(event.peer, event.envelope))
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states and contracts to come concern the node; the rest a contract, unless its author is a stranger."""
+        """Private states and contracts to come concern the node; the rest a contract, if its author may know of it."""
         contract, body = event.envelope.contract, event.envelope.body
         if self.acquaintance.is_hidden_from(event.peer, contract, body):
             self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)

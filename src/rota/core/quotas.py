@@ -43,7 +43,7 @@ class Quotas:
         count, graph = len(transition.inputs), self.coordinator.graph
         if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
             return True
-        locks = self._shares({each: tally.inputs for each, tally in graph.tallies.items()})
+        locks = self._shares({each: placings.inputs for each, placings in graph.senders.items()})
         return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
 
     def may_offer(self, transaction: CoordinatorTransaction) -> bool:
@@ -53,9 +53,9 @@ class Quotas:
         count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
         if graph.fits_half(count, size_bytes, most):
             return True
-        tallies = graph.tallies.items()
-        states = self._shares({each: tally.offered for each, tally in tallies})
-        their_bytes = self._shares({each: tally.offered_bytes for each, tally in tallies})
+        senders = graph.senders.items()
+        states = self._shares({each: placings.offered for each, placings in senders})
+        their_bytes = self._shares({each: placings.offered_bytes for each, placings in senders})
         return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
 
     def _shares(self, held: Mapping[NodeName, int] = MappingProxyType({})) -> Shares:
