@@ -29,10 +29,11 @@ SNAPSHOT_STATES_MAX = 4_096
 
 
 class Offered(NamedTuple):
-    """A state that is there for the next assembly, and how much of a message it takes."""
+    """A state that is there for the next assembly, how much of a message it takes, and whose it is."""
 
     state: State
     size_bytes: int
+    sender: NodeName | None
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Graph:
         self.placed[transition.leaf] = replace(self.placed[transition.leaf], outputs=transition.outputs)
         for made in transition.outputs:
             if made.id not in self._spent_by:
-                self._offer(made)
+                self._offer(made, self.placed[transition.leaf].sender)
 
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""
@@ -140,7 +141,7 @@ class Graph:
             self._take_back(state)
         for made in outputs:
             if made.id not in self._spent_by:
-                self._offer(made)
+                self._offer(made, sender)
         for reference in (*inputs, *reads):
             self._users.setdefault(reference.leaf, {})[leaf] = None
 
@@ -270,22 +271,22 @@ class Graph:
     def _offer_again(self, state: StateId) -> None:
         """What spent it is gone: the state is there for others, if its maker is."""
         maker = self.placed.get(state.leaf)
-        for made in maker.outputs if maker is not None else ():
-            if made.id == state:
-                self._offer(made)
+        if maker is not None:
+            for made in (each for each in maker.outputs if each.id == state):
+                self._offer(made, maker.sender)
 
-    def _offer(self, state: State) -> None:
+    def _offer(self, state: State, sender: NodeName | None) -> None:
         self._take_back(state.id)
         size_bytes = state_bytes(state)
-        self._offered[state.id] = Offered(state, size_bytes)
+        self._offered[state.id] = Offered(state, size_bytes, sender)
         self._offered_bytes += size_bytes
-        self._count(self.placed[state.id.leaf].sender, offered=1, offered_bytes=size_bytes)
+        self._count(sender, offered=1, offered_bytes=size_bytes)
 
     def _take_back(self, state: StateId) -> None:
         offered = self._offered.pop(state, None)
         if offered is not None:
             self._offered_bytes -= offered.size_bytes
-            self._count(self.placed[state.leaf].sender, offered=-1, offered_bytes=-offered.size_bytes)
+            self._count(offered.sender, offered=-1, offered_bytes=-offered.size_bytes)
 
     def _count(self, sender: NodeName | None, inputs: int = 0, offered: int = 0, offered_bytes: int = 0) -> None:
         """So much more of this sender is in the graph, or less; nothing is kept of one that has nothing in it."""

@@ -1,7 +1,7 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
 Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
-other about it. States are taken from nodes that may have them. They are checked against their leaves, made durable if
+other about it. States are taken from nodes that may have them (`acquaintance.py` sees to it). They are checked against their leaves, made durable if
 there is room for what is not on the chain (`unconfirmed.py`), then acknowledged, copies too. An acknowledgement is made
 durable and ends the delivery. A node that lacks states asks every member and endorser by leaf; who is asked sends what
 the asking node may see and nothing else (S8), which is not assured, since who wants them asks until it has them.
@@ -21,7 +21,6 @@ from rota.core.distribution import (
     FOUND_PARTS_FROM,
     Delivery,
     holders_of,
-    may_distribute,
     order_of,
     parts_of,
     states_with_bytes,
@@ -85,8 +84,6 @@ class PrivateStates:
         sequencer = self.node.sequencers.loaded[contract]
         key = (contract, body.digest, body.part)
         if not states_with_bytes(body.transitions) or key in self.receiving:
-            return
-        if not may_distribute(sequencer.context.contract, peer):
             return
         checked = [self._checked(sequencer, transition) for transition in body.transitions]
         known = tuple(transition for transition in checked if transition is not None)

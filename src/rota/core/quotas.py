@@ -61,9 +61,8 @@ class Quotas:
     def _shares(self, held: Mapping[NodeName, int] = MappingProxyType({})) -> Shares:
         """Of a resource of which senders hold so much."""
         shares = Shares(self.context.contract, self.context.proven)
-        for sender, amount in held.items():
-            if amount:
-                shares.take(sender, amount)
+        for sender in filter(held.get, held):
+            shares.take(sender, held[sender])
         return shares
 
     def show(self, transaction: CoordinatorTransaction) -> None:
