@@ -1,7 +1,7 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
 Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
-other about it. States are taken from nodes that may have them (`acquaintance.py` sees to it). They are checked against their leaves, made durable if
+other about it. States are taken from nodes that may have them. They are checked against their leaves, made durable if
 there is room for what is not on the chain (`unconfirmed.py`), then acknowledged, copies too. An acknowledgement is made
 durable and ends the delivery. A node that lacks states asks every member and endorser by leaf; who is asked sends what
 the asking node may see and nothing else (S8), which is not assured, since who wants them asks until it has them.
@@ -17,14 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rota.core.consistency import Consistent, consistent, consistent_for, shows_too_much
-from rota.core.distribution import (
-    FOUND_PARTS_FROM,
-    Delivery,
-    holders_of,
-    order_of,
-    parts_of,
-    states_with_bytes,
-)
+from rota.core.distribution import FOUND_PARTS_FROM, Delivery, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
 from rota.core.events import LedgerStatus
 from rota.core.events.chain import Outcomes
@@ -80,7 +73,10 @@ class PrivateStates:
                 self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
+        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too.
+
+        What a stranger to the contract sends does not come here (`Acquaintance.is_hidden_from`).
+        """
         sequencer = self.node.sequencers.loaded[contract]
         key = (contract, body.digest, body.part)
         if not states_with_bytes(body.transitions) or key in self.receiving:
