@@ -51,6 +51,7 @@ from rota.ports.listening import (
     StoredListener,
     undone_leaf,
 )
+from rota.ports.parties import PartyNames, covers
 from rota.ports.store import (
     STATES_A_PAGE,
     TRANSACTIONS_MAX,
@@ -116,6 +117,7 @@ __all__ = [
     "Mail",
     "NumberedReceipt",
     "OutcomePlace",
+    "PartyNames",
     "Peers",
     "Policy",
     "ProofBook",
@@ -149,5 +151,6 @@ __all__ = [
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",
+    "covers",
     "undone_leaf",
 ]
