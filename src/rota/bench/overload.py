@@ -1,0 +1,208 @@
+"""What a network does when it is asked for twice as much as it can do.
+
+Three nodes in processes of their own on an embedded chain, 2 of 3 endorse, SQLite; transactions that stand on nothing.
+Three phases on one network, so that the machine is the same:
+
+saturated    every node always has some transactions open: as many end as can (closed loop)
+overloaded   transactions come at a multiple of that rate, whether or not others have ended (open loop); what a node
+             refuses is not sent again
+again        saturated once more, when what was left of the overload has ended: how much the machine changed meanwhile
+
+Each phase has a part that is not measured: until the rate is steady, and under overload until nodes push back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from rota.client import Overloaded, Unreachable
+from rota.network.local import LocalNetwork, Plan
+from rota.types import ContractAddress, NodeName
+
+NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
+PARTY: Final = "alice"
+SECONDS_DEFAULT: Final = 60.0
+SETTLE_S: Final = 10.0
+FACTOR_DEFAULT: Final = 2.0
+BATCH: Final = 25
+# Open transactions of each node while the network is saturated.
+OPEN: Final = 400
+CALLS_MAX: Final = 64
+LOOK_S: Final = 0.1
+DRAIN_TIMEOUT_S: Final = 300.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFigures:
+    """Transactions a second that were asked for, accepted, refused and ended, and how many were open at the end."""
+
+    asked_per_s: float
+    accepted_per_s: float
+    refused_per_s: float
+    ended_per_s: float
+    open_at_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadFigures:
+    """`ratio` is the rate under overload to the better one of the two saturated phases."""
+
+    factor: float
+    saturated: PhaseFigures
+    overloaded: PhaseFigures
+    again: PhaseFigures
+    ratio: float
+    failovers: int
+    drained_s: float
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since the beginning."""
+
+    asked: int = 0
+    accepted: int = 0
+    refused: int = 0
+
+
+@dataclass(slots=True)
+class Load:
+    """Asks the nodes of a network for transactions."""
+
+    network: LocalNetwork
+    contract: ContractAddress
+    counts: Counts = field(default_factory=Counts)
+    calls: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def saturate(self, seconds: float) -> PhaseFigures:
+        """Keep so many open at each node."""
+        return await self._measured(seconds, self._keep_open)
+
+    async def overload(self, seconds: float, per_s: float) -> PhaseFigures:
+        """Ask for so many a second in all."""
+        return await self._measured(seconds, lambda: self._ask_steadily(per_s))
+
+    async def _measured(self, seconds: float, ask: Callable[[], Any]) -> PhaseFigures:
+        asking = asyncio.create_task(ask())
+        try:
+            await _sleep_unless_failed(asking, seconds / 3 + SETTLE_S)
+            began_s, before, open_before = time.monotonic(), self._copied(), await self.open_count()
+            await _sleep_unless_failed(asking, seconds)
+            passed_s, after, open_after = time.monotonic() - began_s, self._copied(), await self.open_count()
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, *self.calls, return_exceptions=True)
+        accepted = after.accepted - before.accepted
+        return PhaseFigures(
+            (after.asked - before.asked) / passed_s,
+            accepted / passed_s,
+            (after.refused - before.refused) / passed_s,
+            (accepted - (open_after - open_before)) / passed_s,
+            open_after,
+        )
+
+    async def drain(self) -> float:
+        """How long it takes until nothing is open."""
+        began_s = time.monotonic()
+        while await self.open_count():
+            assert time.monotonic() - began_s < DRAIN_TIMEOUT_S, "transactions do not end; figures mean nothing"
+            await asyncio.sleep(LOOK_S)
+        return time.monotonic() - began_s
+
+    async def open_count(self) -> int:
+        """Transactions that nodes accepted and that have not ended."""
+        return sum([await self._open_at(name) for name in NAMES])
+
+    async def failovers(self) -> int:
+        """Those that the node saw that saw most of them."""
+        counts = []
+        for name in NAMES:
+            changes: Any = await self.network.nodes[name].client.ask("seq_leaders", self.contract, is_repeatable=True)
+            counts.append(len([each for each in changes if each["kind"] == "fail-over"]))
+        return max(counts)
+
+    def _copied(self) -> Counts:
+        return Counts(self.counts.asked, self.counts.accepted, self.counts.refused)
+
+    async def _open_at(self, name: NodeName) -> int:
+        while True:
+            try:
+                status = await self.network.nodes[name].client.status(self.contract)
+            except Unreachable:
+                await asyncio.sleep(LOOK_S)
+                continue
+            assert status is not None, "the node has the contract"
+            return sum(status.sending.values())
+
+    async def _keep_open(self) -> None:
+        while True:
+            for name in NAMES:
+                for _ in range(max(0, OPEN - await self._open_at(name)) // BATCH):
+                    await self._ask(name)
+            await asyncio.sleep(LOOK_S)
+
+    async def _ask_steadily(self, per_s: float) -> None:
+        began_s, batches = time.monotonic(), 0
+        while True:
+            due = int((time.monotonic() - began_s) * per_s / BATCH)
+            for _ in range(due - batches):
+                batches += 1
+                if len(self.calls) < CALLS_MAX:
+                    call = asyncio.create_task(self._ask(NAMES[batches % len(NAMES)]))
+                    self.calls.add(call)
+                    call.add_done_callback(self.calls.discard)
+                else:
+                    # The nodes do not even answer: that is a refusal, too.
+                    self.counts.asked += BATCH
+                    self.counts.refused += BATCH
+            await asyncio.sleep(BATCH / per_s)
+
+    async def _ask(self, name: NodeName) -> None:
+        self.counts.asked += BATCH
+        wanted = [("mint", None)] * BATCH
+        try:
+            await self.network.nodes[name].client.send_all(self.contract, wanted, sender=PARTY, is_keyed=False)
+        except Overloaded:
+            self.counts.refused += BATCH
+        else:
+            self.counts.accepted += BATCH
+
+
+def measure_overload(
+    seconds: float = SECONDS_DEFAULT, factor: float = FACTOR_DEFAULT, progress: Progress = lambda _: None
+) -> OverloadFigures:
+    """Throughput at a multiple of saturation against that at saturation."""
+    with TemporaryDirectory(prefix="rota-overload-") as folder:
+        return asyncio.run(_overload(Path(folder) / "network", seconds, factor, progress))
+
+
+async def _overload(home: Path, seconds: float, factor: float, progress: Progress) -> OverloadFigures:
+    async with LocalNetwork(Plan(home=home, names=NAMES)) as network:
+        await network.start(*NAMES)
+        members = [f"{PARTY}@{name}" for name in NAMES]
+        made = await network.create_contract("synthetic", {"members": members, "threshold": 2})
+        load = Load(network, made.address)
+        saturated = await load.saturate(seconds)
+        progress(f"saturated: {saturated.ended_per_s:,.0f} transactions a second")
+        overloaded = await load.overload(seconds, factor * saturated.ended_per_s)
+        progress(f"{overloaded.asked_per_s:,.0f} a second asked for: {overloaded.ended_per_s:,.0f} ended")
+        drained_s = await load.drain()
+        again = await load.saturate(seconds)
+        progress(f"saturated again: {again.ended_per_s:,.0f}")
+        failovers = await load.failovers()
+    ratio = overloaded.ended_per_s / max(saturated.ended_per_s, again.ended_per_s)
+    return OverloadFigures(factor, saturated, overloaded, again, ratio, failovers, drained_s)
+
+
+async def _sleep_unless_failed(asking: asyncio.Task[Any], seconds: float) -> None:
+    done, _ = await asyncio.wait([asking], timeout=seconds)
+    for task in done:
+        await task
