@@ -16,10 +16,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+
+import aiohttp
 
 from rota.client import Overloaded, Unreachable
 from rota.network.local import LocalNetwork, Plan
@@ -33,7 +35,9 @@ FACTOR_DEFAULT: Final = 2.0
 BATCH: Final = 25
 # Open transactions of each node while the network is saturated.
 OPEN: Final = 400
+# Requests that wait for an answer at a time; further ones are not sent.
 CALLS_MAX: Final = 64
+ENDED: Final = "rota_receipts_confirmed_total"
 LOOK_S: Final = 0.1
 DRAIN_TIMEOUT_S: Final = 300.0
 
@@ -42,11 +46,15 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class PhaseFigures:
-    """Transactions a second that were asked for, accepted, refused and ended, and how many were open at the end."""
+    """Transactions a second that were asked for, accepted, refused, not answered in time, and ended.
+
+    `open_at_end` had not ended at the end of the phase.
+    """
 
     asked_per_s: float
     accepted_per_s: float
     refused_per_s: float
+    unanswered_per_s: float
     ended_per_s: float
     open_at_end: int
 
@@ -71,6 +79,7 @@ class Counts:
     asked: int = 0
     accepted: int = 0
     refused: int = 0
+    unanswered: int = 0
 
 
 @dataclass(slots=True)
@@ -93,26 +102,27 @@ class Load:
     async def _measured(self, seconds: float, ask: Callable[[], Any]) -> PhaseFigures:
         asking = asyncio.create_task(ask())
         try:
-            await _sleep_unless_failed(asking, seconds / 3 + SETTLE_S)
-            began_s, before, open_before = time.monotonic(), self._copied(), await self.open_count()
+            await _sleep_unless_failed(asking, seconds / 3 + min(seconds, SETTLE_S))
+            began_s, before, ended_before = time.monotonic(), replace(self.counts), await self.ended_count()
             await _sleep_unless_failed(asking, seconds)
-            passed_s, after, open_after = time.monotonic() - began_s, self._copied(), await self.open_count()
+            passed_s, after, ended = time.monotonic() - began_s, replace(self.counts), await self.ended_count()
+            open_after = await self.open_count()
         finally:
             asking.cancel()
-            await asyncio.gather(asking, *self.calls, return_exceptions=True)
-        accepted = after.accepted - before.accepted
+            await asyncio.gather(asking, return_exceptions=True)
         return PhaseFigures(
             (after.asked - before.asked) / passed_s,
-            accepted / passed_s,
+            (after.accepted - before.accepted) / passed_s,
             (after.refused - before.refused) / passed_s,
-            (accepted - (open_after - open_before)) / passed_s,
+            (after.unanswered - before.unanswered) / passed_s,
+            (ended - ended_before) / passed_s,
             open_after,
         )
 
     async def drain(self) -> float:
         """How long it takes until nothing is open."""
         began_s = time.monotonic()
-        while await self.open_count():
+        while self.calls or await self.open_count():
             assert time.monotonic() - began_s < DRAIN_TIMEOUT_S, "transactions do not end; figures mean nothing"
             await asyncio.sleep(LOOK_S)
         return time.monotonic() - began_s
@@ -129,8 +139,15 @@ class Load:
             counts.append(len([each for each in changes if each["kind"] == "fail-over"]))
         return max(counts)
 
-    def _copied(self) -> Counts:
-        return Counts(self.counts.asked, self.counts.accepted, self.counts.refused)
+    async def ended_count(self) -> int:
+        """Transactions that have ended confirmed, by the nodes' own metrics."""
+        ended = 0
+        async with aiohttp.ClientSession() as session:
+            for name in NAMES:
+                async with session.get(f"{self.network.nodes[name].addresses['rpc']}/metrics") as answer:
+                    lines = (await answer.text()).splitlines()
+                ended += sum(int(float(line.split()[1])) for line in lines if line.startswith(f"{ENDED} "))
+        return ended
 
     async def _open_at(self, name: NodeName) -> int:
         while True:
@@ -160,9 +177,8 @@ class Load:
                     self.calls.add(call)
                     call.add_done_callback(self.calls.discard)
                 else:
-                    # The nodes do not even answer: that is a refusal, too.
                     self.counts.asked += BATCH
-                    self.counts.refused += BATCH
+                    self.counts.unanswered += BATCH
             await asyncio.sleep(BATCH / per_s)
 
     async def _ask(self, name: NodeName) -> None:
@@ -172,6 +188,9 @@ class Load:
             await self.network.nodes[name].client.send_all(self.contract, wanted, sender=PARTY, is_keyed=False)
         except Overloaded:
             self.counts.refused += BATCH
+        except Unreachable:
+            # Whether they were accepted is not known.
+            self.counts.unanswered += BATCH
         else:
             self.counts.accepted += BATCH
 

@@ -68,7 +68,7 @@ def _measured(seconds: float, factor: float) -> OverloadFigures:
 
 def _print(figures: OverloadFigures) -> None:
     table = Table(title="Transactions a second", title_justify="left")
-    for name in ("phase", "asked for", "accepted", "refused", "ended", "open at the end"):
+    for name in ("phase", "asked for", "accepted", "refused", "unanswered", "ended", "open at the end"):
         table.add_column(name, justify="left" if name == "phase" else "right")
     phases = (
         ("saturated", figures.saturated),
@@ -76,7 +76,8 @@ def _print(figures: OverloadFigures) -> None:
         ("saturated again", figures.again),
     )
     for name, phase in phases:
-        rates = (phase.asked_per_s, phase.accepted_per_s, phase.refused_per_s, phase.ended_per_s)
+        asked, answered = (phase.asked_per_s, phase.accepted_per_s), (phase.refused_per_s, phase.unanswered_per_s)
+        rates = (*asked, *answered, phase.ended_per_s)
         table.add_row(name, *(f"{rate:,.0f}" for rate in rates), f"{phase.open_at_end:,}")
     console = Console()
     console.print(table)
