@@ -14,6 +14,7 @@ Each phase has a part that is not measured: until the rate is steady, and under 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -48,7 +49,7 @@ Progress = Callable[[str], None]
 class PhaseFigures:
     """Transactions a second that were asked for, accepted, refused, not answered in time, and ended.
 
-    `open_at_end` had not ended at the end of the phase.
+    `processor_ms` is the processor time of all nodes for each that ended; `open_at_end` had not ended then.
     """
 
     asked_per_s: float
@@ -56,18 +57,24 @@ class PhaseFigures:
     refused_per_s: float
     unanswered_per_s: float
     ended_per_s: float
+    processor_ms: float
     open_at_end: int
 
 
 @dataclass(frozen=True, slots=True)
 class OverloadFigures:
-    """`ratio` is the rate under overload to the better one of the two saturated phases."""
+    """`ratio` is the rate under overload to the better one of the two saturated phases.
+
+    `processor_ratio` is the same for transactions in a second of the nodes' processor time, which other work on the
+    machine does not change.
+    """
 
     factor: float
     saturated: PhaseFigures
     overloaded: PhaseFigures
     again: PhaseFigures
     ratio: float
+    processor_ratio: float
     failovers: int
     drained_s: float
 
@@ -104,8 +111,10 @@ class Load:
         try:
             await _sleep_unless_failed(asking, seconds / 3 + min(seconds, SETTLE_S))
             began_s, before, ended_before = time.monotonic(), replace(self.counts), await self.ended_count()
+            used_s = self._processor_s()
             await _sleep_unless_failed(asking, seconds)
             passed_s, after, ended = time.monotonic() - began_s, replace(self.counts), await self.ended_count()
+            used_s = self._processor_s() - used_s
             open_after = await self.open_count()
         finally:
             asking.cancel()
@@ -116,6 +125,7 @@ class Load:
             (after.refused - before.refused) / passed_s,
             (after.unanswered - before.unanswered) / passed_s,
             (ended - ended_before) / passed_s,
+            1_000 * used_s / max(1, ended - ended_before),
             open_after,
         )
 
@@ -148,6 +158,15 @@ class Load:
                     lines = (await answer.text()).splitlines()
                 ended += sum(int(float(line.split()[1])) for line in lines if line.startswith(f"{ENDED} "))
         return ended
+
+    def _processor_s(self) -> float:
+        """Of all nodes since they started."""
+        used = 0
+        for name in NAMES:
+            # The name of the process, which may hold anything, ends with the last bracket.
+            fields = Path(f"/proc/{self.network.nodes[name].child.pid}/stat").read_text().rpartition(")")[2].split()
+            used += int(fields[11]) + int(fields[12])
+        return used / os.sysconf("SC_CLK_TCK")
 
     async def _open_at(self, name: NodeName) -> int:
         while True:
@@ -218,7 +237,10 @@ async def _overload(home: Path, seconds: float, factor: float, progress: Progres
         progress(f"saturated again: {again.ended_per_s:,.0f}")
         failovers = await load.failovers()
     ratio = overloaded.ended_per_s / max(saturated.ended_per_s, again.ended_per_s)
-    return OverloadFigures(factor, saturated, overloaded, again, ratio, failovers, drained_s)
+    processor_ratio = min(saturated.processor_ms, again.processor_ms) / overloaded.processor_ms
+    return OverloadFigures(
+        factor, saturated, overloaded, again, ratio, processor_ratio, failovers=failovers, drained_s=drained_s
+    )
 
 
 async def _sleep_unless_failed(asking: asyncio.Task[Any], seconds: float) -> None:

@@ -68,7 +68,16 @@ def _measured(seconds: float, factor: float) -> OverloadFigures:
 
 def _print(figures: OverloadFigures) -> None:
     table = Table(title="Transactions a second", title_justify="left")
-    for name in ("phase", "asked for", "accepted", "refused", "unanswered", "ended", "open at the end"):
+    for name in (
+        "phase",
+        "asked for",
+        "accepted",
+        "refused",
+        "unanswered",
+        "ended",
+        "ms of processor each",
+        "open at the end",
+    ):
         table.add_column(name, justify="left" if name == "phase" else "right")
     phases = (
         ("saturated", figures.saturated),
@@ -78,10 +87,12 @@ def _print(figures: OverloadFigures) -> None:
     for name, phase in phases:
         asked, answered = (phase.asked_per_s, phase.accepted_per_s), (phase.refused_per_s, phase.unanswered_per_s)
         rates = (*asked, *answered, phase.ended_per_s)
-        table.add_row(name, *(f"{rate:,.0f}" for rate in rates), f"{phase.open_at_end:,}")
+        rest = (f"{phase.processor_ms:.2f}", f"{phase.open_at_end:,}")
+        table.add_row(name, *(f"{rate:,.0f}" for rate in rates), *rest)
     console = Console()
     console.print(table)
     console.print(
-        f"{figures.ratio:.2f} of the peak end under overload; {figures.failovers} fail-overs. Afterwards what was open "
+        f"{figures.ratio:.2f} of the peak end under overload, and {figures.processor_ratio:.2f} in the same processor "
+        f"time; {figures.failovers} fail-overs. Afterwards what was open "
         f"had ended after {figures.drained_s:.0f} s."
     )
