@@ -344,7 +344,7 @@ class Noted:
     def __init__(self) -> None:
         self.parties: list[object] = []
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is asked for
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # any method
         async def asked(*arguments: object, **named: object) -> tuple[()]:
             self.parties.append(named.get("parties", arguments[-1]))
             return ()

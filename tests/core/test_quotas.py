@@ -392,8 +392,8 @@ def test_no_more_is_assembled_than_rounds_can_hold_and_each_sender_has_its_share
     assert bench.state_of("B-4") is State.POOLED
     explained = explain_at_coordinator(bench.sequencer, intent_id("B-4"))
     assert explained is not None
-    assert explained.waits_for == "what is under way to have its outcome: no more is assembled before"
-    # Whoever has its share left is asked all the same.
+    assert explained.waits_for == "transitions under way to end: no more are assembled before"
+    # A sender that has its share left is asked all the same.
     bench.delegate("C-1")
     assert bench.asked(AssembleRequest, C)
 
@@ -409,7 +409,7 @@ def test_waiting_intents_are_assembled_when_those_under_way_have_ended(monkeypat
     assert not bench.asked(AssembleRequest, B)
     bench.block(1, bench.outcome(made))
     assert [request.intents for _, request in bench.asked(AssembleRequest, B)] == [(intent_id("B-3"),)]
-    # A block that is taken back brings what it had back among what is under way, also if that is too much then.
+    # A block that is taken back brings its transitions back, also beyond the bound.
     assert bench.coordinator.quotas.assembled.held == {B: 1}
     bench.coordinator.transactions[made.intent].count_as_assembled(True)
     bench.coordinator.transactions[made.intent].count_as_assembled(True)

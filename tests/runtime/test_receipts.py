@@ -337,6 +337,6 @@ async def test_listener_held_to_parties_gets_their_receipts_with_numbers_of_its_
     (more,) = (await source.read(held, found.position)).items
     assert isinstance(more, FullReceipt)
     assert more.receipt.sequence == 4
-    # Without anybody to say whose a receipt is, none is given.
+    # Without a relation no receipt is given.
     closed = source_of(store, views)
     assert (await closed.read(held, ListenerPosition(0))).items == ()

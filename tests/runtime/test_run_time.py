@@ -29,7 +29,7 @@ async def test_clock_stands_still_while_the_event_loop_does_not_run() -> None:
     clock.start()
     machine.now_ms += BEAT_MS + SLACK_MS
     assert clock.now_ms() == machine.now_ms
-    # The process gets no processor for an hour: what waits in its sockets is read before its silence is judged.
+    # The process gets no processor for an hour: messages in its sockets are read before a peer is judged silent.
     machine.now_ms += 3_600_000
     assert clock.now_ms() == 1_000 + BEAT_MS + SLACK_MS
     clock.beat()

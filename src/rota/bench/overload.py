@@ -6,7 +6,7 @@ Three phases on one network, so that the machine is the same:
 saturated    every node always has some transactions open: as many end as can (closed loop)
 overloaded   transactions come at a multiple of that rate, whether or not others have ended (open loop); what a node
              refuses is not sent again
-again        saturated once more, when what was left of the overload has ended: how much the machine changed meanwhile
+again        saturated, when the backlog of the overload has ended: how much the machine changed meanwhile
 
 Each phase has a part that is not measured: until the rate is steady, and under overload until nodes push back.
 """
@@ -80,7 +80,7 @@ class OverloadFigures:
 
 
 @dataclass(slots=True)
-class Counts:
+class AskedCounts:
     """Since the beginning."""
 
     asked: int = 0
@@ -90,12 +90,12 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Load:
+class OverloadDriver:
     """Asks the nodes of a network for transactions."""
 
     network: LocalNetwork
     contract: ContractAddress
-    counts: Counts = field(default_factory=Counts)
+    counts: AskedCounts = field(default_factory=AskedCounts)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def saturate(self, seconds: float) -> PhaseFigures:
@@ -120,13 +120,13 @@ class Load:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
         return PhaseFigures(
-            (after.asked - before.asked) / passed_s,
-            (after.accepted - before.accepted) / passed_s,
-            (after.refused - before.refused) / passed_s,
-            (after.unanswered - before.unanswered) / passed_s,
-            (ended - ended_before) / passed_s,
-            1_000 * used_s / max(1, ended - ended_before),
-            open_after,
+            asked_per_s=(after.asked - before.asked) / passed_s,
+            accepted_per_s=(after.accepted - before.accepted) / passed_s,
+            refused_per_s=(after.refused - before.refused) / passed_s,
+            unanswered_per_s=(after.unanswered - before.unanswered) / passed_s,
+            ended_per_s=(ended - ended_before) / passed_s,
+            processor_ms=1_000 * used_s / max(1, ended - ended_before),
+            open_at_end=open_after,
         )
 
     async def drain(self) -> float:
@@ -227,7 +227,7 @@ async def _overload(home: Path, seconds: float, factor: float, progress: Progres
         await network.start(*NAMES)
         members = [f"{PARTY}@{name}" for name in NAMES]
         made = await network.create_contract("synthetic", {"members": members, "threshold": 2})
-        load = Load(network, made.address)
+        load = OverloadDriver(network, made.address)
         saturated = await load.saturate(seconds)
         progress(f"saturated: {saturated.ended_per_s:,.0f} transactions a second")
         overloaded = await load.overload(seconds, factor * saturated.ended_per_s)

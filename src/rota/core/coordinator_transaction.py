@@ -432,7 +432,7 @@ class CoordinatorTransaction(Machine):
         self.history: list[tuple[int, Enum]] = []
 
     def hold(self, transition: Transition, size_bytes: int) -> None:
-        """A version is under way; it counts against its sender's shares of memory and of what is assembled."""
+        """A version is under way; it counts against its sender's shares of memory and of assembled transitions."""
         self.let_go()
         self.transition, self.size_bytes = transition, size_bytes
         self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
@@ -446,7 +446,7 @@ class CoordinatorTransaction(Machine):
         self.count_as_assembled(False)
 
     def count_as_assembled(self, is_counted: bool) -> None:
-        """Whether its locks and states are told in snapshots, which its sender has a share of."""
+        """Whether its locks and states are in snapshots, of which its sender has a share."""
         if is_counted and not self.is_counted:
             self.coordinator.quotas.assembled.take(self.sender, 1)
         elif self.is_counted and not is_counted:

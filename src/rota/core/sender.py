@@ -524,6 +524,16 @@ class Sender(Machine):
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
 
+    def possible_strays(self) -> tuple[SenderTransaction, ...]:
+        """All that are delegated, if one may be with another delegate than the present one; else none.
+
+        Thousands may be delegated, and each message asks.
+        """
+        if self.called_back_to == self.delegate and not self.has_strays:
+            return ()
+        self.called_back_to, self.has_strays = self.delegate, False
+        return tuple(self.delegated.values())
+
     def heard(self, node: NodeName) -> None:
         """It has given a sign of life: it is not unavailable."""
         self.unavailable.pop(node, None)

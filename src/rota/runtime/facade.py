@@ -452,7 +452,7 @@ class NodeFacade:
         return self._feed.watch(interval_ms, opened)
 
     def _at(self, core_ms: int) -> int:
-        # The core's clock stood still for so long in all; what is shown most is recent.
+        # The core's clock stood still for so long in all; most times that are shown are recent.
         return self._epoch_ms + self._running.engine.clock.lost_ms + core_ms
 
     def _now_ms(self) -> int:

@@ -55,7 +55,7 @@ class MessageSource:
             if self._passes(definition, each) and each.sequence in own:
                 view = message_view(each)
                 if definition.parties is not None:
-                    # The node's own numbers would tell how much other groups say.
+                    # The node's own numbers would reveal the number of messages of other groups.
                     number += 1
                     view = replace(view, sequence=number)
                 wanted.append(view)

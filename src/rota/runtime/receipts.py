@@ -182,9 +182,9 @@ class ReceiptOrder:
 class ReceiptSource:
     """`runtime.listeners.Source`: receipts in their order. `view` makes what users see of one, `full_view` all.
 
-    Those that were shown last are kept: many listeners read the same. `relation` says what a receipt is to parties, for
-    listeners that are held to some: they get only receipts of theirs, which they number themselves, as the node's own
-    numbers would tell how much others do. Of a transaction that another party sent they get no states.
+    Those that were shown last are kept: many listeners read the same. `relation` is the relation of a receipt to
+    parties, for listeners that are held to some: these get the receipts of their parties, with numbers of the listener,
+    because the node's own numbers count the receipts of all. Of transactions of other parties they get no states.
     """
 
     kind: Final = "receipts"

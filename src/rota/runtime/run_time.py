@@ -1,7 +1,7 @@
 """The time for which this process has run: the clock of the core.
 
 Theory of operation. A node judges its peers and its ledger by their silence. If the machine gives the process no
-processor, or a callback holds the event loop, messages wait unread in sockets, and silence says nothing about their
+processor, or a callback holds the event loop, messages wait unread in sockets, and silence is no evidence about their
 authors. So time in which the event loop does not run does not count.
 
 A beat is due every `BEAT_MS`. The clock stands still `SLACK_MS` after a beat is due, until it happens: in the first

@@ -56,7 +56,7 @@ WHEN receipts.leaf <> receipts.intent THEN 1
 WHEN receipts.contract <> '{NO_CONTRACT}' THEN 0
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 
-# Of this node's own transactions: anybody can commit the id of one in another contract.
+# Of this node's own transactions: a liar can commit the id of one in another contract.
 _SENDER_OF_RECEIPT: Final = f"""
 SELECT submissions.sender FROM submissions
 WHERE submissions.id = receipts.intent AND (receipts.type = '{PUBLIC}' OR intents.id IS NOT NULL)"""

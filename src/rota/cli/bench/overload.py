@@ -93,6 +93,6 @@ def _print(figures: OverloadFigures) -> None:
     console.print(table)
     console.print(
         f"{figures.ratio:.2f} of the peak end under overload, and {figures.processor_ratio:.2f} in the same processor "
-        f"time; {figures.failovers} fail-overs. Afterwards what was open "
+        f"time; {figures.failovers} fail-overs. Afterwards the backlog "
         f"had ended after {figures.drained_s:.0f} s."
     )

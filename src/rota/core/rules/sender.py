@@ -439,10 +439,7 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
 
 def _call_back_strays(sender: Sender, reason: str) -> None:
     """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
-    if sender.called_back_to == sender.delegate and not sender.has_strays:
-        return  # Thousands may be delegated, and this is asked with every message.
-    sender.called_back_to, sender.has_strays = sender.delegate, False
-    for transaction in tuple(sender.delegated.values()):
+    for transaction in sender.possible_strays():
         if transaction.delegate != sender.delegate:
             transaction.handle(CoordinatorChanged(reason))
 

@@ -122,7 +122,7 @@ class States:
             if is_nullified and archived.nullifier is None:
                 continue
             known = self._read(address, archived.state)
-            # Before anything is compared: an error of a comparison would tell of what others hold.
+            # Before anything is compared: an error of a comparison would reveal states of others.
             if known is None or (names is not None and not names.has_any(known.readers)):
                 continue
             if not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
