@@ -163,14 +163,15 @@ format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
 # The run-time lock constrains the development lock, so that tests run against what users install.
 .PHONY: lock
 lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade takes newer versions
-	$(COMPILE) $(ARGS) --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/run.txt --extra zeto pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/build.txt --group build
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
 	$(COMPILE) $(ARGS) --output-file requirements/docs.txt --group docs
 
 # What cannot be looked up fails (--strict): a package that nobody has judged is not one without flaws.
 .PHONY: audit
 audit: $(STAMP) ## Look up known vulnerabilities of all that is locked; ARGS='--vulnerability-service osv --osv-url URL' asks a mirror
-	@for lock in run dev docs; do \
+	@for lock in run build dev docs; do \
 		echo "requirements/$$lock.txt:"; \
 		$(BIN)/uvx --from $(AUDITOR) pip-audit --strict --no-deps --disable-pip --progress-spinner off $(ARGS) \
 			--requirement requirements/$$lock.txt || exit 1; \

@@ -66,6 +66,18 @@ def test_base_images_are_named_with_their_version() -> None:
     assert [base for base in bases if not re.fullmatch(r"[a-z]+:\d[\w.-]*", base)] == []
 
 
+def test_everything_that_is_installed_into_the_image_is_locked_by_hash() -> None:
+    """What pip takes from an index is named with its hash, and what builds the wheel is not fetched beside it."""
+    steps = [step for name, words in instructions() if name == "RUN" for step in words.split("&&")]
+    asked = [step.split() for step in steps if "/pip " in step]
+    assert len(asked) == 4
+    for words in asked:
+        assert {"--require-hashes", "--no-index", "--no-build-isolation"} & set(words), words
+    locked = (ROOT / "requirements/run.txt").read_text()
+    assert "\nzksnake==" in locked
+    assert "\nsetuptools==" in (ROOT / "requirements/build.txt").read_text()
+
+
 def test_the_image_runs_as_nobody_special_and_has_nothing_to_build_with() -> None:
     stage = last_stage()
     user, group = stage["USER"].split(":")

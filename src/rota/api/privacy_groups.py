@@ -93,13 +93,18 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class MessageDefinition:
-    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any."""
+    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any.
+
+    With `parties` only those of groups of which one of these parties of this node is a member, numbered for this
+    listener alone.
+    """
 
     sequence_above: int | None = None
     domain: str = ""
     group: bytes = b""
     topic: str = ""
     excludes_local: bool = False
+    parties: tuple[str, ...] | None = None
 
 
 class Groups(Protocol):
@@ -117,8 +122,13 @@ class Groups(Protocol):
         """The group whose contract this is."""
         ...
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
+    async def query(
+        self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
+    ) -> tuple[GroupView, ...]:
+        """The groups that a QueryJSON looks for, with this member if one is named.
+
+        With `parties` only groups of which one of these parties of this node is a member.
+        """
         ...
 
     async def send(self, call: GroupCall) -> IntentId:
@@ -137,8 +147,8 @@ class Groups(Protocol):
         """A message by its id."""
         ...
 
-    async def messages(self, query: JsonValue) -> tuple[MessageView, ...]:
-        """The messages that a QueryJSON looks for."""
+    async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
+        """The messages that a QueryJSON looks for, with `parties` only those of their groups."""
         ...
 
 

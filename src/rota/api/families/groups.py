@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import Role, held_parties
 from rota.api.errors import Rejected, invalid
 from rota.api.formats import (
     Address,
@@ -183,7 +183,7 @@ async def query_groups(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
     """The groups of this node. Fields: id, domain, name, created, genesisTransaction, contractAddress."""
-    return [_shown(each) for each in await node.groups.query(query)]
+    return [_shown(each) for each in await node.groups.query(query, parties=held_parties())]
 
 
 @method("pgroup_queryGroupsWithMember", role=Role.READ, answers="pgroups")
@@ -272,7 +272,7 @@ async def query_messages(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroupMessage], Meta(description="In this node's order, if no other is asked for")]:
     """Messages of groups. Fields: id, localSequence, sent, received, node, correlationId, domain, group, topic."""
-    return [shown_message(each) for each in await node.groups.messages(query)]
+    return [shown_message(each) for each in await node.groups.messages(query, held_parties())]
 
 
 def shown_message(view: MessageView) -> PrivacyGroupMessage:

@@ -7,7 +7,7 @@ its genesis, so that every member's node knows it when it has the contract. Its 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -21,7 +21,8 @@ from rota.domains.base import party_of
 from rota.domains.pente.groups import DOMAIN, GENESIS_SCHEMA
 from rota.genesis import decode_genesis
 from rota.hosting import Hosted, UserCall
-from rota.ports import Store, StoredGroup, StoredMessage, Unavailable
+from rota.ports import Groups as StoredGroups
+from rota.ports import PartyNames, Store, StoredGroup, StoredMessage, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import of_query, read_query
 from rota.runtime.mail import MESSAGE_BYTES_MAX, GroupMail
@@ -91,17 +92,22 @@ class Groups:
         """The group whose contract this is."""
         return await self._shown(await self._stored.with_contract(contract))
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
+    async def query(
+        self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
+    ) -> tuple[GroupView, ...]:
         """Those that are looked for, the oldest first."""
+        among = PartyNames(parties, self._node) if parties is not None else None
         try:
             party = party_of("member", member, self._node) if member else None
         except DomainRejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
         try:
-            found = await self._stored.find(read_query(query), party)
+            found = await self._stored.find(read_query(query), party, among)
         except DomainRejected as flaw:
             raise of_query(flaw) from None
-        return tuple([await self._view(each) for each in found])
+        # A liar may copy an id and name other members: the group is the one whose genesis came first.
+        kept = (each for each in found if among is None or among.has_any(each.group.members))
+        return tuple([await self._view(each) for each in kept])
 
     async def _shown(self, stored: StoredGroup | None) -> GroupView | None:
         return await self._view(stored) if stored is not None else None
@@ -202,12 +208,15 @@ class Groups:
         stored = await self._messages.message(message)
         return message_view(stored) if stored is not None else None
 
-    async def messages(self, query: JsonValue) -> tuple[MessageView, ...]:
+    async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
         """Those that are looked for, in this node's order."""
+        among = PartyNames(parties, self._node) if parties is not None else None
         try:
-            found = await self._messages.messages(read_query(query))
+            found = await self._messages.messages(read_query(query), among)
         except DomainRejected as flaw:
             raise of_query(flaw) from None
+        if among is not None:
+            found = await messages_of(self._stored, found, among)
         return tuple(message_view(each) for each in found)
 
     async def _contract_of(self, domain: str, group: bytes) -> ContractAddress:
@@ -258,6 +267,16 @@ class Groups:
         except errors.Rejected as flaw:
             field = whole if flaw.field == "data" else flaw.field.removeprefix("data.")
             raise errors.Rejected(flaw.code, field, flaw.message, flaw.details) from None
+
+
+async def messages_of(
+    groups: StoredGroups, messages: Sequence[StoredMessage], names: PartyNames
+) -> tuple[StoredMessage, ...]:
+    """Those of groups of which one of these parties is a member."""
+    kinds = dict.fromkeys((each.domain, each.group) for each in messages)
+    found = {each: await groups.with_id(*each) for each in kinds}
+    own = {each for each, group in found.items() if group is not None and names.has_any(group.group.members)}
+    return tuple(each for each in messages if (each.domain, each.group) in own)
 
 
 def message_view(stored: StoredMessage) -> MessageView:
