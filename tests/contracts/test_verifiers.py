@@ -58,6 +58,7 @@ def flat(pairs: tuple[tuple[Statement, bytes], ...]) -> tuple[list[int], bytes]:
     return [value for statement, _ in pairs for value in statement.public_inputs], b"".join(proof for _, proof in pairs)
 
 
+@pytest.mark.slow
 def test_one_proof_and_several_are_taken() -> None:
     for count in (1, 2, 3):
         assert verified(*flat(proofs_of(3)[:count]))

@@ -47,6 +47,7 @@ def test_longer_seed_is_clean(seed: int) -> None:
     assert report.violations == []
 
 
+@pytest.mark.slow
 def test_same_seed_plays_the_same_run() -> None:
     first, second = Swarm(7, SHORT).play(), Swarm(7, SHORT).play()
     assert first == second

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 PROGRAMME = """
 import json
 from dataclasses import asdict
@@ -15,6 +17,7 @@ print(json.dumps({"figures": asdict(measure_transport(200, told.append)), "told"
 """
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_transport_measures_all_of_its_ways() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAMME], capture_output=True, check=True, timeout=60)
     measured = json.loads(done.stdout)

@@ -23,6 +23,7 @@ def few(*_: object, **__: object) -> tuple[TransferFigures, ...]:
     return (TransferFigures("Zeto_Anon", True, 20, 5.0, 4.0, 0.25, 3, 150_000.0),)
 
 
+@pytest.mark.slow
 def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_module, "measure_zeto", little)
     monkeypatch.setattr(command_module, "measure_transfers", few)
