@@ -20,6 +20,7 @@ DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
 COVERING := tests/core tests/wire tests/test_transcripts.py
+RECORDED = ROTA_DURATIONS=$(CURDIR)/build/durations/$(1).json
 QUICK := 'not slow and not chaos and not nightly'
 SLOW := 'slow and not chaos and not nightly'
 SLOW_PROCESSES := $(shell echo $$(( $$(nproc) * 2 )))
@@ -58,7 +59,7 @@ STATIC := check-types check-format check-lint check-imports check-purity check-s
 check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, spelling, generated code and docs, quick tests
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(STATIC)
 	$(SAY) 'Quick tests (pytest)'
-	@$(PYTEST) -m $(QUICK)
+	@$(call RECORDED,check) $(PYTEST) -m $(QUICK)
 
 .PHONY: $(STATIC)
 check-types: $(STAMP)
@@ -94,19 +95,23 @@ test: test-covered test-quick test-slow ## All tests but the nightly ones; those
 .PHONY: test-covered
 test-covered: $(STAMP) ## The quick tests of rota/core and rota/wire, which must cover every branch of both
 	$(SAY) 'Tests of rota/core and rota/wire, with branch coverage (pytest)'
-	@$(PYTEST) -m $(QUICK) --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
+	@$(call RECORDED,covered) $(PYTEST) -m $(QUICK) --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
 	@$(BIN)/coverage report --fail-under=100
 
 .PHONY: test-quick
 test-quick: $(STAMP) ## The other quick tests
 	$(SAY) 'Other quick tests (pytest)'
-	@$(PYTEST) -m $(QUICK) $(foreach path,$(COVERING),--ignore=$(path))
+	@$(call RECORDED,quick) $(PYTEST) -m $(QUICK) $(foreach path,$(COVERING),--ignore=$(path))
 
 # The slow tests start processes and wait, so that more tests run at a time than there are cores.
 .PHONY: test-slow
 test-slow: $(STAMP) ## The slow tests
 	$(SAY) 'Slow tests (pytest)'
-	@$(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m $(SLOW)
+	@$(call RECORDED,slow) $(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m $(SLOW)
+
+.PHONY: durations
+durations: $(STAMP) ## What the last `make check` and `make test` took, against their budgets, and the longest tests
+	@$(BIN)/python -m tools.durations
 
 .PHONY: coverage
 coverage: $(STAMP) ## Branch coverage of all packages by all tests; takes twice as long as the tests

@@ -45,14 +45,15 @@ from rota.sim.invariants import (
 )
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.types import ContractAddress, Digest, Leaf, NodeName, Outcome, Receipt, State, Transition, intent_text
+from tests import bounds
 from tests.cluster.own_chain import OwnChain, read_chain
 from tests.store.servers import PostgresServer, postgres_folder
 
 ALICE = "alice"
 INTERVAL_MS = 150
 LOOK_S = 0.05
-EFFECT_TIMEOUT_S = 60
-END_TIMEOUT_S = 90
+EFFECT_TIMEOUT_S = bounds.WAIT_S
+END_TIMEOUT_S = bounds.WAIT_S
 DISK_BYTES = 16 * 1024 * 1024
 JUDGED_AGAIN_MAX = 10
 EXPLAINED_MAX = 20

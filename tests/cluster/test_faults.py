@@ -25,7 +25,6 @@ PAIRWISE = (
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", PAIRWISE, ids=str)
 def test_every_acknowledged_intent_ends_once_and_all_agree_with_the_chain(tmp_path: Path, kind: Kind) -> None:
     require(kind)

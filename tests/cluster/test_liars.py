@@ -27,17 +27,18 @@ from rota.network.local import LocalNetwork, LocalNode, Plan
 from rota.runtime.held_states import state_pages
 from rota.store import DatabaseStore, SqliteDatabase
 from rota.types import INTENT_ID_USED, ContractAddress, IntentId, NodeName, State
+from tests import bounds
 from tests.cluster.liar import LIE, NOTES, TRUTH
 from tests.cluster.own_chain import Effect, read_chain, rpc
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 LIAR_PROGRAMME = str(Path(__file__).with_name("liar.py"))
 LIAR, COORDINATOR, VICTIM = NodeName("node1"), NodeName("node2"), NodeName("node3")
 NAMES = (LIAR, COORDINATOR, VICTIM)
 VALIDITY_S = 60
 LOOK_S = 0.05
-WAIT_MS = 90_000
+WAIT_MS = bounds.WAIT_S * 1_000
 SETTINGS: Mapping[str, int] = {"sequencer.validity_s": VALIDITY_S, "sequencer.id_used_grace_ms": 2_000}
 
 

@@ -368,7 +368,6 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_at_every_moment_of_an_acceptance_leaves_it_done_once(
     tmp_path: Path, faults: Faults, kind: str, capsys: pytest.CaptureFixture[str]
@@ -414,7 +413,6 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @in_loop
 async def test_every_fault_at_every_moment_of_a_group_message_leaves_it_at_most_once_and_its_id_true(
     tmp_path: Path, faults: Faults

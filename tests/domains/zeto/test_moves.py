@@ -124,7 +124,6 @@ def withdrawal_of(bank: Bank, deposit: Made) -> Made:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("token", TOKENS)
 @in_loop

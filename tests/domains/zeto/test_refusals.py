@@ -239,7 +239,6 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 @in_loop
 async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path: Path) -> None:
@@ -269,7 +268,6 @@ async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("token", [ANON, ANON_NULLIFIER])
 def test_both_shapes_go_in_one_round_on_top_of_one_another(token: str, tmp_path: Path) -> None:
     """As many coins as may be become as many, and one of these is spent at once; where it must be, it is named."""
