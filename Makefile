@@ -109,6 +109,10 @@ test-slow: $(STAMP) ## The slow tests
 	$(SAY) 'Slow tests (pytest)'
 	@$(call RECORDED,slow) $(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m $(SLOW)
 
+.PHONY: nightly
+nightly: $(STAMP) ## The tests that are slow and rarely broken; CONTRIBUTING.md has the reason for each
+	@$(call RECORDED,nightly) $(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m 'nightly and not chaos'
+
 .PHONY: durations
 durations: $(STAMP) ## What the last `make check` and `make test` took, against their budgets, and the longest tests
 	@$(BIN)/python -m tools.durations

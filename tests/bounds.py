@@ -1,6 +1,6 @@
 """How long tests wait before they call it a failure.
 
-These bounds end tests that hang. They say nothing about speed: a machine that runs many other processes takes twenty
+These bounds end tests that hang. They do not judge speed: a machine that runs many other processes takes twenty
 times as long as an idle one, and a test that ran out of time there would fail correct code.
 """
 

@@ -19,8 +19,8 @@ from tests.cluster.kit import Kind, require
 PAIRWISE = (
     Kind(3, ChainKind.EMBEDDED, "sqlite"),
     Kind(3, ChainKind.ANVIL, "postgres"),
-    Kind(5, ChainKind.EMBEDDED, "postgres"),
-    Kind(5, ChainKind.ANVIL, "sqlite"),
+    pytest.param(Kind(5, ChainKind.EMBEDDED, "postgres"), marks=pytest.mark.nightly),
+    pytest.param(Kind(5, ChainKind.ANVIL, "sqlite"), marks=pytest.mark.nightly),
 )
 
 

@@ -62,6 +62,6 @@ def test_report_names_a_part_over_its_budget_and_quick_tests_that_are_not_quick(
     assert [line.split() for line in lines[heading + 1 :]] == [["3.0", "1.1", "a.py::test_a"]]
 
 
-def test_report_without_a_record_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_without_a_record_names_the_command_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert durations.main(tmp_path) == 1
     assert "Run `make check` or `make test` first." in capsys.readouterr().err
