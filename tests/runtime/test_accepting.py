@@ -8,6 +8,8 @@ and what was asked for is there once and was done once.
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -556,6 +558,25 @@ async def test_a_refusal_frees_the_key_and_an_error_of_ours_is_loud() -> None:
     await acceptances.close()
     with pytest.raises(Unavailable, match="stopping"):
         await acceptances.accept(taking(refuse, []), "key")
+
+
+def test_node_that_stops_leaves_no_acceptance_that_never_ran() -> None:
+    async def work(_: Acceptance) -> None:
+        raise AssertionError("it began")
+
+    async def stop_before_it_begins() -> None:
+        acceptances = Acceptances()
+        asking = asyncio.create_task(acceptances.accept(work))
+        await asyncio.sleep(0)
+        await acceptances.close()
+        with pytest.raises(Unavailable, match="the node is stopping"):
+            await asking
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(stop_before_it_begins())
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
 
 
 @in_loop
