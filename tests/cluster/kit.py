@@ -58,6 +58,7 @@ from rota.types import (
     Transition,
     intent_text,
 )
+from tests import bounds
 from tests.cluster.own_chain import OwnChain, read_chain
 from tests.store.servers import PostgresServer, postgres_folder
 
@@ -66,8 +67,8 @@ INTERVAL_MS = 150
 # In blocks, of which there are several a second.
 RANGE_SIZE = 20
 LOOK_S = 0.05
-EFFECT_TIMEOUT_S = 60
-END_TIMEOUT_S = 90
+EFFECT_TIMEOUT_S = bounds.WAIT_S
+END_TIMEOUT_S = bounds.WAIT_S
 DISK_BYTES = 16 * 1024 * 1024
 JUDGED_AGAIN_MAX = 10
 EXPLAINED_MAX = 20

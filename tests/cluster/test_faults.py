@@ -20,13 +20,12 @@ from tests.cluster.kit import Kind, require
 PAIRWISE = (
     Kind(3, ChainKind.EMBEDDED, "sqlite"),
     Kind(3, ChainKind.ANVIL, "postgres", Rotation.STRICT),
-    Kind(5, ChainKind.EMBEDDED, "postgres"),
-    Kind(5, ChainKind.ANVIL, "sqlite", Rotation.STRICT),
+    pytest.param(Kind(5, ChainKind.EMBEDDED, "postgres"), marks=pytest.mark.nightly),
+    pytest.param(Kind(5, ChainKind.ANVIL, "sqlite", Rotation.STRICT), marks=pytest.mark.nightly),
 )
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", PAIRWISE, ids=str)
 def test_every_acknowledged_intent_ends_once_and_all_agree_with_the_chain(tmp_path: Path, kind: Kind) -> None:
     require(kind)

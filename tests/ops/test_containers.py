@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from rota.runtime.configuration import SECTIONS
+from tests import bounds
 from tests.command_lines import flaws_of, rota_commands
 from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until
 
@@ -217,14 +218,15 @@ def is_healthy(port: int) -> bool:
     """By the image's own health check."""
     command = json.loads(last_stage()["HEALTHCHECK"].partition("CMD ")[2])
     words = [word.replace("31548", str(port)) for word in command]
-    return subprocess.run([PROGRAMMES / words[0], *words[1:]], capture_output=True, timeout=30).returncode == EXIT_OK
+    done = subprocess.run([PROGRAMMES / words[0], *words[1:]], capture_output=True, timeout=bounds.WAIT_S)
+    return done.returncode == EXIT_OK
 
 
 def peers_of(home: Path, port: int) -> list[Any]:
     token = json.loads((home / "node" / "operator.json").read_text())["token"]
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "transport_peers", "params": []}).encode()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    with urlopen(Request(f"http://127.0.0.1:{port}", body, headers), timeout=30) as answer:
+    with urlopen(Request(f"http://127.0.0.1:{port}", body, headers), timeout=bounds.WAIT_S) as answer:
         found = json.load(answer)["result"]
     assert isinstance(found, list)
     return found
@@ -233,12 +235,11 @@ def peers_of(home: Path, port: int) -> list[Any]:
 def join(name: str, home: Path, replaced: dict[str, str]) -> None:
     home.mkdir(exist_ok=True)
     environment = environment_of(f"{name}-join", replaced, NODE_HOME=str(home / "node"))
-    done = subprocess.run([JOIN], env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([JOIN], env=environment, capture_output=True, text=True, timeout=bounds.WAIT_S)
     assert done.returncode == EXIT_OK, f"{name}: {done.stdout}{done.stderr}"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
     options = [word for word in SERVICES["chain"]["command"][1:] if word not in ("--host", "0.0.0.0", "--port", "8545")]
     with ExitStack() as stack:
@@ -261,4 +262,4 @@ def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
 def test_join_is_a_script_for_any_shell() -> None:
     assert JOIN.read_text().startswith("#!/bin/sh\n")
     assert os.access(JOIN, os.X_OK)
-    subprocess.run(shlex.split(f"sh -n {shlex.quote(str(JOIN))}"), check=True, timeout=30)
+    subprocess.run(shlex.split(f"sh -n {shlex.quote(str(JOIN))}"), check=True, timeout=bounds.WAIT_S)

@@ -554,9 +554,13 @@ async def test_a_deadline_ends_the_waiting_and_not_the_command(tmp_path: Path) -
     async with one_node(tmp_path) as (made, contract), services(made) as to:
         parked = grpc_command(contract, "wait for me")
         parked.transaction.function = "park"
-        with pytest.raises(grpc.aio.AioRpcError) as error:
-            await to.submit_and_wait(parked, timeout=0.5)
-        assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        # A busy machine may let a short deadline pass before the node has the command.
+        for deadline_s in (0.5, 2, 8, 32):
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await to.submit_and_wait(parked, timeout=deadline_s)
+            assert error.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if office(made).desk.entries:
+                break
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await to.submit_and_wait(parked)
         assert _error(error.value)[:2] == ("ABORTED", "SUBMISSION_ALREADY_IN_FLIGHT")

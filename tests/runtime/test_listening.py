@@ -338,7 +338,9 @@ async def test_a_node_is_watched_while_it_works(tmp_path: Path) -> None:
                 milestones += [each["milestone"] for each in update["transactions"] if each["id"] == sent]
                 states |= {each["coordinatorState"] for each in update["contracts"]}
                 rounds |= {each["state"] for each in update["rounds"]}
-            assert states == {"Active"}
+            # The first update may come before the transaction has woken the coordinator.
+            assert "Active" in states
+            assert states <= {"Idle", "Active"}
             assert "dispatched" in rounds
             explained = await client.call("seq_explain", sent)
             assert (explained["state"], explained["meaning"]) == (
