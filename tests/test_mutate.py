@@ -65,6 +65,7 @@ def test_sample_is_the_same_for_a_seed_and_operators_take_turns(tmp_path: Path) 
     assert len(_draw(tmp_path, 100, seed=1)) == len(sites_of("src/rota/core/m.py", SOURCE))
 
 
+@pytest.mark.slow
 def test_first_test_that_fails_is_named(tmp_path: Path) -> None:
     (tmp_path / "test_m.py").write_text("def test_well(): pass\ndef test_ill(): assert False\n")
     assert _first_failure(tmp_path, ["test_m.py::test_well", "test_m.py::test_ill"]) == "test_m.py::test_ill"
@@ -72,6 +73,7 @@ def test_first_test_that_fails_is_named(tmp_path: Path) -> None:
     assert _first_failure(tmp_path, []) == ""
 
 
+@pytest.mark.slow
 def test_seeds_that_were_played_before_the_time_was_over_count() -> None:
     root = Path(__file__).parents[1]
     played = _play(root, 2, 0.05, timeout_s=110)

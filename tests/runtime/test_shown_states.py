@@ -8,14 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
+
+import pytest
 
 from rota import hosting
+from rota.api.errors import Rejected
 from rota.core.consistency import consistent_for
 from rota.core.effects import BlocksIndexed, StatesReceived
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.digests import leaf_of_transition
+from rota.domains.available import readable
 from rota.domains.contents import schema_of
 from rota.domains.zeto.records import ZetoCoin
 from rota.ports import Store
@@ -25,8 +30,8 @@ from rota.runtime.facades.following import Following
 from rota.runtime.facades.states import States
 from rota.runtime.held_states import HeldStates
 from rota.runtime.mail import GroupMail
-from rota.types import BlockHash, Digest, IntentId, NodeName, StateId, Transition, node_of
-from tests.domains.kit import ALICE, NOTARY, known_by
+from rota.types import BlockHash, ContractAddress, Digest, IntentId, NodeName, StateId, Transition, node_of
+from tests.domains.kit import ALICE, BOB, NOTARY, known_by
 from tests.domains.zeto import test_unlinked as unlinked
 from tests.domains.zeto.test_domain import HOSTED, minted, pay
 from tests.ledger.chains import in_loop
@@ -132,3 +137,36 @@ async def test_full_receipt_shows_no_coin_that_an_earlier_nullifier_spends(tmp_p
             assert len(full.states.confirmed) == (made is FIRST)
             assert len(full.states.missing_confirmed) == (made is not FIRST)
         assert [len(cast(list[object], coins)) for coins in shown.values()] == [0, 1, 0]
+
+
+@in_loop
+async def test_caller_held_to_parties_finds_states_that_name_them_as_readers(tmp_path: Path) -> None:
+    made = minted(pay(ALICE, 7), pay(BOB, 8))
+    contracts, address, schema = contracts_of(NODE2), HOSTED.contract.address, schema_of(ZetoCoin).id
+    readers = [content.readers for state in made.outputs if (content := readable(HOSTED.known, state)) is not None]
+    assert [ALICE in each for each in readers] == [True, False]
+    assert ALICE.endswith(f"@{NODE2}")
+    async with opened_on(new_sqlite(tmp_path), contracts=(HOSTED.contract,)) as opened:
+        seen = consistent_for(HOSTED.separator, NODE2, made.as_seen_by(NODE2))
+        assert seen is not None
+        assert await opened.write(address, StatesReceived(Digest(bytes(32)), (seen,), 0, NodeName("node1")))
+        mail = GroupMail(NODE2, contracts, opened.store, print, lambda: (1, 1), lambda: 0, Acceptances())
+        shown = States(NODE2, contracts, opened.store, mail)
+
+        async def amounts(parties: tuple[str, ...] | None, qualifier: str = "all") -> list[object]:
+            found = [
+                state
+                for contract in (address, None)
+                for state in await shown.query("zeto", contract, schema, {}, qualifier, parties)
+            ]
+            return [each.data["amount"] for each in found if isinstance(each.data, dict)]
+
+        assert await amounts(None) == ["7", "7"]
+        assert await amounts(("alice",)) == ["7", "7"]
+        assert await amounts(("ali.*", "bob", "mallory")) == []
+        assert await amounts(("mallory",), str(UUID(bytes=made.intent))) == []
+        # A contract that this node does not have looks like one in which the caller's parties have nothing.
+        unknown = ContractAddress("0x" + "99" * 20)
+        assert await shown.query("zeto", unknown, schema, {}, "all", ("alice",)) == ()
+        with pytest.raises(Rejected, match="contractAddress: must be a contract of zeto"):
+            await shown.query("zeto", unknown, schema, {}, "all")

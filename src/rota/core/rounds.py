@@ -13,6 +13,7 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
@@ -141,6 +142,7 @@ class Rounds:
         for queue in (self.unrounded, self.apart):
             if transaction in queue:
                 queue.remove(transaction)
+                return
 
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
         """A signature over the whole round, or what an endorser refuses of it."""
@@ -546,18 +548,15 @@ class Rounds:
         self._queue(members)
 
     def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
-        """They await a round again, in the order of assembly, in which they mostly are."""
-        is_mixed = False
+        """They await a round again, in the order of assembly, in which both queues always are.
+
+        Each is put in its place. To sort the queues would cost their length for each transition, and thousands may
+        come back one by one, when their sender is put on probation.
+        """
+        placed = self.coordinator.graph.placed
         for transaction in some:
             queue = self.apart if transaction.is_apart else self.unrounded
-            is_mixed = is_mixed or (bool(queue) and self._order_of(queue[-1]) > self._order_of(transaction))
-            queue.append(transaction)
-        if is_mixed:
-            self.apart.sort(key=self._order_of)
-            self.unrounded.sort(key=self._order_of)
-
-    def _order_of(self, transaction: CoordinatorTransaction) -> int:
-        return self.coordinator.graph.placed[transaction.leaf].order
+            insort(queue, transaction, key=lambda waiting: placed[waiting.leaf].order)
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]

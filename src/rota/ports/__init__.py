@@ -52,8 +52,10 @@ from rota.ports.listening import (
     StoredListener,
     undone_leaf,
 )
+from rota.ports.parties import PartyNames, covers
 from rota.ports.store import (
     STATES_A_PAGE,
+    STATES_PAGE_BYTES_MAX,
     TRANSACTIONS_MAX,
     StateChanges,
     StatePage,
@@ -87,6 +89,7 @@ __all__ = [
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
     "STATES_A_PAGE",
+    "STATES_PAGE_BYTES_MAX",
     "TRANSACTIONS_MAX",
     "TWINS_MAX",
     "AbiStore",
@@ -118,6 +121,7 @@ __all__ = [
     "Mail",
     "NumberedReceipt",
     "OutcomePlace",
+    "PartyNames",
     "Peers",
     "Policy",
     "ProofBook",
@@ -151,5 +155,6 @@ __all__ = [
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",
+    "covers",
     "undone_leaf",
 ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
+import rota.wire.peer_pb2 as pb
 from rota import types
 from rota.digests import INTENT_BYTES, NONCE_BYTES, WORD_BYTES
-from rota.wire import enumerations
-from rota.wire import peer_pb2 as pb
+from rota.wire.enumerations import Enumeration, Member, Number
 from rota.wire.limits import Limits
 
 ADDRESS_BYTES: Final = 20
@@ -119,9 +119,7 @@ def number(value: int) -> int:
     return value
 
 
-def member(
-    enumeration: enumerations.Enumeration[enumerations.Member, enumerations.Number], value: int
-) -> enumerations.Member:
+def member(enumeration: Enumeration[Member, Number], value: int) -> Member:
     found = enumeration.members.get(value)
     if found is None:
         raise UnknownValue(f"no {enumeration.name} has the number {value}")

@@ -213,7 +213,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
         coordinator.empties.take(transaction.sender)
     is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
-    coordinator.graph.place(event.transition, offers_states)
+    coordinator.graph.place(event.transition, offers_states, transaction.sender)
     transaction.placed_at = coordinator.outcomes.count
     makers = coordinator.graph.dependencies(event.transition.leaf)
     transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
@@ -329,6 +329,7 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     if event.outcome.leaf == transaction.leaf:
         transaction.coordinator.rounds.settle(transaction)
         transaction.coordinator.graph.remove(transaction.leaf)
+        transaction.count_as_assembled(False)
         if not transaction.made.is_empty:
             transaction.coordinator.context.proven.note(transaction.sender)
             transaction.coordinator.empties.earn(transaction.sender)
@@ -379,7 +380,8 @@ def count_heartbeat(transaction: CoordinatorTransaction, event: HeartbeatInterva
 def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone: it is under way again, and what was assembled on its states is reset."""
     assert transaction.transition is not None
-    transaction.coordinator.graph.place(transaction.transition)
+    transaction.coordinator.graph.place(transaction.transition, sender=transaction.sender)
+    transaction.count_as_assembled(True)
     transaction.coordinator.reset_users_of(transaction.leaf, frozenset())
 
 
