@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, Generic, TypeVar
 
+import rota.wire.peer_pb2 as pb
 from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection, Verdict
 from rota.types import SubmitMode
-from rota.wire import peer_pb2 as pb
 
 Member = TypeVar("Member", bound=Enum)
 Number = TypeVar("Number", bound=int)
