@@ -189,19 +189,41 @@ def _one_more(node: ast.AST) -> ast.AST:
     return ast.BinOp(left=node, op=ast.Add(), right=ast.Constant(value=1))
 
 
-def _has_two_calls(node: ast.AST) -> bool:
+def _has_ordered_pair(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and _first_pair(node.body) is not None
 
 
 def _first_pair(body: list[ast.stmt]) -> int | None:
-    """Where two calls, or assignments to attributes, follow one another."""
+    """Where two calls or assignments follow one another of which one may rest on the other."""
     for at, (one, other) in enumerate(pairwise(body)):
-        if all(isinstance(each, ast.Expr | ast.Assign) for each in (one, other)):
+        if all(isinstance(each, ast.Expr | ast.Assign) for each in (one, other)) and _rests_on(one, other):
             return at
     return None
 
 
-def _swap(node: ast.AST) -> ast.AST:
+def _rests_on(one: ast.stmt, other: ast.stmt) -> bool:
+    """One names what the other assigns, or calls a method of what it belongs to, or both call methods of one object."""
+    called = [_called_by(each) for each in (one, other)]
+    if "" not in called and called[0] == called[1]:
+        return True
+    for first, second in ((one, other), (other, one)):
+        for target in first.targets if isinstance(first, ast.Assign) else ():
+            path = ast.unparse(target)
+            named = {ast.unparse(each) for each in ast.walk(second) if isinstance(each, ast.Name | ast.Attribute)}
+            if path in named or path.rpartition(".")[0] == (_called_by(second) or None):
+                return True
+    return False
+
+
+def _called_by(statement: ast.stmt) -> str:
+    """The object whose method a statement calls, or nothing."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return ast.unparse(call.func.value)
+    return ""
+
+
+def _reorder(node: ast.AST) -> ast.AST:
     assert isinstance(node, ast.If)
     at = _first_pair(node.body)
     assert at is not None, "it has two"
@@ -217,5 +239,5 @@ OPERATORS: dict[str, tuple[Callable[[ast.AST], bool], Change]] = {
     "never": (_is_condition, _never),
     "dropped-operand": (_is_junction, _drop_last_operand),
     "off-by-one": (_is_sum, _one_more),
-    "swapped": (_has_two_calls, _swap),
+    "reordered": (_has_ordered_pair, _reorder),
 }
