@@ -530,3 +530,10 @@ def test_prepared_transition_in_a_round_that_ends_soon_is_not_issued(left_s: int
     bench.hear(B, prepared(valid_until_s=GENESIS_S + left_s), height=HEIGHT)
     bench.write()
     assert state(bench) is not State.ISSUED
+
+
+def test_restarted_sender_of_an_issued_intent_waits_for_no_party() -> None:
+    found = Restored(replace(external(), parties=(Party("bob@B"),)), issued=prepared(), void_after_s=PREPARED_UNTIL_S)
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    bench.tell(Tick())
+    assert list(bench.sequencer.sender.transactions[ID].unresolved) == []
