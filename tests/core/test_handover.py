@@ -231,3 +231,11 @@ def test_one_that_was_asked_because_it_outranks_is_better_and_one_that_was_tried
     assert rules._is_better(bench.coordinator, A)
     bench.coordinator.asked_because = HandoverReason.TRIED
     assert not rules._is_better(bench.coordinator, A)
+
+
+def test_elect_that_yields_drops_what_it_holds_and_names_its_successor() -> None:
+    bench = elect(C)
+    assert bench.coordinator.transactions
+    bench.ask_to_yield(B)
+    assert bench.coordinator.transactions == {}
+    assert bench.coordinator.successor == B
