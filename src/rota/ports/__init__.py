@@ -53,6 +53,7 @@ from rota.ports.listening import (
 )
 from rota.ports.store import (
     STATES_A_PAGE,
+    STATES_PAGE_BYTES_MAX,
     TRANSACTIONS_MAX,
     StateChanges,
     StatePage,
@@ -86,6 +87,7 @@ __all__ = [
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
     "STATES_A_PAGE",
+    "STATES_PAGE_BYTES_MAX",
     "TRANSACTIONS_MAX",
     "AbiStore",
     "Archive",
