@@ -1,4 +1,4 @@
-"""`tools.mutate`: which small changes there are, what each makes of a module, what is drawn, and who notices it."""
+"""`tools.mutate`: operators, the sample, swapped code, forked tasks, results."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_closure_of_a_swapped_function_stays_when_the_mutant_needs_less_of_it(tm
     assert toy.Counter(0).adder(3)() == 1
 
 
-def test_forked_tasks_report_and_their_deaths_are_told_apart() -> None:
+def test_forked_tasks_report_and_end_in_distinct_ways() -> None:
     def act(task: str, tell: Tell) -> None:
         tell({"task": task})
         allow_cpu_s(0.05)

@@ -517,7 +517,7 @@ def test_contract_whose_states_are_wanted_is_loaded_to_be_asked_for_later() -> N
 def test_contract_that_a_peer_may_not_give_is_wanted_of_it_no_more() -> None:
     bench = learned()
     known = bench.node.acquaintance
-    known._known(B).wanted[MADE] = None
+    known._known(B).wanted[MADE] = 0
     bench.end(B, Verdict.REFUSED)
     assert MADE not in known._known(B).wanted
 

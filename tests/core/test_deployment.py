@@ -728,7 +728,7 @@ def test_history_tells_the_way() -> None:
     assert states == ["Waiting", "Proposing", "Agreeing", "Calling", "Deployed", "Ending"]
 
 
-def test_nobody_is_reminded_once_the_agreement_is_being_written() -> None:
+def test_members_are_not_reminded_while_the_agreement_is_written() -> None:
     bench = DeploymentBench(slow=(DeploymentAgreed,))
     bench.agreed()
     deployments = bench.node.deployments

@@ -536,7 +536,7 @@ def test_a_deployment_says_in_every_state_what_is_awaited(state: DeploymentState
     assert found.history
 
 
-def test_senders_of_other_rounds_are_told_of_no_missing_endorser() -> None:
+def test_missing_endorser_is_reported_to_the_senders_of_its_round_alone() -> None:
     bench = gathered()
     rounds = bench.sequencer.coordinator.rounds.rounds.values()
     assert endorsers_missing(rounds, B, bench.now_ms + 1, 0)

@@ -214,7 +214,7 @@ def test_coordinator_that_waited_long_enough_awaits_no_flush_point() -> None:
     assert bench.coordinator.awaited == {}
 
 
-def test_one_that_yields_to_a_better_rank_sends_nobody_on_to_it_whatever_the_rank() -> None:
+def test_coordinator_that_yields_to_a_better_rank_redirects_by_rank_alone() -> None:
     bench = active()
     bench.block(400)
     bench.ask_to_yield(B, HandoverReason.OUTRANKS)

@@ -754,7 +754,7 @@ def test_transitions_that_members_showed_are_forgotten_with_the_block_that_used_
     bench = used()
     show(bench)
     transaction = bench.sequencer.sender.transactions[x.ID]
-    transaction.shown[OURS.leaf] = Consistent(OURS)
+    transaction.shown[RequestId(1, 99)] = (B, Consistent(OURS))
     bench.tell(BlocksRemoved(x.HEIGHT, (committed(),)))
     assert x.state(bench) is not State.ID_USED
     assert transaction.shown == {}

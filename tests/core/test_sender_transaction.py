@@ -1758,12 +1758,3 @@ def test_intent_that_fails_on_the_ledger_goes_on_if_its_dependency_was_confirmed
     assert machine(bench).unmet == {}
     assert machine(bench).ending_reason is None
     assert state(bench) is State.PENDING
-
-
-def test_intent_that_ends_waits_for_no_listing() -> None:
-    bench = submitted()
-    timers = bench.sequencer.context.timers
-    assert timers.is_set(machine(bench), "hold")
-    fail_for_good(bench)
-    assert machine(bench).is_ending
-    assert not timers.is_set(machine(bench), "hold")

@@ -69,7 +69,7 @@ def test_transaction_that_pays_too_little_is_sent_for_more() -> None:
     assert violations(trouble.world) == []
 
 
-def test_gas_that_nobody_may_pay_for_delays_until_it_is_cheaper() -> None:
+def test_gas_above_the_limit_delays_transactions_until_it_is_cheaper() -> None:
     trouble = Trouble(Config(fee_max_wei=10 * BASE_FEE_WEI))
     trouble.world.ledger.is_priced, trouble.world.ledger.base_fee_wei = True, 20 * BASE_FEE_WEI
     trouble.submit()
@@ -141,7 +141,7 @@ def test_node_that_is_shown_two_forks_follows_the_one_that_grows() -> None:
     for _ in range(8):
         trouble.world.run_until(trouble.world.now_ms + 2_000)
         trouble.world.chain.mine()
-    # What is final is contradicted no more.
+    # Final blocks are not contradicted.
     shown = {tuple(trouble.world.chain._blocks_shown_to(trouble.world.nodes[A])) for _ in range(20)}
     assert shown == {tuple(trouble.world.ledger.blocks)}
     assert trouble.ends_within(60_000)

@@ -1,4 +1,4 @@
-"""Mutation testing of a pure package: who notices a small mistake, the tests or the simulator?
+"""Mutation testing of a pure package: do the tests or the simulator notice a small mistake?
 
     python -m tools.mutate --sample 300 --seed 1 --jobs 2
     python -m tools.mutate --sample 300 --seed 1 --stage seeds --seeds 20
@@ -61,7 +61,9 @@ def _options(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--sample", type=int, default=300, help="how many mutants [300]")
     parser.add_argument("--seed", type=int, default=1, help="which sample [1]")
     parser.add_argument("--only", nargs="+", default=(), metavar="TEXT", help="all mutants whose name has this text")
-    parser.add_argument("--stage", choices=("tests", "seeds", "both"), default="tests", help="who is asked [tests]")
+    parser.add_argument(
+        "--stage", choices=("tests", "seeds", "both"), default="tests", help="tests, simulator, or both [tests]"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time [1]")
     parser.add_argument("--minutes", type=float, default=600, help="stop after so long; call again to go on [600]")
     parser.add_argument("--again", choices=("all", "survivors"), help="try mutants again that have a result")
@@ -69,7 +71,7 @@ def _options(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="seeds for a mutant at most [200]")
     parser.add_argument("--seed-minutes", type=float, default=0.5, help="minutes of faults in a seed [0.5]")
     parser.add_argument("--compared", type=int, default=6, help="seeds whose traces are compared first [6]")
-    parser.add_argument("--package", default=PACKAGE, help=f"what is mutated [{PACKAGE}]")
+    parser.add_argument("--package", default=PACKAGE, help=f"the package to mutate [{PACKAGE}]")
     parser.add_argument("--tests", nargs="+", default=TESTS, help=f"tests that may notice [{' '.join(TESTS)}]")
     parser.add_argument(
         "--equivalents", type=Path, default=EQUIVALENTS, help=f"list of equivalent mutants [{EQUIVALENTS}]"
@@ -100,7 +102,7 @@ def _chosen(sample: list[Site], options: Namespace) -> list[Site]:
 
 
 def _digest_of(root: Path, site: Site) -> str:
-    """Of the lines of the function that is mutated: what was found holds as long as they stay the same."""
+    """Of the lines of the mutated function: results hold as long as these stay the same."""
     lines = (root / site.module).read_text().splitlines()[site.first_line - 1 : site.last_line]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 

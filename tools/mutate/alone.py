@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     if what == "tests":
         paths = (str(Path(root) / test) for test in rest)
         return int(pytest.main([*PYTEST, "-x", "-rfE", "--rootdir", root, *paths]))
-    # Imported here: it imports what is mutated.
+    # Imported here: it imports the mutated package.
     from tools.mutate.by_seeds import SeedSettings, play_until_alarm
 
     play_until_alarm(SeedSettings(**json.loads(rest[0])), lambda finding: print(json.dumps(finding), flush=True))

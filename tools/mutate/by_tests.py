@@ -88,7 +88,7 @@ class _Killing:
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what fails; only copies of the process run tests."""
+        """Note the failure; only copies of the process run tests."""
         if report.failed:
             self.failed.append(report.nodeid)
 

@@ -63,8 +63,17 @@ def sites_of(module: str, source: str) -> list[Site]:
             first_line = min([outermost.lineno, *(each.lineno for each in outermost.decorator_list)])
             for node in _candidates(function, operator):
                 line = getattr(node, "lineno", function.lineno)
-                text, last_line = lines[line - 1].strip(), outermost.end_lineno or line
-                found.append(Site(module, name, operator, numbers[name], line, text, first_line, last_line))
+                site = Site(
+                    module=module,
+                    function=name,
+                    operator=operator,
+                    number=numbers[name],
+                    line=line,
+                    text=lines[line - 1].strip(),
+                    first_line=first_line,
+                    last_line=outermost.end_lineno or line,
+                )
+                found.append(site)
                 numbers[name] += 1
     return found
 

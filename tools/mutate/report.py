@@ -15,7 +15,7 @@ TRANSCRIPTS = "test_transcripts.py"
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a mutant: the test stage's fields, the simulator stage's, or both."""
+    """All results of a mutant: the test stage's fields, the simulator stage's, or both."""
 
     mutant: str
     operator: str
@@ -42,7 +42,7 @@ class Results:
                 self._known.setdefault((fields["mutant"], fields["function_digest"]), {}).update(fields)
 
     def of(self, site: Site, function_digest: str) -> Result | None:
-        """What is known of a mutant as its function is now."""
+        """The results of a mutant for the present code of its function."""
         fields = self._known.get((site.name, function_digest))
         if fields is None:
             return None

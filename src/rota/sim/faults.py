@@ -334,7 +334,7 @@ def _reconnect(harm: Harm) -> Mend:
 
 
 def _certificate(harm: Harm) -> Mend:
-    """A node shows a new certificate: every connection is made anew, and some peers do not know it for a while."""
+    """A node shows a new certificate: every connection breaks, and some peers do not know it for a while."""
     world, name = harm.world, harm.fault.node
     for other in world.nodes:
         if other == name:

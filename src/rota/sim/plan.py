@@ -61,7 +61,7 @@ FAULTS = (
 DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
 DRAWN_LAST = "corrupt"
 DRAWN_LAST_IN = 0.2
-# Drawn where `Settings.has_newest_faults` says so, and then in this part of the seeds: the others play as they did.
+# Drawn under `Settings.has_newest_faults`, and then in this part of the seeds: the others play as they did.
 NEWEST = ("gas", "refuse", "stranger", "forks", "certificate", "older")
 NEWEST_IN = 0.25
 NEWEST_MAX = 2
