@@ -3,9 +3,11 @@
 #
 #   ARGS="..."          goes to the command that the target runs (demo, bench, docs, lock, ratchets)
 #   ROUNDS=1 ONLY=3-anvil FAULTS='kill, cut' SEED=7     what `make chaos` plays; left out, all of it three times
+#   ROTATION=strict     how its coordinators take turns, by `make chaos`
 #   ONLY=hostile MINUTES=10 a network at work beside a hostile stranger, by `make chaos`
 #   ROUNDS=10 SEEDS=100 how long `make soak` explores
 #   SKIP_FORBIDDEN=1    makes a skipped test a failed one (check, test), as in CI
+#   CHECKED=1           `make check` has passed on this tree: `make test` does not repeat its quick tests
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -20,6 +22,9 @@ DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
 COVERING := tests/core tests/wire tests/test_transcripts.py
+RECORDED = ROTA_DURATIONS=$(CURDIR)/build/durations/$(1).json
+QUICK := 'not slow and not chaos and not nightly'
+SLOW := 'slow and not chaos and not nightly'
 SLOW_PROCESSES := $(shell echo $$(( $$(nproc) * 2 )))
 COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
@@ -27,6 +32,10 @@ COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-versio
 ifeq ($(SKIP_FORBIDDEN),1)
 export ROTA_FORBID_SKIPS := 1
 endif
+
+# Container images often forbid compiled modules. Every process that a test starts would then compile every module again,
+# and each worker of pytest every test: three times the work.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## List the targets
@@ -45,47 +54,81 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@tools/quietly $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# The static checks run two at a time; each prints its output as a whole when it ends.
+STATIC := check-types check-format check-lint check-imports check-purity check-spelling check-wire check-docs
+
 .PHONY: check
 check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, spelling, generated code and docs, quick tests
-	$(SAY) 'Format (ruff)'
-	@$(BIN)/ruff format --check .
-	$(SAY) 'Lint (ruff)'
-	@$(BIN)/ruff check .
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(STATIC)
+	$(SAY) 'Quick tests (pytest)'
+	@$(call RECORDED,check) $(PYTEST) -m $(QUICK)
+
+.PHONY: $(STATIC)
+check-types: $(STAMP)
 	$(SAY) 'Types (mypy --strict)'
 	@$(BIN)/mypy
+check-format: $(STAMP)
+	$(SAY) 'Format (ruff)'
+	@$(BIN)/ruff format --check .
+check-lint: $(STAMP)
+	$(SAY) 'Lint (ruff)'
+	@$(BIN)/ruff check .
+check-imports: $(STAMP)
 	$(SAY) 'Import directions (import-linter)'
 	@$(BIN)/lint-imports --no-logo
+check-purity: $(STAMP)
 	$(SAY) 'Purity and names (tools/purity.py)'
 	@$(BIN)/python -m tools.purity
+check-spelling: $(STAMP)
 	$(SAY) 'Spelling (codespell)'
 	@git ls-files -z | xargs -0 $(BIN)/codespell
+check-wire: $(STAMP)
 	$(SAY) 'Generated wire code (tools/generate_wire.py --check)'
 	@$(BIN)/python -m tools.generate_wire --check
+check-docs: $(STAMP)
 	$(SAY) 'Generated docs (rota docs --check)'
 	@$(BIN)/rota docs --check
-	$(SAY) 'Quick tests (pytest)'
-	@$(PYTEST) -m 'not slow and not chaos'
 
-# The tests of core and wire cover both whole, and only they are traced. The slow tests start processes and wait, so that more
-# tests run at a time than there are cores.
+# CHECKED=1 leaves out the tests of `test-quick`, for a caller that has just run `make check` on the same tree, as CI has.
 .PHONY: test
-test: $(STAMP) ## All tests; those of rota/core and rota/wire must cover every branch of both
+test: test-covered $(if $(CHECKED),,test-quick) test-slow ## All tests but the nightly ones; those of rota/core and rota/wire must cover every branch of both
+
+# Only these tests are traced: they alone must cover both packages.
+.PHONY: test-covered
+test-covered: $(STAMP) ## The quick tests of rota/core and rota/wire, which must cover every branch of both
 	$(SAY) 'Tests of rota/core and rota/wire, with branch coverage (pytest)'
-	@$(PYTEST) -m 'not slow and not chaos' --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
+	@$(call RECORDED,covered) $(PYTEST) -m $(QUICK) --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
 	@$(BIN)/coverage report --fail-under=100
-	$(SAY) 'Other quick tests, then slow ones (pytest)'
-	@$(PYTEST) -m 'not slow and not chaos' $(foreach path,$(COVERING),--ignore=$(path))
-	@$(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m 'slow and not chaos'
+
+.PHONY: test-quick
+test-quick: $(STAMP) ## The other quick tests
+	$(SAY) 'Other quick tests (pytest)'
+	@$(call RECORDED,quick) $(PYTEST) -m $(QUICK) $(foreach path,$(COVERING),--ignore=$(path))
+
+# The slow tests start processes and wait, so that more tests run at a time than there are cores.
+.PHONY: test-slow
+test-slow: $(STAMP) ## The slow tests
+	$(SAY) 'Slow tests (pytest)'
+	@$(call RECORDED,slow) $(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m $(SLOW)
+
+.PHONY: nightly
+nightly: $(STAMP) ## The tests that are slow and rarely broken; CONTRIBUTING.md has the reason for each
+	@$(call RECORDED,nightly) $(PYTEST) --numprocesses $(SLOW_PROCESSES) --dist worksteal -m 'nightly and not chaos'
+
+.PHONY: durations
+durations: $(STAMP) ## What the last `make check` and `make test` took, against their budgets, and the longest tests
+	@$(BIN)/python -m tools.durations
 
 .PHONY: coverage
 coverage: $(STAMP) ## Branch coverage of all packages by all tests; takes twice as long as the tests
 	@$(PYTEST) -m 'not chaos' --cov --cov-report=term
 
 .PHONY: chaos
-chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=
+chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the middle; ROUNDS=, ONLY=, FAULTS=, SEED=, ROTATION=
 	@$(BIN)/python -m tests.cluster.chaos $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only '$(ONLY)') \
-		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
-	@$(if $(ONLY)$(FAULTS),true,$(PYTEST) -m chaos)
+		$(if $(FAULTS),--faults '$(FAULTS)') $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(ROTATION),--rotation $(ROTATION))
+	@$(if $(ONLY)$(FAULTS)$(ROTATION),true,$(PYTEST) -m chaos)
 
 # Random exploration: what the gates draw is the same in every run, here it is new each time. A failure prints what
 # reproduces it.
@@ -93,7 +136,7 @@ chaos: $(STAMP) ## Clusters under all faults, and databases taken away in the mi
 soak: $(STAMP) ## Property tests with new examples, and new seeds of the simulator; ROUNDS=, SEEDS=
 	@for round in $$(seq $(or $(ROUNDS),10)); do \
 		printf '\n== Property tests, new examples (%s of %s)\n' $$round $(or $(ROUNDS),10); \
-		ROTA_EXPLORE=1 $(PYTEST) -m 'hypothesis and not slow and not chaos'; \
+		ROTA_EXPLORE=1 $(PYTEST) -m 'hypothesis and not slow and not chaos and not nightly'; \
 		first=$$(( RANDOM * 32768 + RANDOM + 100000 )); \
 		printf '\n== Simulator, seeds from %s\n' $$first; \
 		$(BIN)/rota simulate --seeds $$first..$$(( first + $(or $(SEEDS),100) )) --minutes 0.5 --jobs $$(nproc); \
@@ -161,14 +204,15 @@ format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
 # The run-time lock constrains the development lock, so that tests run against what users install.
 .PHONY: lock
 lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade takes newer versions
-	$(COMPILE) $(ARGS) --output-file requirements/run.txt pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/run.txt --extra zeto pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/build.txt --group build
 	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
 	$(COMPILE) $(ARGS) --output-file requirements/docs.txt --group docs
 
 # What cannot be looked up fails (--strict): a package that nobody has judged is not one without flaws.
 .PHONY: audit
 audit: $(STAMP) ## Look up known vulnerabilities of all that is locked; ARGS='--vulnerability-service osv --osv-url URL' asks a mirror
-	@for lock in run dev docs; do \
+	@for lock in run build dev docs; do \
 		echo "requirements/$$lock.txt:"; \
 		$(BIN)/uvx --from $(AUDITOR) pip-audit --strict --no-deps --disable-pip --progress-spinner off $(ARGS) \
 			--requirement requirements/$$lock.txt || exit 1; \

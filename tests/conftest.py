@@ -6,14 +6,19 @@ could not run looks as green as one that ran it.
 No test is timed, so that Hypothesis does not judge how fast examples are made either: on a busy machine that
 would fail what is right. The gates draw the same examples in every run; with ROTA_EXPLORE=1, as in `make soak`, every
 run draws new ones.
+
+ROTA_DURATIONS names the file in which a run records how long each test took (`tools/durations.py`).
 """
 
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tools.durations import Recorder
 
 IS_EXPLORING = os.environ.get("ROTA_EXPLORE") == "1"
 
@@ -31,6 +36,11 @@ settings.load_profile("rota")
 # A shell starts a job in the background with SIGINT ignored, which every process of a test would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if "ROTA_DURATIONS" in os.environ:
+        config.pluginmanager.register(Recorder(Path(os.environ["ROTA_DURATIONS"])))
 
 
 def skips_are_forbidden() -> bool:

@@ -15,10 +15,11 @@ from urllib.parse import quote
 import pytest
 
 from rota.network.ports import held_port
+from tests import bounds
 from tests.store.servers import PostgresServer, postgres_folder
 
 PROGRAMMES = Path(sys.executable).parent
-LOOKS_MAX = 600
+LOOKS_MAX = bounds.WAIT_S * 10
 LOOK_S = 0.1
 
 
@@ -38,7 +39,7 @@ def running(command: list[str], log: Path, **options: Any) -> Iterator[subproces
     finally:
         process.terminate()
         try:
-            process.communicate(timeout=30)
+            process.communicate(timeout=bounds.WAIT_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
@@ -65,7 +66,7 @@ def databases(*names: str) -> Iterator[dict[str, str]]:
         host = quote(str(server.socket.parent), safe="")
         for name in names:
             psql = [str(folder / "psql"), f"postgresql://rota@{host}/postgres", "--quiet", "--command"]
-            subprocess.run([*psql, f"CREATE DATABASE {name}"], check=True, timeout=30)
+            subprocess.run([*psql, f"CREATE DATABASE {name}"], check=True, timeout=bounds.WAIT_S)
         yield {name: f"postgresql://rota@{host}/{name}" for name in names}
     finally:
         server.remove()

@@ -158,8 +158,18 @@ def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
     assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
 
 
-@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "gas", "ledger"])
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "overload", "gas", "ledger"])
 def test_every_benchmark_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
     assert "--json" in result.stdout
+
+
+@pytest.mark.slow
+def test_overload_is_measured_between_two_measures_of_saturation() -> None:
+    result = run("overload", "--seconds", "2", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert min(found[phase]["ended_per_s"] for phase in ("saturated", "overloaded", "again")) > 0
+    assert found["overloaded"]["asked_per_s"] > found["saturated"]["ended_per_s"]
+    assert found["ratio"] > 0

@@ -22,6 +22,7 @@ def test_few_pairs_have_all_their_range_as_bounds_and_say_how_little_that_is() -
     assert (found.median, found.low, found.high, found.confidence) == (0.02, -0.01, 0.05, 0.75)
 
 
+@pytest.mark.slow
 def test_what_the_feed_takes_by_itself_is_counted_and_its_updates_do_not_grow_with_the_load() -> None:
     few, many = measure_feed(60, 20, interval_ms=1), measure_feed(240, 80, interval_ms=1)
     assert few.us_per_transaction > 0

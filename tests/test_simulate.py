@@ -45,6 +45,7 @@ def test_json_is_one_object_of_the_named_shape() -> None:
     assert summary["violations"] == []
 
 
+@pytest.mark.slow
 def test_report_counts_how_often_each_invariant_was_judged_and_could_have_failed() -> None:
     arguments = ("--seeds", "3..5", "--minutes", "0.1", "--liars", "0")
     counts = json.loads(simulate(*arguments, "--json").stdout)["invariants"]
@@ -76,6 +77,7 @@ def test_default_campaign_in_which_an_invariant_has_no_chance_exits_1(monkeypatc
     assert simulate("--seeds", "0..200", "--faults", "none").exit_code == 0
 
 
+@pytest.mark.slow
 def test_liar_that_mutates_is_reported_with_how_many_fields_it_changed() -> None:
     arguments = ("--seed", "0", "--minutes", "0.1", "--liars", "1", "--strategies", "mutates")
     mutated = json.loads(simulate(*arguments, "--json").stdout)["mutated_fields"]
@@ -176,6 +178,7 @@ def test_coverage_lists_the_rows_that_no_seed_took() -> None:
     assert "Coordinator: Standby, HeartbeatInterval when active_one_is_silent_for_long" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seeds_max", "exit_code"), [(1, 0), (0, 1)])
 def test_canaries_are_told_one_by_one_and_one_that_is_missed_exits_1(
     monkeypatch: pytest.MonkeyPatch, seeds_max: int, exit_code: int

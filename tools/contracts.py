@@ -1,9 +1,12 @@
 """Compiles contracts/*.sol to the artifacts that Rota ships; `make contracts` runs it.
 
 The compiler is the npm package `solc`, pinned in contracts/package-lock.json and installed into contracts/ on first
-use. The artifacts are committed, so that nobody needs a compiler to install Rota. With --check nothing is written:
-CI asks thus whether what is committed is what the sources say. The bytecode holds no hash of its metadata,
-so that it is the same wherever it is compiled.
+use. The artifacts are committed, so that nobody needs a compiler to install Rota. The bytecode holds no hash of its
+metadata, so that it is the same wherever it is compiled.
+
+`contracts/compiled.txt` holds a digest of sources, settings, compiler version and artifacts. A quick test compares it
+with the tree, so that a change of one without the others fails without a compiler. With --check nothing is written, and
+the artifacts are compared with a fresh compile (`make nightly`).
 
 Contracts in contracts/test are for our own tests; their artifacts lie with those and are not shipped.
 
@@ -12,6 +15,7 @@ Usage: python -m tools.contracts [--check]
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -23,6 +27,7 @@ ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = Path("contracts")
 SHIPPED: Final = Path("src/rota/ledger/artifacts")
 FOR_TESTS: Final = Path("tests/contracts/artifacts")
+DIGEST: Final = SOURCES / "compiled.txt"
 INSTALL_TIMEOUT_S: Final = 300
 COMPILE_TIMEOUT_S: Final = 300
 
@@ -68,7 +73,20 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
         else:
             (root / path).unlink()
             print(f"{path}: removed")
+    if not is_check:
+        (root / DIGEST).write_text(f"{digest(root)}\n", encoding="utf-8")
     return 1 if is_check and (stale or left_over) else 0
+
+
+def digest(root: Path = ROOT) -> str:
+    """A digest of sources, settings, compiler version and artifacts."""
+    folder = root / SOURCES
+    paths = [*folder.glob("*.sol"), *folder.glob("test/*.sol"), folder / "package-lock.json"]
+    paths += [path for artifacts in (SHIPPED, FOR_TESTS) for path in (root / artifacts).glob("*.json")]
+    hashed = hashlib.sha256(json.dumps(SETTINGS, sort_keys=True).encode())
+    for path in sorted(paths):
+        hashed.update(f"\n{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
+    return hashed.hexdigest()
 
 
 def install_compiler(folder: Path) -> None:

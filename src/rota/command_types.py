@@ -17,6 +17,8 @@ ChangeId = NewType("ChangeId", bytes)
 
 # Offsets are counted from 1 in the order in which a node's completions are published; 0 is before the first.
 BEGIN_OFFSET: Final = 0
+MICROSECONDS_PER_MS: Final = 1_000
+MICROSECONDS_PER_S: Final = 1_000_000
 
 
 class StatusCode(Enum):
@@ -66,7 +68,7 @@ class CommandRejected(Exception):
 class DeduplicationDuration:
     """Back from now, the boundary included."""
 
-    duration_ms: int
+    duration_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class Completion:
     """
 
     offset: int
-    published_at_ms: int
+    published_at_us: int
     application_id: str
     command_id: str
     parties: tuple[Party, ...]
@@ -118,7 +120,7 @@ class Checkpoint:
     """Nothing more is to come up to this offset."""
 
     offset: int
-    published_at_ms: int
+    published_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +151,13 @@ class CompletionFilter:
             for each in page.completions
         )
         return replace(page, completions=completions)
+
+
+def duration_text(duration_us: int) -> str:
+    """As protobuf writes durations in JSON, with 0, 3 or 6 digits: `604800s`, `1.500s`, `1.500001s`."""
+    whole, rest = divmod(duration_us, MICROSECONDS_PER_S)
+    if not rest:
+        return f"{whole}s"
+    if rest % MICROSECONDS_PER_MS:
+        return f"{whole}.{rest:06d}s"
+    return f"{whole}.{rest // MICROSECONDS_PER_MS:03d}s"

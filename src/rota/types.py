@@ -142,6 +142,21 @@ def node_of(party: Party) -> NodeName:
     return NodeName(party.rpartition("@")[2])
 
 
+@dataclass(frozen=True, slots=True)
+class SequencingChoice:
+    """Terms of sequencing that a deployment asks for.
+
+    None: the domain sets the mode, and the node's configuration the other two.
+    """
+
+    mode: Mode | None = None
+    rotation: Rotation | None = None
+    range_size: int | None = None
+
+
+NOTHING_CHOSEN: Final = SequencingChoice()
+RANGE_SIZE_MAX: Final = 2**32
+
 # Whoever proposes a contract to a node chooses them, and the node computes every place when it first ranks.
 VIRTUAL_NODES_MAX: Final = 65_536
 RING_PLACES_MAX: Final = 131_072
@@ -167,7 +182,7 @@ class Contract:
         _require(self.mode is not Mode.STATIC or len(self.committee) == 1, "committee", "one node in static mode")
         _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
         _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
-        _require(self.range_size >= 1, "range_size", "at least 1 block")
+        _require(1 <= self.range_size <= RANGE_SIZE_MAX, "range_size", f"from 1 to {RANGE_SIZE_MAX} blocks")
         most = VIRTUAL_NODES_MAX
         _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
         most = RING_PLACES_MAX // len(self.committee)

@@ -13,9 +13,10 @@ from prometheus_client import CollectorRegistry
 
 from rota.api.entrance import Entrance
 from rota.api.settings import Bind, Limits, Settings
+from tests import bounds
 from tests.api.memory_node import CONTRACT, MemoryNode
 
-TEST_TIMEOUT_S = 60
+TEST_TIMEOUT_S = bounds.TEST_TIMEOUT_S
 
 Parameters = ParamSpec("Parameters")
 

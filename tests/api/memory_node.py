@@ -53,7 +53,7 @@ from rota.runtime.accepting import Acceptances
 from rota.runtime.facades.keys import Keys
 from rota.runtime.facades.types import Types
 from rota.runtime.listeners import DurableListeners
-from rota.types import ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
+from rota.types import NO_CONTRACT, Contract, ContractAddress, IntentId, Leaf, Mode, NodeName, Party, Rotation
 from tests.api.memory_following import MemoryFollowing
 from tests.api.memory_listeners import MemoryListening, MemorySource
 from tests.api.memory_types import memory_types
@@ -183,6 +183,7 @@ QUESTION = ConsentQuestion(
     genesis_hash=bytes(32),
     asked_at_s=1_700_000_000,
     expires_at_s=1_700_604_800,
+    terms=Contract(NO_CONTRACT, (NodeName("node1"), NodeName("node2")), (), 0),
 )
 
 

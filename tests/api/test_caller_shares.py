@@ -11,6 +11,7 @@ from aiohttp import WSServerHandshakeError
 
 from rota.api.credentials import EVERY_ROLE, token_credential
 from rota.api.settings import Limits, Settings
+from tests import bounds
 from tests.api.kit import LOCAL, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import MemoryNode
 from tests.api.test_limits import connected, slow_reader, until
@@ -28,7 +29,7 @@ async def test_calls_of_one_caller_leave_places_for_others() -> None:
         batch = [{"id": n, "method": "ptx_getTransaction", "params": [UNKNOWN_ID]} for n in range(20)]
         held = asyncio.create_task(to.post(batch, **ONE))
         await until(lambda: node.waiting_count >= limits.calls_max // 2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(bounds.WAIT_S):
             assert await to.call("transport_nodeName", **OTHER) == "node1"
         assert node.waiting_count == limits.calls_max // 2
         assert node.holding is not None

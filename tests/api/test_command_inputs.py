@@ -146,6 +146,7 @@ COMMANDS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TRANSACTIONS, COMMANDS)
 def test_any_command_is_taken_or_an_invalid_argument(

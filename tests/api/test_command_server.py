@@ -82,10 +82,18 @@ def test_grpc_without_credentials_is_for_loopback_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected_ms"), [("0s", 0), ("1.5s", 1_500), ("0.0000001s", 1), ("-1s", -1_000), ("604800s", 604_800_000)]
+    ("given", "expected_us"),
+    [
+        ("0s", 0),
+        ("1.5s", 1_500_000),
+        ("0.000001s", 1),
+        ("0.0000001s", 1),
+        ("-1s", -1_000_000),
+        ("604800s", 604_800_000_000),
+    ],
 )
-def test_durations_are_read_as_protobuf_writes_them_and_rounded_to_be_longer(given: str, expected_ms: int) -> None:
-    assert read(DurationText, given).milliseconds == expected_ms
+def test_durations_are_read_as_protobuf_writes_them_and_rounded_to_be_longer(given: str, expected_us: int) -> None:
+    assert read(DurationText, given).microseconds == expected_us
 
 
 @pytest.mark.parametrize("given", ["", "5", "s", "1h", "1.5", 30, None, "1.0000000001s"])

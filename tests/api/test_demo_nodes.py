@@ -12,12 +12,13 @@ import pytest
 
 from rota.demo.serving import FIRST_PORT, ports_from
 from rota.network.children import ROTA
+from tests import bounds
 from tests.api.storage import ABI, BYTECODE
 from tests.api.three_nodes import Client
 
 pytestmark = pytest.mark.slow
 
-STOP_TIMEOUT_S = 60
+STOP_TIMEOUT_S = bounds.WAIT_S
 
 
 @contextmanager

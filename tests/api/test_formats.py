@@ -13,6 +13,7 @@ from rota.api.formats import (
     Uuid,
     Word,
     hex_of,
+    precise_timestamp_of,
     quantity_of,
     read,
     timestamp_of,
@@ -76,6 +77,9 @@ def test_what_is_not_of_a_format_is_refused_with_what_would_be_right(kind: type[
 def test_a_time_has_milliseconds_and_is_in_utc() -> None:
     assert timestamp_of(0) == "1970-01-01T00:00:00.000Z"
     assert timestamp_of(1_760_000_000_007) == "2025-10-09T08:53:20.007Z"
+    assert precise_timestamp_of(1_760_000_000_007_000) == "2025-10-09T08:53:20.007Z"
+    assert precise_timestamp_of(1_760_000_000_007_009) == "2025-10-09T08:53:20.007009Z"
+    assert precise_timestamp_of(10**20) == "9999-12-31T23:59:59.999Z"
     for beyond_ms in (253_402_300_800_000, 2**63 - 1, 2**64):
         assert timestamp_of(beyond_ms) == "9999-12-31T23:59:59.999Z"
     assert read(Timestamp, timestamp_of(7)) == timestamp_of(7)

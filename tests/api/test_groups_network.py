@@ -28,8 +28,10 @@ def test_a_private_storage_contract_is_for_members_alone(to: ThreeNodes) -> None
         "configuration": {"evmVersion": "shanghai", "externalCallsEnabled": "true"},
         "name": "storage",
         "properties": {"purpose": "a test"},
+        "sequencing": {"rotation": "strict", "rangeSize": 20},
     }
     group = to.node1.ask("pgroup_createGroup", spec)
+    assert group["sequencing"] == {"mode": "ring", "rotation": "strict", "rangeSize": 20}
     assert group["id"] == group["genesisSalt"]
     assert group["members"] == ["a@node1", "b@node2"]
     receipt = to.node1.receipt(group["genesisTransaction"])
@@ -237,6 +239,14 @@ def test_a_listener_is_pushed_messages_until_they_are_acknowledged(to: ThreeNode
         (
             {"domain": "pente", "members": ["a@node1"], "configuration": {"evmVersion": "old"}},
             "spec.configuration.evmVersion: must be ",
+        ),
+        (
+            {"domain": "pente", "members": ["a@node1"], "sequencing": {"mode": "static"}},
+            "spec.sequencing.mode: must be ring in the domain pente",
+        ),
+        (
+            {"domain": "pente", "members": ["a@node1"], "sequencing": {"rangeSize": 0}},
+            "spec.sequencing.rangeSize: must be a whole number >= 1",
         ),
     ],
 )

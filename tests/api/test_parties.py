@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from rota.types import ContractAddress, IntentId, NodeName, Party
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import CONTRACT, MemoryNode
 from tests.api.test_command_inputs import TAKEN, code_of, request_with
+from tests.api.test_listeners import CHANGED, Client, receipt
 
 HELD = ("alice", "treasury.*")
 SETTINGS = Settings(
@@ -97,7 +99,7 @@ async def test_held_caller_sees_transactions_of_its_parties_alone() -> None:
         by_id = [name for name, rule in RULES.items() if rule is RULES["ptx_getTransaction"]]
         assert len(by_id) > 8
         for method in by_id:
-            leading = ("noto",) if method == "ptx_getDomainReceipt" else ()
+            leading = {"ptx_getDomainReceipt": ("noto",), "debug_getTransactionStatus": (CONTRACT,)}.get(method, ())
             refused = [await to.call(method, *leading, each, **HELD_HEADER) for each in (other, UNKNOWN_ID)]
             assert [each["code"] for each in refused] == [NOT_AUTHORISED] * 2
             # Nobody can tell another party's transaction from one that does not exist.
@@ -204,6 +206,7 @@ async def test_held_caller_has_the_groups_of_its_parties_alone() -> None:
         refused = await answers(2, "bob")
         assert codes(refused) == [NOT_AUTHORISED] * 5
         assert refused[:4] == (await answers(3, "bob"))[:4], "there is no difference to a group that does not exist"
+        assert (await answers(2, "alice"))[4] == (await answers(3, "alice"))[4]
         assert codes(await answers(1, "alice@node2"))[4] == NOT_AUTHORISED
 
 
@@ -212,8 +215,8 @@ async def test_method_without_a_rule_is_refused_to_held_callers() -> None:
     async with served(settings=SETTINGS) as to:
         for method, *params in (
             ("node_status",),
-            ("ptx_queryTransactionReceipts", {"limit": 1}),
-            ("pstate_listSchemas", "noto"),
+            ("ptx_queryDispatches", {"limit": 1}),
+            ("ptx_queryStoredABIs", {"limit": 1}),
             ("seq_list",),
             ("keymgr_queryKeys", {"limit": 1}),
             ("trigger_list",),
@@ -265,3 +268,157 @@ async def test_keys_of_a_held_caller_are_those_of_its_parties() -> None:
         assert error["code"] == NOT_AUTHORISED
         signed = ("bob", "ecdsa:secp256k1", "eth_address", "opaque:rsv", "0x" + "11" * 32)
         assert (await to.call("keymgr_sign", *signed, **HELD_HEADER))["code"] == NOT_AUTHORISED
+
+
+@asynchronous
+async def test_numbers_of_the_nodes_own_order_are_hidden_from_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        own = await sent_by(to, "alice", FREE_HEADER)
+        to.node.confirm(IntentId(UUID(own).bytes))
+        for method, *params in (
+            ("ptx_getTransactionReceipt", own),
+            ("ptx_getTransactionReceiptFull", own),
+            ("ptx_queryTransactionReceipts", {"limit": 1}),
+            ("ptx_getTransactionFull", own),
+        ):
+            free, held = [await to.call(method, *params, **each) for each in (FREE_HEADER, HELD_HEADER)]
+            shown = [each[0] if isinstance(each, list) else each for each in (free, held)]
+            assert [each.get("receipt", each)["sequence"] for each in shown] == [7, 0]
+            assert {**shown[0], "sequence": 0, "receipt": 0} == {**shown[1], "sequence": 0, "receipt": 0}
+        # Nor can they be found by asking whether one is greater than another.
+        for method, field in (
+            ("ptx_queryTransactionReceipts", "sequence"),
+            ("ptx_queryTransactions", "sequence"),
+            ("ptx_queryPreparedTransactions", "sequence"),
+            ("pgroup_queryMessages", "localSequence"),
+        ):
+            for query in ({"gt": [{"field": field, "value": 3}]}, {"null": [{"field": field}]}):
+                error = await to.call(method, {**query, "limit": 1}, **HELD_HEADER)
+                assert (error["code"], field in error["message"]) == (NOT_AUTHORISED, True)
+        nested = {"or": [{"or": [{"lt": [{"field": "localSequence", "value": 3}]}]}]}
+        assert (await to.call("pgroup_queryMessages", nested, **HELD_HEADER))["code"] == NOT_AUTHORISED
+
+
+@asynchronous
+async def test_idempotency_key_of_another_party_looks_unused_to_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        own = await sent_by(to, "alice", FREE_HEADER, idempotencyKey="own")
+        await sent_by(to, "bob", FREE_HEADER, idempotencyKey="other")
+        found = [
+            await to.call("ptx_getTransactionByIdempotencyKey", key, **HELD_HEADER) for key in ("own", "other", "none")
+        ]
+        assert [each and each["id"] for each in found] == [own, None, None]
+
+
+@asynchronous
+async def test_dependants_of_other_parties_are_hidden_from_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        first = await sent_by(to, "alice", FREE_HEADER)
+        own = await sent_by(to, "treasury.ops", FREE_HEADER, dependsOn=[first])
+        other = await sent_by(to, "bob", FREE_HEADER, dependsOn=[first])
+        free, held = [
+            await to.call("ptx_getTransactionDependencies", first, **each) for each in (FREE_HEADER, HELD_HEADER)
+        ]
+        assert sorted(free["prereqOf"]) == sorted([own, other])
+        assert held["prereqOf"] == [own]
+
+
+@asynchronous
+async def test_held_caller_creates_groups_of_its_own_parties_alone() -> None:
+    held = Caller("held", EVERY_ROLE, parties=HELD)
+    create = TABLE["pgroup_createGroup"]
+
+    def spec(*members: str) -> dict[str, Any]:
+        return create.read(json.dumps([{"domain": "pente", "members": members}]).encode())
+
+    for members in (("alice", "bob@node2"), ("alice@node1", "treasury.x"), ("eve@node2",)):
+        assert await require_allowed(create, spec(*members), MemoryNode(), held) is None
+    for members in (("alice", "bob"), ("bob@node1", "alice"), ("bob",)):
+        with pytest.raises(Rejected, match="your credentials are not for the party 'bob"):
+            await require_allowed(create, spec(*members), MemoryNode(), held)
+
+
+class Noted:
+    """Notes with which parties it was asked."""
+
+    def __init__(self) -> None:
+        self.parties: list[object] = []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # any method
+        async def asked(*arguments: object, **named: object) -> tuple[()]:
+            self.parties.append(named.get("parties", arguments[-1]))
+            return ()
+
+        return asked
+
+
+@asynchronous
+async def test_states_groups_and_messages_are_asked_for_with_the_parties_of_a_held_caller() -> None:
+    states, groups = Noted(), Noted()
+    async with served(MemoryNode(states=states, groups=groups), settings=SETTINGS) as to:
+        contract, schema = "0x" + "11" * 20, "0x" + "22" * 32
+        for header in (HELD_HEADER, FREE_HEADER):
+            for family in ("States", "Nullifiers"):
+                assert await to.call(f"pstate_query{family}", "noto", schema, {}, "all", **header) == []
+                found = await to.call(f"pstate_queryContract{family}", "noto", contract, schema, {}, "all", **header)
+                assert found == []
+            assert await to.call("pgroup_queryGroups", {}, **header) == []
+            assert await to.call("pgroup_queryMessages", {}, **header) == []
+        assert states.parties == [HELD] * 4 + [None] * 4
+        assert groups.parties == [HELD] * 2 + [None] * 2
+
+
+@asynchronous
+async def test_held_caller_has_listeners_of_its_own_over_websockets() -> None:
+    async with served(settings=SETTINGS) as to, connected_as(to, "free") as free, connected_as(to, "held") as held:
+        await free.call("ptx_createReceiptListener", {"name": "theirs"})
+        await free.call("ptx_createBlockchainEventListener", {"name": "theirs", "sources": [{"abi": [CHANGED]}]})
+        assert await held.call("ptx_createReceiptListener", {"name": "inbox"}) is True
+        events = {"name": "theirs", "sources": [{"abi": [CHANGED]}]}
+        assert await held.call("ptx_createBlockchainEventListener", events) is True
+        assert [each["name"] for each in await held.call("ptx_queryReceiptListeners", {})] == ["inbox"]
+        assert [each["name"] for each in await free.call("ptx_queryReceiptListeners", {})] == ["held/inbox", "theirs"]
+        for method in ("ptx_startReceiptListener", "ptx_stopReceiptListener", "ptx_deleteReceiptListener"):
+            answers = [await held.call(method, name) for name in ("theirs", "none")]
+            assert answers[0]["message"].replace("theirs", "none") == answers[1]["message"]
+        assert await held.call("ptx_getReceiptListener", "theirs") is None
+        assert (await held.call("ptx_subscribe", "receipts", "theirs"))["code"] == -32_602
+        assert await held.call("ptx_getBlockchainEventListenerStatus", "none") is None
+        assert (await held.call("ptx_getBlockchainEventListenerStatus", "theirs"))["catchup"] is False
+        stored = to.node.listening.kept["receipts", "held/inbox"]
+        assert json.loads(stored.definition)["parties"] == list(HELD)
+        subscription = await held.call("ptx_subscribe", "receipts", "inbox")
+        to.node.ended.put(receipt(1))
+        assert await held.sequences() == [1]
+        await held.acknowledge(subscription)
+        assert await held.call("ptx_unsubscribe", subscription) is True
+        assert await held.call("ptx_deleteReceiptListener", "inbox") is True
+        assert [each["name"] for each in await free.call("ptx_queryReceiptListeners", {})] == ["theirs"]
+
+
+@asynchronous
+async def test_feed_of_a_held_caller_has_the_transactions_that_it_follows_alone() -> None:
+    async with served(settings=SETTINGS) as to:
+        own = await sent_by(to, "alice", FREE_HEADER)
+        other = await sent_by(to, "bob", FREE_HEADER)
+        async with connected_as(to, "held") as held:
+            subscription = await held.call("seq_subscribe")
+            first = json.loads(await held.socket.receive_str())["params"]["result"]
+            assert (first["number"], first["contracts"], first["transactions"], first["counts"]) == (1, [], [], {})
+            for ids in ([other], [own, other], [UNKNOWN_ID]):
+                assert (await held.call("seq_follow", subscription, ids))["code"] == NOT_AUTHORISED
+            # Of what others do it is sent no update, so that it cannot count them.
+            to.node.moved.set()
+            assert await held.is_silent()
+            assert await held.call("seq_follow", subscription, [own]) is True
+            to.node.moved.set()
+            update = json.loads(await held.socket.receive_str())["params"]["result"]
+            assert (update["number"], [each["id"] for each in update["transactions"]]) == (2, [own])
+            assert await held.call("seq_unsubscribe", subscription) is True
+
+
+@asynccontextmanager
+async def connected_as(to: Served, token: str) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with to.session.ws_connect(to.entrance.websocket_url, headers=headers) as socket:
+        yield Client(socket)

@@ -223,6 +223,7 @@ async def run_rota(*arguments: str) -> tuple[int | None, str]:
     return process.returncode, output.decode()
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_commands_trust_the_file_that_is_named(tmp_path: Path) -> None:
     certificate, key = write_certificate(tmp_path)

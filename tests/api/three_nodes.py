@@ -22,10 +22,11 @@ import aiohttp
 
 from rota.ledger.embedded import Settings
 from rota.types import NodeName
+from tests import bounds
 from tests.runtime.kit import CHAIN_ID, Network, network
 
 NAMES: Final = ("node1", "node2", "node3")
-WAIT_S: Final = 90.0
+WAIT_S: Final = bounds.WAIT_S
 LOOK_S: Final = 0.05
 FREE: Final = Settings(chain_id=CHAIN_ID, base_fee_wei=0, base_fee_is_fixed=True, priority_fee_wei=0)
 

@@ -147,6 +147,7 @@ def test_a_proposal_whose_call_fails_is_set_aside_and_holds_nobody_up() -> None:
     assert not report.findings
 
 
+@pytest.mark.slow
 def test_proposals_that_expired_hide_no_later_one() -> None:
     model = Proposals()
     model.expired.update(range(PROPOSALS_LOOKED_AT_MAX))

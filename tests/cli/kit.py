@@ -14,10 +14,11 @@ from urllib.request import Request, urlopen
 from click.testing import CliRunner, Result
 
 from rota.cli.main import main
+from tests import bounds
 from tests.keys.kit import CHEAP
 
 ROTA = (sys.executable, "-c", "from rota.cli.main import main; main()")
-WAIT_S = 90
+WAIT_S = bounds.WAIT_S
 CHAIN_ID = 77
 
 

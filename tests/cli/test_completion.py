@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rota.cli.completion import SHELLS
+from tests import bounds
 from tests.cli.kit import rota
 
 # What takes long to import, and everything of ours but the commands' names.
@@ -33,7 +34,7 @@ def completed(*words: str) -> tuple[list[str], set[str]]:
         "COMP_CWORD": str(len(words)),
     }
     run = subprocess.run(
-        [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, timeout=bounds.WAIT_S, check=True
     )
     return [line.partition(",")[2] for line in run.stdout.splitlines() if line], set(run.stderr.splitlines())
 
@@ -67,7 +68,7 @@ def test_the_script_is_one_that_its_shell_takes(shell: str, tmp_path: Path) -> N
     if programme is not None:
         script = tmp_path / "script"
         script.write_text(result.stdout)
-        subprocess.run([programme, "-n", str(script)], check=True, timeout=60)
+        subprocess.run([programme, "-n", str(script)], check=True, timeout=bounds.WAIT_S)
 
 
 def test_a_shell_that_is_not_known_is_wrong_use() -> None:
@@ -86,6 +87,12 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(rota("completion", "bash").stdout)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     run = subprocess.run(
-        ["bash", "-c", press], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", press],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=bounds.WAIT_S,
+        check=True,
     )
     assert run.stdout == "explain\n"

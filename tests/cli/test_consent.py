@@ -39,10 +39,12 @@ async def test_pending_consents_are_listed() -> None:
             f"{UUID(bytes=FIRST)}  pente, proposed by node2\n"
             "  this node would endorse and coordinate; 2 of 2 endorsers sign: node1, node2\n"
             "  members: a@node1, b@node2 and 1 more\n"
+            "  sequencing: mode ring, rotation sticky, ranges of 100 blocks\n"
             "  asked 2023-11-14T22:13:20.000Z, expires 2023-11-21T22:13:20.000Z\n"
             f"{UUID(bytes=SECOND)}  pente, proposed by node2 at 0x{'cc' * 20}, on the chain already\n"
             "  this node would coordinate; 2 of 2 endorsers sign: node1, node2\n"
             "  members: none\n"
+            "  sequencing: mode ring, rotation sticky, ranges of 100 blocks\n"
             "  asked 2023-11-14T22:13:20.000Z, expires 2023-11-21T22:13:20.000Z\n"
         )
         (found, _) = json.loads((await typed(to, "list", "--json")).stdout)

@@ -205,6 +205,7 @@ def test_wallet_is_restored_from_words_and_those_are_not_shown(tmp_path: Path) -
     assert not (tmp_path / "two").exists()
 
 
+@pytest.mark.slow
 def test_chain_id_is_what_the_node_says(tmp_path: Path) -> None:
     with chain_process() as chain:
         told("init", tmp_path / "one", "--node", "a", "--ledger", chain.url, "--generate-password")

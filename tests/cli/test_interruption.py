@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from rota.cli.interruption import SIGNALS, Signals, interruptible
+from tests import bounds
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +109,11 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 @pytest.mark.parametrize("module", ["rota.cli.main", "click", "click.core"])
 def test_interrupt_while_the_command_is_imported_ends_it_quietly(module: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT, module], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
+        capture_output=True,
+        text=True,
+        timeout=bounds.WAIT_S,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
@@ -117,6 +122,6 @@ def test_command_begins_where_nothing_is_imported() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert project["project"]["scripts"] == {"rota": "rota.cli.entry:run"}
     told = subprocess.run(
-        [sys.executable, "-c", IMPORTED_MODULES], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", IMPORTED_MODULES], capture_output=True, text=True, timeout=bounds.WAIT_S, check=True
     )
     assert json.loads(told.stdout) == ["rota", "rota.cli", "rota.cli.entry"]

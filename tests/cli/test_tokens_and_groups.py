@@ -115,19 +115,23 @@ def test_a_private_contract_is_used_by_the_members_of_a_group(to: ThreeNodes, tm
     abi = tmp_path / "PrivateToken.json"
     abi.write_text(json.dumps({"abi": list(PRIVATE_TOKEN.abi), "bytecode": PRIVATE_TOKEN.bytecode.hex()}))
     one, two = ("--node", to.node1.url), ("--node", to.node2.url)
-    made: dict[str, Any] = told(
-        "group", "create", *one, "--member", "alice@node1", "--member", "bob@node2", "--name", "desk", "--key", "desk"
-    )
-    again = done(
-        "group", "create", *one, "--member", "alice@node1", "--member", "bob@node2", "--name", "desk", "--key", "desk"
-    )
-    assert again == made["id"]
+    create = ("group", "create", *one, "--member", "alice@node1", "--member", "bob@node2", "--name", "desk")
+    terms = ("--rotation", "strict", "--range-size", 20)
+    made: dict[str, Any] = told(*create, *terms, "--key", "desk")
+    assert made["sequencing"] == {"mode": "ring", "rotation": "strict", "rangeSize": 20}
+    assert done(*create, *terms, "--key", "desk") == made["id"]
+    other = rota(*create, "--key", "desk")
+    assert (other.exit_code, "PD012220" in other.stderr) == (1, True)
+    static = rota(*create, "--mode", "static")
+    assert (static.exit_code, "spec.sequencing.mode: must be ring" in static.stderr) == (1, True)
     group = made["id"]
     assert told("group", "show", made["contractAddress"], *one)["id"] == group
-    assert "alice@node1, bob@node2" in done("group", "show", group, *one)
+    shown = done("group", "show", group, *one)
+    assert "alice@node1, bob@node2" in shown
+    assert "mode ring, rotation strict, ranges of 20 blocks" in shown
     listed = done("group", "list", *one, "--member", "alice@node1").splitlines()
     assert listed[1].split()[0] == "desk"
-    assert listed[1].endswith("alice@node1, bob@node2")
+    assert listed[1].endswith("strict, 20  alice@node1, bob@node2")
     assert done("group", "list", "--node", to.node3.url) == "There is none."
     absent = rota("group", "show", group, "--node", to.node3.url)
     assert (absent.exit_code, "has no group" in absent.stderr) == (1, True)

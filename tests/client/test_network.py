@@ -13,12 +13,13 @@ import pytest
 
 from rota.client import BalanceUnknown, Client, Failed, Payees, Refused, Token
 from rota.ledger.artifacts import load_artifact
+from tests import bounds
 from tests.api.three_nodes import ThreeNodes, three_nodes
 
 pytestmark = pytest.mark.slow
 
 TOKEN, SETTLEMENT = load_artifact("PrivateToken"), load_artifact("Settlement")
-STORY_TIMEOUT_S = 60
+STORY_TIMEOUT_S = bounds.WAIT_S
 LOOK_S = 0.02
 
 

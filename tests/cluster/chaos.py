@@ -16,7 +16,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from typing import Final
 import pytest
 
 from rota.network.chains import ChainKind
+from rota.types import Rotation
 from tests.cluster import hostile
 from tests.cluster.kit import Cluster, Kind, cluster, require
 
@@ -134,6 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--faults", default="", help="these faults alone, with commas between them")
     parser.add_argument("--seed", type=int, default=0, help="for another order of the faults")
     parser.add_argument("--minutes", type=float, default=hostile.MINUTES, help="for how long a stranger attacks")
+    parser.add_argument(
+        "--rotation", choices=[each.value for each in Rotation], default="sticky", help="when the coordinator changes"
+    )
     chosen = parser.parse_args(arguments)
     if chosen.only == HOSTILE:
         return hostile.main(["--minutes", str(chosen.minutes)])
@@ -141,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [each for each in faults if each not in FAULTS]
     if unknown:
         parser.error(f"--faults: must be of {', '.join(FAULTS)}, not {unknown[0]}")
-    kinds = [kind for kind in EVERY if chosen.only in str(kind)]
+    kinds = [replace(kind, rotation=Rotation(chosen.rotation)) for kind in EVERY if chosen.only in str(kind)]
     if not kinds:
         parser.error(f"--only: must be in one of {', '.join(map(str, EVERY))}")
     log = Log()

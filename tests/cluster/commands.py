@@ -9,8 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rota.network.children import ROTA
+from tests import bounds
 
-WAIT_S = 60
+WAIT_S = bounds.WAIT_S
 
 
 @contextmanager

@@ -44,15 +44,31 @@ from rota.sim.invariants import (
     Terms,
 )
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.types import ContractAddress, Digest, Leaf, NodeName, Outcome, Receipt, State, Transition, intent_text
+from rota.types import (
+    NOTHING_CHOSEN,
+    ContractAddress,
+    Digest,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    Rotation,
+    SequencingChoice,
+    State,
+    Transition,
+    intent_text,
+)
+from tests import bounds
 from tests.cluster.own_chain import OwnChain, read_chain
 from tests.store.servers import PostgresServer, postgres_folder
 
 ALICE = "alice"
 INTERVAL_MS = 150
+# In blocks, of which there are several a second.
+RANGE_SIZE = 20
 LOOK_S = 0.05
-EFFECT_TIMEOUT_S = 60
-END_TIMEOUT_S = 90
+EFFECT_TIMEOUT_S = bounds.WAIT_S
+END_TIMEOUT_S = bounds.WAIT_S
 DISK_BYTES = 16 * 1024 * 1024
 JUDGED_AGAIN_MAX = 10
 EXPLAINED_MAX = 20
@@ -66,9 +82,17 @@ class Kind:
     node_count: int
     chain: ChainKind
     store: str
+    rotation: Rotation = Rotation.STICKY
 
     def __str__(self) -> str:
-        return f"{self.node_count}-{self.chain.value}-{self.store}"
+        strict = "-strict" if self.rotation is Rotation.STRICT else ""
+        return f"{self.node_count}-{self.chain.value}-{self.store}{strict}"
+
+    @property
+    def sequencing(self) -> SequencingChoice:
+        """Under strict rotation ranges are short, so that the coordinator changes again and again."""
+        is_strict = self.rotation is Rotation.STRICT
+        return SequencingChoice(rotation=Rotation.STRICT, range_size=RANGE_SIZE) if is_strict else NOTHING_CHOSEN
 
     @property
     def names(self) -> tuple[NodeName, ...]:
@@ -463,7 +487,9 @@ async def cluster(home: Path, kind: Kind) -> AsyncIterator[Cluster]:
         await network.start(*kind.names)
         print(f"{kind}: {network.pids}", file=sys.stderr)
         members = [f"{ALICE}@{name}" for name in kind.names]
-        made = await network.create_contract("synthetic", {"members": members, "threshold": kind.node_count // 2 + 1})
+        made = await network.create_contract(
+            "synthetic", {"members": members, "threshold": kind.node_count // 2 + 1}, kind.sequencing
+        )
         workload = Workload(network, made.address, ALICE, INTERVAL_MS, chosen(kind.names))
         await stack.enter_async_context(workload)
         yield Cluster(kind, network, made.address, workload, server, disks)

@@ -27,17 +27,18 @@ from rota.network.local import LocalNetwork, LocalNode, Plan
 from rota.runtime.held_states import state_pages
 from rota.store import DatabaseStore, SqliteDatabase
 from rota.types import INTENT_ID_USED, ContractAddress, IntentId, NodeName, State
+from tests import bounds
 from tests.cluster.liar import LIE, NOTES, TRUTH
 from tests.cluster.own_chain import Effect, read_chain, rpc
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.slow
 
 LIAR_PROGRAMME = str(Path(__file__).with_name("liar.py"))
 LIAR, COORDINATOR, VICTIM = NodeName("node1"), NodeName("node2"), NodeName("node3")
 NAMES = (LIAR, COORDINATOR, VICTIM)
 VALIDITY_S = 60
 LOOK_S = 0.05
-WAIT_MS = 90_000
+WAIT_MS = bounds.WAIT_S * 1_000
 SETTINGS: Mapping[str, int] = {"sequencer.validity_s": VALIDITY_S, "sequencer.id_used_grace_ms": 2_000}
 
 
@@ -164,6 +165,7 @@ def test_another_members_id_cannot_be_used(tmp_path: Path, coordinator: NodeName
     assert not asyncio.run(steal_an_id(tmp_path, coordinator, None))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("coordinator", [COORDINATOR, LIAR], ids=["honest coordinator", "lying coordinator"])
 def test_without_the_page_nonce_another_members_id_is_used(tmp_path: Path, coordinator: NodeName) -> None:
     assert asyncio.run(steal_an_id(tmp_path, coordinator, "believes-any-id"))
@@ -198,6 +200,7 @@ def test_notary_that_uses_a_members_id_cannot_have_a_payment_reported_that_nobod
     assert receipt.failure_message.startswith(INTENT_ID_USED)
 
 
+@pytest.mark.nightly
 def test_without_the_look_at_the_leaf_a_payment_is_reported_that_nobody_got(tmp_path: Path) -> None:
     assert asyncio.run(usurp_an_id(tmp_path, "believes-any-commit")).success
 
@@ -234,6 +237,7 @@ def test_transition_that_was_reported_as_reverted_is_never_committed(tmp_path: P
     assert asyncio.run(revive_a_transition(tmp_path, None)) == 0
 
 
+@pytest.mark.nightly
 def test_without_the_bound_in_the_signature_a_reverted_transition_is_committed(tmp_path: Path) -> None:
     assert asyncio.run(revive_a_transition(tmp_path, "believes-any-bound")) == 1
 
@@ -282,6 +286,7 @@ def test_content_that_is_not_the_leafs_is_not_stored(tmp_path: Path) -> None:
     assert is_true
 
 
+@pytest.mark.nightly
 def test_without_the_look_at_the_contents_a_false_state_is_confirmed(tmp_path: Path) -> None:
     value, answers, is_true = asyncio.run(plant_a_state(tmp_path, "believes-any-content"))
     assert value == f"0x{LIE.hex()}"

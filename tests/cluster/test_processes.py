@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 def test_failover_of_processes_is_measured(tmp_path: Path) -> None:
     with started(tmp_path, "bench", "failover", "--runs", "1", "--fault", "kill", "--json") as process:
-        output, _ = process.communicate(timeout=2 * WAIT_S)
+        output, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0
     (figures,) = json.loads(output).values()
     assert figures["runs"] == 1
@@ -26,7 +26,7 @@ def test_failover_of_processes_is_measured(tmp_path: Path) -> None:
 def test_memory_and_start_of_a_node_are_measured(tmp_path: Path) -> None:
     sizes = ("--transactions", "200", "--final", "300", "--pending", "20")
     with started(tmp_path, "bench", "node", *sizes, "--json") as process:
-        output, errors = process.communicate(timeout=2 * WAIT_S)
+        output, errors = process.communicate(timeout=WAIT_S)
     assert process.returncode == 0, errors
     found = json.loads(output)
     assert (found["memory"]["transactions"], found["memory"]["early_transactions"]) == (200, 20)

@@ -51,7 +51,7 @@ SCRIPT = (
     submitted(5, "pay 4", 5, transaction=IS_REFUSED),
     submitted(600, "pay 1", 6, wants_outcome=True),
     submitted(601, "pay 2", 7, DeduplicationOffset(0)),
-    submitted(602, "pay 3", 8, DeduplicationDuration(10_000)),
+    submitted(602, "pay 3", 8, DeduplicationDuration(10_000_000)),
     submitted(1_700, "pay 1", 9),
     Pruning(EPOCH_MS + 3_500, but=1),
     submitted(3_600, "pay 2", 10),
@@ -133,7 +133,7 @@ def random_script(seed: int) -> list[Submitted | Pruning | LostBlocks]:
     ]
     for number in range(random.randrange(5, 40)):
         period = random.choice(
-            (None, DeduplicationDuration(random.randrange(3_000)), DeduplicationOffset(random.randrange(5)))
+            (None, DeduplicationDuration(random.randrange(3_000) * 1_000), DeduplicationOffset(random.randrange(5)))
         )
         script.append(
             submitted(

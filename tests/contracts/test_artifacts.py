@@ -10,20 +10,23 @@ import pytest
 from rota.ledger.artifacts import load_artifact
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC, encode_commit
 from tests.contracts.evm import call_data, keccak, signature_of
-from tools.contracts import COMPILE_TIMEOUT_S, FOR_TESTS, ROOT, SHIPPED, SOURCES, main
+from tools.contracts import DIGEST, FOR_TESTS, ROOT, SHIPPED, SOURCES, digest, main
 
 CODE_BYTES_MAX = 24_576  # EIP-170
 
 
+def test_artifacts_were_compiled_from_the_sources_that_are_here() -> None:
+    assert digest() == (ROOT / DIGEST).read_text(encoding="utf-8").strip(), "run `make contracts`"
+
+
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.timeout(COMPILE_TIMEOUT_S)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")
 def test_artifacts_are_what_a_fresh_compile_yields() -> None:
     assert main(["--check"]) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(COMPILE_TIMEOUT_S)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")
 def test_stale_missing_and_left_over_artifacts_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / SOURCES).mkdir()
@@ -34,8 +37,11 @@ def test_stale_missing_and_left_over_artifacts_are_told(tmp_path: Path, capsys: 
     )
     assert main([], tmp_path) == 0
     assert main(["--check"], tmp_path) == 0
+    written = (tmp_path / DIGEST).read_text(encoding="utf-8").strip()
+    assert digest(tmp_path) == written
     artifact = tmp_path / SHIPPED / "Small.json"
     artifact.write_text("{}", encoding="utf-8")
+    assert digest(tmp_path) != written
     (tmp_path / SHIPPED / "Gone.json").write_text("{}", encoding="utf-8")
     assert main(["--check"], tmp_path) == 1
     told = capsys.readouterr().out
@@ -43,7 +49,9 @@ def test_stale_missing_and_left_over_artifacts_are_told(tmp_path: Path, capsys: 
     assert f"{SHIPPED}/Gone.json is not what" in told
     assert main([], tmp_path) == 0
     assert main(["--check"], tmp_path) == 0
+    assert digest(tmp_path) == written
     (tmp_path / SOURCES / "Small.sol").write_text("contract Small {", encoding="utf-8")
+    assert digest(tmp_path) != written
     assert main(["--check"], tmp_path) == 1
 
 

@@ -58,6 +58,7 @@ def flat(pairs: tuple[tuple[Statement, bytes], ...]) -> tuple[list[int], bytes]:
     return [value for statement, _ in pairs for value in statement.public_inputs], b"".join(proof for _, proof in pairs)
 
 
+@pytest.mark.slow
 def test_one_proof_and_several_are_taken() -> None:
     for count in (1, 2, 3):
         assert verified(*flat(proofs_of(3)[:count]))
@@ -65,7 +66,10 @@ def test_one_proof_and_several_are_taken() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(KEYS_TIMEOUT_S)
-@pytest.mark.parametrize("circuit", CIRCUITS, ids=[circuit.name for circuit in CIRCUITS])
+@pytest.mark.parametrize(
+    "circuit",
+    [pytest.param(each, id=each.name, marks=() if each.input_count == 2 else pytest.mark.nightly) for each in CIRCUITS],
+)
 def test_each_circuit_has_its_verifier(circuit: Circuit) -> None:
     count = circuit.input_count
     statement = transfer(circuit.kind, (10,) * count, (3, 10 * count - 3))

@@ -8,6 +8,8 @@ from itertools import islice
 import pytest
 
 from rota.config import Config
+from rota.core import quotas
+from rota.core.explanation import explain_at_coordinator
 from rota.core.graph import SNAPSHOT_STATES_MAX
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.rules.coordinator import REDIRECTS_MAX
@@ -373,3 +375,42 @@ def test_history_of_an_intent_at_its_coordinator_is_bounded() -> None:
     bench = active(of=NOTARISED, config=Config(history_max=2))
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-1"))
     assert len(bench.transaction("B-1").history) == 2
+
+
+def test_no_more_is_assembled_than_rounds_can_hold_and_each_sender_has_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every transition under way is in the snapshot of each further slot: under overload a network did less."""
+    monkeypatch.setattr(quotas, "ASSEMBLED_SPARE", 2)
+    config = Config(round_max=2, dispatch_ahead_max=1, rounds_open_max=1, assembly_slot_max=1)
+    bench = active(config=config, of=NOTARISED)
+    assert bench.coordinator.quotas.assembled_max == 6
+    flood(bench, *(transition(f"B-{number}") for number in range(8)))
+    taken = bench.coordinator.quotas.assembled
+    assert taken.held == {B: 4}
+    assert not bench.coordinator.quotas.may_assemble(B)
+    assert bench.state_of("B-4") is State.POOLED
+    explained = explain_at_coordinator(bench.sequencer, intent_id("B-4"))
+    assert explained is not None
+    assert explained.waits_for == "transitions under way to end: no more are assembled before"
+    # A sender that has its share left is asked all the same.
+    bench.delegate("C-1")
+    assert bench.asked(AssembleRequest, C)
+
+
+def test_waiting_intents_are_assembled_when_those_under_way_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "ASSEMBLED_SPARE", 0)
+    config = Config(round_max=1, dispatch_ahead_max=1, rounds_open_max=1, assembly_slot_max=1)
+    bench = active(config=config, of=NOTARISED)
+    made = transition("B-1")
+    bench.bring(State.DISPATCHED, made)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("B-2"))
+    bench.delegate("B-3")
+    assert not bench.asked(AssembleRequest, B)
+    bench.block(1, bench.outcome(made))
+    assert [request.intents for _, request in bench.asked(AssembleRequest, B)] == [(intent_id("B-3"),)]
+    # A block that is taken back brings its transitions back, also beyond the bound.
+    assert bench.coordinator.quotas.assembled.held == {B: 1}
+    bench.coordinator.transactions[made.intent].count_as_assembled(True)
+    bench.coordinator.transactions[made.intent].count_as_assembled(True)
+    assert bench.coordinator.quotas.assembled.held == {B: 2}

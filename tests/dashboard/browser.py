@@ -25,11 +25,13 @@ from typing import Any, Final
 import aiohttp
 import pytest
 
-WAIT_S: Final = 45.0
+from tests import bounds
+
+WAIT_S: Final = bounds.WAIT_S
 LOOK_S: Final = 0.05
 START_S: Final = 45.0
 STOP_S: Final = 10.0
-TEST_TIMEOUT_S: Final = 110
+TEST_TIMEOUT_S: Final = bounds.TEST_TIMEOUT_S
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS: Final = (

@@ -15,6 +15,7 @@ import pytest
 from rota.api.credentials import Role, make_token
 from rota.api.facade import Explanation, FeedUpdate, TransactionChange
 from rota.types import IntentId, NodeName
+from tests import bounds
 from tests.api.memory_node import BEGAN_MS, CONTRACT, QUESTION, MemoryConsents
 from tests.dashboard.browser import LOOK_S, Page, browser, in_browser, needs_chromium
 from tests.dashboard.kit import ScriptedNode, ScriptedTriggers, address, served_dashboard, summaries, updates
@@ -272,7 +273,7 @@ async def test_under_load_the_page_says_how_many_it_shows_and_the_one_that_is_lo
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(bounds.WAIT_S):
         while not holds():
             await asyncio.sleep(LOOK_S)
 

@@ -16,6 +16,7 @@ from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
 from rota.drafting import draft
+from rota.genesis import encode_genesis, genesis_hash
 from rota.hosting import (
     Background,
     Checked,
@@ -32,7 +33,21 @@ from rota.hosting import (
 from rota.hosting.checking import MAKERS_A_STEP, STATES_A_STEP
 from rota.messages import AssemblyOutcome, Snapshot
 from rota.testing.synthetic import Synthetic
-from rota.types import Call, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId, SubmitMode, Transition
+from rota.types import (
+    Call,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Party,
+    Rotation,
+    SequencingChoice,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+)
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -357,6 +372,56 @@ def test_a_contract_of_an_unknown_domain_or_a_wrong_configuration_is_not_opened(
         with pytest.raises(Rejected, match="configuration"):
             open_genesis({"counting": domain}, replace(genesis, configuration=configuration), address, bytes(32))
     assert open_genesis({"counting": domain}, genesis, address, bytes(32)).contract.chain_id == 5
+
+
+MEMBERS = {"members": ["alice@node1", "bob@node2"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wanted", "found"),
+    [
+        ("pente", MEMBERS, SequencingChoice(), (Mode.RING, Rotation.STICKY, 100)),
+        ("pente", MEMBERS, SequencingChoice(rotation=Rotation.STRICT), (Mode.RING, Rotation.STRICT, 100)),
+        ("pente", MEMBERS, SequencingChoice(Mode.RING, Rotation.STRICT, 20), (Mode.RING, Rotation.STRICT, 20)),
+        ("noto", {"notary": "bank@node1"}, SequencingChoice(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.STATIC), (Mode.STATIC, Rotation.STICKY, 100)),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.SENDER), (Mode.SENDER, Rotation.STICKY, 100)),
+    ],
+)
+def test_genesis_has_the_terms_that_its_deployment_asks_for(
+    name: str, arguments: object, wanted: SequencingChoice, found: tuple[Mode, Rotation, int]
+) -> None:
+    domains = hosting.load_domains()
+    deployment = deploy(domains[name], arguments, ALICE)
+    genesis = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=wanted)
+    assert (genesis.mode, genesis.rotation, genesis.range_size) == found
+    assert len(genesis.committee) == (1 if genesis.mode is Mode.STATIC else 2)
+    other = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=SequencingChoice())
+    assert (genesis_hash(encode_genesis(genesis)) == genesis_hash(encode_genesis(other))) is (genesis == other)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "wanted", "flaw"),
+    [
+        ("pente", MEMBERS, SequencingChoice(Mode.STATIC), "sequencing.mode: must be ring in the domain pente"),
+        ("noto", {"notary": "b@node1"}, SequencingChoice(Mode.RING), "sequencing.mode: must be static"),
+        (
+            "noto",
+            {"notary": "b@node1"},
+            SequencingChoice(rotation=Rotation.STRICT),
+            "sequencing.rotation: must be left",
+        ),
+        ("synthetic", MEMBERS, SequencingChoice(Mode.SENDER, range_size=5), "sequencing.rangeSize: must be left out"),
+        ("pente", MEMBERS, SequencingChoice(range_size=0), "sequencing.rangeSize: must be from 1 to 4294967296 blocks"),
+        ("pente", MEMBERS, SequencingChoice(range_size=2**32 + 1), "sequencing.rangeSize: must be from 1 to"),
+    ],
+)
+def test_terms_that_a_domain_does_not_offer_are_refused_by_name(
+    name: str, arguments: object, wanted: SequencingChoice, flaw: str
+) -> None:
+    domain = hosting.load_domains()[name]
+    with pytest.raises(Rejected, match=f"^{flaw}"):
+        genesis_of(domain, deploy(domain, arguments, ALICE), ContractDefaults(5), bytes(32), wanted=wanted)
 
 
 def remade(hosted: Hosted, old: Transition, new: Transition) -> Transition:

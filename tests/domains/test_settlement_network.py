@@ -132,6 +132,7 @@ def named(*drafts: DraftView) -> tuple[NamedLeg, ...]:
     return tuple(NamedLeg(draft.contract, (draft.core,)) for draft in drafts)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_gold_is_paid_for_private_shares_in_one_transaction(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
+import pytest
+
 from rota.domains.base import Assembled, Assembly, Outcome, Proposal
 from rota.domains.noto import Noto
 from rota.domains.noto.records import Coin, Configuration
@@ -69,6 +71,7 @@ def test_what_the_notary_refuses_ends_and_harms_nobody() -> None:
     assert report.reverted > 5
 
 
+@pytest.mark.slow
 def test_the_same_seed_plays_the_same_run() -> None:
     first, again = (simulate(Noto(), WORKLOAD, seeds=(3, 4, 5), minutes=0.1) for _ in range(2))
     assert first == again

@@ -74,7 +74,6 @@ async def paid_in_full(folder: Path) -> tuple[int, list[Any], list[list[str]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_payment_run_that_is_killed_again_and_again_pays_everybody_once(tmp_path: Path) -> None:
     kills, completions, rows = asyncio.run(paid_in_full(tmp_path))
     assert kills >= 3

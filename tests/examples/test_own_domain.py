@@ -12,6 +12,7 @@ import pytest
 from rota.client import Client, Failed, Refused
 from rota.network.local import LocalNetwork, Plan
 from rota.types import NodeName
+from tests import bounds
 from tools.site.markdown import blocks_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own-domain"
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_examples_own_tests_pass() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_consents.py"]
-    done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=bounds.WAIT_S)
     assert done.returncode == 0, done.stdout
 
 
@@ -35,7 +36,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("consents.py", "pyproject.toml"):
         (source / name).write_bytes((EXAMPLE / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "--target", folder, source], check=True, timeout=100)
+    subprocess.run([*pip, "--target", folder, source], check=True, timeout=bounds.WAIT_S)
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 

@@ -29,6 +29,7 @@ from rota.keys.files import KeyFileError, NotThere, UnsafePermissions, write_new
 from rota.keys.secret import Secret
 from rota.keys.transport_files import Registered, Step, TransportFolder, next_step
 from rota.types import NodeName
+from tests import bounds
 from tests.keys.kit import NODE, NOW_S
 
 # Taken this way its types are not asked for: the library brings none.
@@ -194,7 +195,7 @@ def test_grpc_takes_the_certificates_on_both_sides() -> None:
     with grpc_server(two, one) as port:
         options = [("grpc.ssl_target_name_override", "node2")]
         with grpc.secure_channel(f"127.0.0.1:{port}", credentials, options) as channel:
-            shown = channel.unary_unary("/Test/Who")(b"", timeout=20)
+            shown = channel.unary_unary("/Test/Who")(b"", timeout=bounds.WAIT_S)
     assert shown == one.certificate.der
 
 

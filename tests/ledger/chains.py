@@ -25,10 +25,11 @@ import pytest
 from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 from rota.network.chains import NO_ANVIL, find_anvil
+from tests import bounds
 
 CHAIN_ID = 31_337
-START_TIMEOUT_S = 30
-TEST_TIMEOUT_S = 90
+START_TIMEOUT_S = bounds.WAIT_S
+TEST_TIMEOUT_S = bounds.TEST_TIMEOUT_S
 
 Parameters = ParamSpec("Parameters")
 

@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from rota.runtime.configuration import SECTIONS
+from tests import bounds
 from tests.command_lines import flaws_of, rota_commands
 from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until
 
@@ -64,6 +65,18 @@ def test_base_images_are_named_with_their_version() -> None:
     bases += [service["image"] for service in SERVICES.values() if service["image"] != "rota"]
     assert len(bases) >= 3
     assert [base for base in bases if not re.fullmatch(r"[a-z]+:\d[\w.-]*", base)] == []
+
+
+def test_everything_that_is_installed_into_the_image_is_locked_by_hash() -> None:
+    """What pip takes from an index is named with its hash, and what builds the wheel is not fetched beside it."""
+    steps = [step for name, words in instructions() if name == "RUN" for step in words.split("&&")]
+    asked = [step.split() for step in steps if "/pip " in step]
+    assert len(asked) == 4
+    for words in asked:
+        assert {"--require-hashes", "--no-index", "--no-build-isolation"} & set(words), words
+    locked = (ROOT / "requirements/run.txt").read_text()
+    assert "\nzksnake==" in locked
+    assert "\nsetuptools==" in (ROOT / "requirements/build.txt").read_text()
 
 
 def test_the_image_runs_as_nobody_special_and_has_nothing_to_build_with() -> None:
@@ -205,14 +218,15 @@ def is_healthy(port: int) -> bool:
     """By the image's own health check."""
     command = json.loads(last_stage()["HEALTHCHECK"].partition("CMD ")[2])
     words = [word.replace("31548", str(port)) for word in command]
-    return subprocess.run([PROGRAMMES / words[0], *words[1:]], capture_output=True, timeout=30).returncode == EXIT_OK
+    done = subprocess.run([PROGRAMMES / words[0], *words[1:]], capture_output=True, timeout=bounds.WAIT_S)
+    return done.returncode == EXIT_OK
 
 
 def peers_of(home: Path, port: int) -> list[Any]:
     token = json.loads((home / "node" / "operator.json").read_text())["token"]
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "transport_peers", "params": []}).encode()
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    with urlopen(Request(f"http://127.0.0.1:{port}", body, headers), timeout=30) as answer:
+    with urlopen(Request(f"http://127.0.0.1:{port}", body, headers), timeout=bounds.WAIT_S) as answer:
         found = json.load(answer)["result"]
     assert isinstance(found, list)
     return found
@@ -221,12 +235,11 @@ def peers_of(home: Path, port: int) -> list[Any]:
 def join(name: str, home: Path, replaced: dict[str, str]) -> None:
     home.mkdir(exist_ok=True)
     environment = environment_of(f"{name}-join", replaced, NODE_HOME=str(home / "node"))
-    done = subprocess.run([JOIN], env=environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([JOIN], env=environment, capture_output=True, text=True, timeout=bounds.WAIT_S)
     assert done.returncode == EXIT_OK, f"{name}: {done.stdout}{done.stderr}"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
     options = [word for word in SERVICES["chain"]["command"][1:] if word not in ("--host", "0.0.0.0", "--port", "8545")]
     with ExitStack() as stack:
@@ -249,4 +262,4 @@ def test_the_steps_of_the_containers_make_a_network(tmp_path: Path) -> None:
 def test_join_is_a_script_for_any_shell() -> None:
     assert JOIN.read_text().startswith("#!/bin/sh\n")
     assert os.access(JOIN, os.X_OK)
-    subprocess.run(shlex.split(f"sh -n {shlex.quote(str(JOIN))}"), check=True, timeout=30)
+    subprocess.run(shlex.split(f"sh -n {shlex.quote(str(JOIN))}"), check=True, timeout=bounds.WAIT_S)

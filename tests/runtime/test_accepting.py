@@ -8,6 +8,8 @@ and what was asked for is there once and was done once.
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -368,7 +370,6 @@ KINDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_fault_at_every_moment_of_an_acceptance_leaves_it_done_once(
     tmp_path: Path, faults: Faults, kind: str, capsys: pytest.CaptureFixture[str]
@@ -414,7 +415,6 @@ async def struck_everywhere(home: Path, faults: Faults, kind: type[Kind], each: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @in_loop
 async def test_every_fault_at_every_moment_of_a_group_message_leaves_it_at_most_once_and_its_id_true(
     tmp_path: Path, faults: Faults
@@ -558,6 +558,25 @@ async def test_a_refusal_frees_the_key_and_an_error_of_ours_is_loud() -> None:
     await acceptances.close()
     with pytest.raises(Unavailable, match="stopping"):
         await acceptances.accept(taking(refuse, []), "key")
+
+
+def test_node_that_stops_leaves_no_acceptance_that_never_ran() -> None:
+    async def work(_: Acceptance) -> None:
+        raise AssertionError("it began")
+
+    async def stop_before_it_begins() -> None:
+        acceptances = Acceptances()
+        asking = asyncio.create_task(acceptances.accept(work))
+        await asyncio.sleep(0)
+        await acceptances.close()
+        with pytest.raises(Unavailable, match="the node is stopping"):
+            await asking
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(stop_before_it_begins())
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
 
 
 @in_loop

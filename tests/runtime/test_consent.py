@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,9 @@ async def test_contract_waits_for_the_operator_whom_a_restart_does_not_forget(tm
         assert warning == "1 contract waits for consent to endorse or coordinate: see `rota consent list`"
         assert net.processes[NODE2].facade.measurements().consents_pending == 1
 
-        explained = await net.processes[NODE1].facade.explain(deployment)
-        assert explained is not None
+        # The proposer learns it by a message.
+        while (explained := await net.processes[NODE1].facade.explain(deployment)) is None or not explained.operators:
+            await asyncio.sleep(0.005)
         assert explained.operators == ((NODE2, question.asked_at_s * 1_000),)
         assert explained.blocked_by == (NODE2,)
         assert explained.detail.startswith("the operator of node2 has not answered since 20")

@@ -16,7 +16,7 @@ from rota.genesis import genesis_hash
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.deployments import find_deployment
 from rota.ledger.hexadecimal import data
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, SubmitMode
+from rota.types import ContractAddress, IntentId, Mode, NodeName, Outcome, SequencingChoice, SubmitMode
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, Network, network, send
 
@@ -157,6 +157,8 @@ async def test_wrong_deployments_are_refused_before_they_have_an_id(tmp_path: Pa
             ("noto", {**NOTO, "notaryMode": "hooks"}, {}, "data.notaryMode"),
             ("synthetic", SYNTHETIC, {"sender": "bob@node9"}, "from"),
             ("synthetic", SYNTHETIC, {"submit_mode": SubmitMode.EXTERNAL}, "submitMode"),
+            ("noto", NOTO, {"sequencing": SequencingChoice(Mode.RING)}, "sequencing.mode"),
+            ("noto", NOTO, {"sequencing": SequencingChoice(range_size=5)}, "sequencing.rangeSize"),
         ]
         for domain, arguments, more, field in wrong:
             with pytest.raises(Rejected) as caught:

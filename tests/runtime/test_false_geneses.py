@@ -13,14 +13,26 @@ import pytest
 from rota import hosting
 from rota.api import errors
 from rota.api.privacy_groups import GroupCall
+from rota.core.events.chain import FactoryDeployment
 from rota.domains.base import Rejected
 from rota.domains.queries import Query
-from rota.genesis import Genesis, decode_genesis, encode_genesis
+from rota.genesis import Genesis, decode_genesis, encode_genesis, genesis_hash
 from rota.messages import DelegationCommand, Envelope, GroupMessage, Verdict
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.facades.groups import Groups
 from rota.sim.domain import intent_id
-from rota.types import NEVER_HEARD, ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId, Tried, node_of
+from rota.types import (
+    NEVER_HEARD,
+    ContractAddress,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Party,
+    RequestId,
+    Rotation,
+    Tried,
+    node_of,
+)
 from rota.wire import Frame, Malformed, decode_frame, encode_frame
 from tests.ledger.chains import CHAIN_ID, in_loop
 from tests.runtime.test_deploying import ID, NODE, OTHER, OURS, SIGNER, contracts, judged
@@ -72,6 +84,18 @@ def test_domain_that_fails_on_a_genesis_refuses_it(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(type(domains["pente"]), "memory", fail)
     with pytest.raises(Rejected, match="the domain failed: KeyError"):
         hosting.open_genesis(domains, group("alice@node1", "bob@node2"), ContractAddress("0x" + "11" * 20), bytes(32))
+
+
+def test_genesis_with_other_terms_than_the_deployed_one_is_refused() -> None:
+    wanted = replace(group("alice@node1", "bob@node2"), rotation=Rotation.STRICT, range_size=20)
+    encoded = encode_genesis(wanted)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), wanted.threshold)
+    assert contracts().judge(encoded, deployed, SIGNER).contract.rotation is Rotation.STRICT
+    for told in (replace(wanted, rotation=Rotation.STICKY), replace(wanted, range_size=21)):
+        with pytest.raises(
+            ContractRefused, match=r"genesis: its hash must be 0x[0-9a-f]{64}, which stands on the chain"
+        ):
+            contracts().judge(encode_genesis(told), deployed, SIGNER)
 
 
 @in_loop

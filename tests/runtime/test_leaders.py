@@ -123,3 +123,14 @@ def test_what_is_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     for turn in range(module.CHANGES_MAX + 1):
         world.see(ONE, (PEER, NODE)[turn % 2])
     assert len(world.told(ONE)) == module.CHANGES_MAX
+
+
+def test_coordinator_that_was_left_for_its_pace_has_handed_over_and_one_that_is_not_reached_has_failed() -> None:
+    sequencer = a_sequencer()
+    beat = CoordinatorHeartbeat(HeartbeatNumber(1, 1), CoordinatorState.ACTIVE)
+    sequencer.step(1, MessageReceived(PEER, envelope(beat)))
+    # A member lists it as one that it tried.
+    sequencer.observer.peer(PEER).tried_as = HeartbeatNumber(1, 1)
+    assert loss_by(sequencer, PEER) is Loss.UNREACHED
+    sequencer.observer.demote(PEER)
+    assert loss_by(sequencer, PEER) is None

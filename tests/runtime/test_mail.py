@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from rota.api.families.groups import shown_message
 from rota.api.privacy_groups import MessageDefinition
-from rota.core.effects import SendMessage
+from rota.core.effects import ContractTaken, SendMessage
 from rota.core.events import ConnectionMade, MessageReceived, Tick
+from rota.core.node import OWN
 from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, Message
-from rota.ports import ListenerPosition
+from rota.ports import ListenerPosition, StoredMessage
 from rota.runtime import mail as mail_module
 from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
@@ -166,7 +167,7 @@ async def test_message_that_is_nested_deeper_than_users_can_be_shown_is_not_take
 @in_loop
 async def test_message_of_a_time_that_no_calendar_has_is_shown_and_ends_no_listener(tmp_path: Path) -> None:
     async with posted(tmp_path) as post:
-        source = MessageSource(NODE, post.opened.store.mail, post.mail)
+        source = MessageSource(NODE, post.opened.store.mail, post.mail, post.opened.store.groups)
         post.hear(NODE2, GroupMessage(IntentId(b"m" * 16), 2**63 - 1, "topic", b"1"))
         await post.until(NODE2, 1, GroupMessageAcknowledgement)
         (found,) = (await source.read(MessageDefinition(), ListenerPosition(0))).items
@@ -228,3 +229,25 @@ async def test_an_acknowledgement_of_what_was_not_said_ends_nothing(tmp_path: Pa
 async def test_what_is_not_for_the_mail_goes_on_to_the_core(tmp_path: Path) -> None:
     async with posted(tmp_path) as post:
         assert not post.mail.take(Tick())
+
+
+@in_loop
+async def test_listener_held_to_parties_gets_messages_of_their_groups_with_numbers_of_its_own(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        store = post.opened.store
+        source = MessageSource(NODE, store.mail, post.mail, store.groups)
+        assert await post.opened.write(OWN, ContractTaken(group_contract()))
+        group = await store.groups.with_id("pente", GROUP)
+        assert group is not None
+        (member,) = (each for each in group.group.members if each.endswith(f"@{NODE}"))
+        other = StoredMessage(b"o" * 16, 0, "pente", b"\7" * 32, NODE2, 5, 6, "topic", b"1")
+        await store.mail.add(other, ())
+        await post.mail.post(CONTRACT, GROUP, "topic", b'"hello"', b"")
+        await store.mail.add(replace(other, id=b"p" * 16), ())
+        everything = await source.read(MessageDefinition(), ListenerPosition(0))
+        assert [each.sequence for each in everything.items] == [1, 2, 3]
+        held = MessageDefinition(parties=(member.partition("@")[0],))
+        found = await source.read(source.decode(source.encode(held)), ListenerPosition(0))
+        assert [(each.sequence, each.group) for each in found.items] == [(1, GROUP)]
+        assert found.position == ListenerPosition(3, 1)
+        assert (await source.read(MessageDefinition(parties=("mallory",)), ListenerPosition(0))).items == ()

@@ -24,6 +24,7 @@ from rota.ports import StateChanges, StatePage, Unavailable
 from rota.runtime.private_code import LIMITS, STUCK_S, PrivateCode, TookTooLong, _Used
 from rota.runtime.work_shares import Allowance, Budgets, FairQueue
 from rota.types import ContractAddress, NodeName, Party, State, StateId, Transition
+from tests import bounds
 from tests.domains.kit import ALICE, assembly_order, hosted_by, intent, round_of
 from tests.domains.pente.members import ALICE as MEMBER
 from tests.domains.pente.members import VERIFIERS, Members
@@ -349,7 +350,7 @@ async def test_turn_of_who_hangs_up_goes_to_the_next() -> None:
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.gather(gone, return_exceptions=True)
-    async with asyncio.timeout(5), queue.turn("next"):
+    async with asyncio.timeout(bounds.WAIT_S), queue.turn("next"):
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 from rota.api.facade import CommandConfiguration
 from rota.commands.periods import Stream
 from rota.ports import Unavailable
-from rota.runtime.commands import wall_clock_ms
+from rota.runtime.commands import wall_clock_us
 from rota.runtime.prunable import PrunableCompletions
 
 DAY_MS = 86_400_000
@@ -44,9 +44,9 @@ class Completions:
 
     days_ago: tuple[float, ...]
 
-    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
-        published = [wall_clock_ms() - int(days * DAY_MS) for days in self.days_ago]
-        return published[offset - 1], sum(at_ms < horizon_ms for at_ms in published)
+    async def pruning_point(self, offset: int, horizon_us: int) -> tuple[int, int]:
+        published = [wall_clock_us() - int(days * DAY_MS * 1_000) for days in self.days_ago]
+        return published[offset - 1], sum(at_us < horizon_us for at_us in published)
 
 
 def offset_of(office: Office, *days_ago: float, keep_days: int) -> int:

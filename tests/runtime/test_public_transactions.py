@@ -486,6 +486,7 @@ async def test_release_of_what_the_chain_has_again_does_not_pay_twice(tmp_path: 
         assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(5)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_release_in_the_middle_of_a_look_at_the_chain_does_not_end_the_node(tmp_path: Path) -> None:
     async with running("embedded", tmp_path) as chain, proxied(chain.url) as (proxy, url):

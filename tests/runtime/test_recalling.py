@@ -110,6 +110,7 @@ async def test_what_nobody_has_is_still_lacking() -> None:
     assert store.asked == 1
 
 
+@pytest.mark.slow
 @in_loop
 async def test_private_contracts_that_memory_has_no_room_for_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

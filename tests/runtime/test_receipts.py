@@ -12,7 +12,7 @@ from rota.api.facade import FullReceipt, ReceiptDefinition, ReceiptView, Transac
 from rota.genesis import Genesis, encode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime import receipts
-from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource, undone_view
+from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource, Relation, undone_view
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
 from tests.api.memory_listeners import MemoryListening
 from tests.store.kit import FIRST, an_intent, in_loop, intent_id
@@ -306,3 +306,37 @@ async def test_held_receipt_is_not_waited_for_without_end(monkeypatch: pytest.Mo
     store = Orders(waiting=[due(1)])
     order = ReceiptOrder(store, lambda _: "noto", lambda _: ())  # type: ignore[arg-type]
     assert await order.place_of_final(FIRST, intent_id(1)) is None
+
+
+@in_loop
+async def test_listener_held_to_parties_gets_their_receipts_with_numbers_of_its_own() -> None:
+    store, views = Orders(), Views()
+    relations = {1: Relation.SENT, 3: Relation.RECEIVED, 4: Relation.SENT}
+    for number in range(1, 6):
+        store.put(intent_id(number))
+
+    async def relation(place: NumberedReceipt, parties: tuple[str, ...]) -> Relation | None:
+        assert parties == ("alice",)
+        return relations.get(place.sequence)
+
+    source = ReceiptSource(order_of(store), store, views.view, views.full, relation)  # type: ignore[arg-type]
+    held = source.decode(source.encode(ReceiptDefinition(parties=("alice",), has_domain_receipts=True)))
+    found = await source.read(held, ListenerPosition(0))
+    # Of what another party sent it gets the receipt, and not the states.
+    assert [isinstance(each, FullReceipt) for each in found.items] == [True, False, True]
+    assert [each.receipt if isinstance(each, FullReceipt) else each for each in found.items] == [
+        ReceiptView(intent_id(1), True, 1, 1),
+        ReceiptView(intent_id(3), True, 1, 2),
+        ReceiptView(intent_id(4), True, 1, 3),
+    ]
+    assert (found.position, views.made) == (ListenerPosition(5, 3), [intent_id(1), intent_id(3), intent_id(4)])
+    # It goes on from there after a restart, whatever others did meanwhile.
+    for number in range(6, 9):
+        store.put(intent_id(number))
+    relations[8] = Relation.SENT
+    (more,) = (await source.read(held, found.position)).items
+    assert isinstance(more, FullReceipt)
+    assert more.receipt.sequence == 4
+    # Without a relation no receipt is given.
+    closed = source_of(store, views)
+    assert (await closed.read(held, ListenerPosition(0))).items == ()

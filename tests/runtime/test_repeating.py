@@ -13,7 +13,16 @@ from rota.api.facade import GasOptions, JsonValue, NamedLeg, Submission, Transac
 from rota.api.privacy_groups import NewGroup
 from rota.domains.noto.operations import lock_id_of
 from rota.ledger.bindings import separator_of
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, intent_text
+from rota.types import (
+    NOTHING_CHOSEN,
+    ContractAddress,
+    IntentId,
+    NodeName,
+    Outcome,
+    Rotation,
+    SequencingChoice,
+    intent_text,
+)
 from tests.ledger.chains import in_loop
 from tests.runtime.faults import install
 from tests.runtime.kit import ALICE, CHAIN_ID, network
@@ -124,13 +133,15 @@ async def test_deployment_and_group_under_a_used_key_are_compared_without_their_
         groups = nodes.processes[NODE1].facade.groups
         members = (f"alice@{NODE1}", f"bob@{NODE2}")
 
-        def wanted(name: str) -> NewGroup:
-            return NewGroup("pente", members, name, {}, {}, idempotency_key="desk")
+        def wanted(name: str, sequencing: SequencingChoice = NOTHING_CHOSEN) -> NewGroup:
+            return NewGroup("pente", members, name, {}, {}, idempotency_key="desk", sequencing=sequencing)
 
         made = await groups.create(wanted("desk"))
         group = made.deployment
         assert await judged(groups.create(wanted("desk")), group)
         assert not await judged(groups.create(wanted("bank")), group)
+        assert not await judged(groups.create(wanted("desk", SequencingChoice(rotation=Rotation.STRICT))), group)
+        assert await judged(groups.create(wanted("desk", SequencingChoice(rotation=Rotation.STICKY))), group)
 
 
 @in_loop

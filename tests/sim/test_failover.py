@@ -16,6 +16,7 @@ def play(seed: int, *others: str) -> Swarm:
     return swarm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [9, 11, 13, 33])
 def test_failover_that_loses_commits_pays_nothing_twice_and_leaves_no_false_receipt(seed: int) -> None:
     swarm = play(seed)
@@ -34,6 +35,7 @@ def test_submitter_that_believes_its_book_more_than_the_chain_is_found(monkeypat
     assert any(play(seed).report.violations for seed in (9, 11))
 
 
+@pytest.mark.slow
 def test_disk_without_the_last_commits_has_all_before_and_a_later_life() -> None:
     swarm = play(8)
     disk = next(node.disk for node in swarm.world.nodes.values() if node.disk.commits)

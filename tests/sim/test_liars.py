@@ -56,6 +56,7 @@ def test_seeds_without_liars_have_the_plan_that_they_had_before_there_were_any()
             assert drawn == draw_plan(seed, Settings())
 
 
+@pytest.mark.slow
 def test_half_of_the_seeds_draw_no_liars() -> None:
     without = sum(not draw_plan(seed, Settings(liars=None)).liars for seed in range(400))
     assert 160 < without < 240
@@ -78,6 +79,7 @@ def test_strategies_that_are_asked_for_overrule_the_seed() -> None:
     assert liar.strategies == ("revives",)
 
 
+@pytest.mark.slow
 def test_every_strategy_is_drawn() -> None:
     plans = [draw_plan(seed, Settings(liars=2)) for seed in range(300)]
     assert {name for plan in plans for liar in plan.liars for name in liar.strategies} == set(NAMES)
@@ -86,6 +88,7 @@ def test_every_strategy_is_drawn() -> None:
 # Runs.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_each_strategy_lies(name: str) -> None:
     """Some lies need an occasion, which not every seed has."""
@@ -99,6 +102,7 @@ def test_each_strategy_lies(name: str) -> None:
     pytest.fail(f"{name} has not lied in any seed")
 
 
+@pytest.mark.slow
 def test_liars_play_the_same_run_for_the_same_seed() -> None:
     settings = Settings(minutes=0.2, liars=2)
     first, second = Swarm(12, settings).play(), Swarm(12, settings).play()
@@ -148,6 +152,7 @@ def test_same_seed_mutates_alike(kind: type[Message]) -> None:
     assert [one.changed(envelope) for _ in range(20)] == [other.changed(envelope) for _ in range(20)]
 
 
+@pytest.mark.slow
 def test_every_field_of_the_table_of_claims_is_changed() -> None:
     changes, changed = mutator(11), set[Pair]()
     for kind in MESSAGE_TYPES:
@@ -218,6 +223,7 @@ def test_mutator_that_is_not_due_changes_nothing() -> None:
     assert Mutator(Random(1), 0.0, NODES, Notebook(NO_CONTRACTS, frozenset())).mutate(NODES[0], envelope) is envelope
 
 
+@pytest.mark.slow
 def test_liar_that_mutates_is_one_by_name() -> None:
     assert Swarm(1, Settings(minutes=0.05, faults=(), liars=1, strategies=(MUTATES,))).play().liars
 

@@ -16,6 +16,7 @@ def play(seed: int, *others: str) -> Swarm:
     return swarm
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 4, 7])
 def test_network_recovers_from_lost_blocks(seed: int) -> None:
     swarm = play(seed)
@@ -28,6 +29,7 @@ def test_network_recovers_from_lost_blocks_among_other_faults(others: tuple[str,
     assert play(3, *others).report.violations == []
 
 
+@pytest.mark.slow
 def test_submitter_that_recalls_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """As before: the chain waits for nonces that nobody sends again."""
     monkeypatch.setattr(Submitter, "to_recall", lambda _: None)

@@ -41,12 +41,15 @@ def test_seed_is_clean(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 120))
+@pytest.mark.parametrize(
+    "seed", [*range(100, 108), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(108, 120))]
+)
 def test_longer_seed_is_clean(seed: int) -> None:
     report = Swarm(seed, Settings(minutes=1)).play()
     assert report.violations == []
 
 
+@pytest.mark.slow
 def test_same_seed_plays_the_same_run() -> None:
     first, second = Swarm(7, SHORT).play(), Swarm(7, SHORT).play()
     assert first == second

@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from tests import bounds
 from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until
 from tests.store.servers import postgres_folder
 from tools.site.markdown import blocks_of
@@ -50,7 +51,8 @@ class Machine:
     def run(self, text: str) -> str:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self.typed(text)],
-            env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100,
+            env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=bounds.WAIT_S,
         )  # fmt: skip
         assert done.returncode == 0, f"{self.name}: {self.typed(text)}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -63,7 +65,7 @@ class Machine:
     def ask(self, method: str, *parameters: object) -> Any:  # noqa: ANN401  # Whatever a node answers.
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}).encode()
         request = Request(self.typed("http://127.0.0.1:31548"), body, {"Content-Type": "application/json"})
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=bounds.WAIT_S) as answer:
             return json.load(answer)["result"]
 
 
@@ -106,13 +108,12 @@ def unit_command() -> list[str]:
 
 def is_ready(machine: Machine) -> bool:
     try:
-        with urlopen(machine.typed("http://127.0.0.1:31548/readyz"), timeout=5) as answer:
+        with urlopen(machine.typed("http://127.0.0.1:31548/readyz"), timeout=bounds.WAIT_S) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
 
 
-@pytest.mark.timeout(600)
 def test_every_command_of_the_page_does_what_it_says(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed here; run tools/install-test-tools")

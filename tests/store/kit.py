@@ -78,6 +78,7 @@ from rota.types import (
     StateId,
     Transition,
 )
+from tests import bounds
 from tests.store.servers import PostgresServer
 
 
@@ -93,7 +94,7 @@ CONFIG = Config(confirmations=1, index_window_max=4)
 FIRST = ContractAddress("0x" + "c1" * 20)
 SECOND = ContractAddress("0x" + "c2" * 20)
 CONTRACTS = tuple(Contract(address, (NODE, PEER), (), 0) for address in (FIRST, SECOND))
-ANSWER_TIMEOUT_S = 60
+ANSWER_TIMEOUT_S = bounds.WAIT_S
 NOW_MS = 1_700_000_000_123
 
 Parameters = ParamSpec("Parameters")

@@ -17,7 +17,9 @@ import time
 from itertools import count
 from pathlib import Path
 
-START_TIMEOUT_S = 120
+from tests import bounds
+
+START_TIMEOUT_S = bounds.WAIT_S
 POLL_S = 0.02
 OTHER_USERS = ("postgres", "nobody")
 DEFAULT_PORT = 5432

@@ -273,7 +273,6 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Again:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_crash_before_anything_that_is_done_or_told_changes_nothing_for_users(
     again: Again, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -317,7 +316,6 @@ def doubt(life: Life) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("fault", [hang_up, lose_answers, fail_reads, doubt], ids=lambda each: each.__name__)
 def test_a_fault_at_any_moment_changes_nothing_for_users(
     again: Again, fault: Callable[[Life], None], monkeypatch: pytest.MonkeyPatch

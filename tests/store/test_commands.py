@@ -29,8 +29,10 @@ from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction
 from rota.ports import StoredSubmission, Unavailable
 from rota.sim.disk import Fate
-from rota.store import DatabaseCommands
+from rota.store import DatabaseCommands, schema
 from rota.store.database import Statement
+from rota.store.encoding import encode
+from rota.store.schema import migrations
 from rota.types import ContractAddress, IntentId, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
@@ -39,6 +41,7 @@ from tests.store.kit import (
     Make,
     Opened,
     a_transition,
+    again,
     digest,
     in_loop,
     new_sqlite,
@@ -98,6 +101,53 @@ async def test_what_is_in_flight_is_found_by_the_next_life(make: Make) -> None:
 
 
 @in_loop
+async def test_times_of_an_earlier_version_are_read_in_microseconds(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databases of schema 25 have milliseconds, in columns and in encoded values."""
+    database = await make()
+    known = migrations()
+    before = next(place for place, each in enumerate(known) if "published_at_us" in str(each.statements))
+    monkeypatch.setattr(schema, "migrations", lambda: known[:before])
+    await database.open()
+    change, named = submission(1).change, ("shop", "pay 1", (ALICE,), "submission 1")
+    waits = {
+        **dict(zip(("application_id", "command_id", "parties", "submission_id"), named, strict=True)),
+        "asked": {"offset": 1},
+        "effective": {"duration_ms": 5},
+        "submitted_at_ms": 7,
+        "transaction": b"{}",
+    }
+    done = {
+        "command_id": "pay 1",
+        "parties": (ALICE,),
+        "submission_id": "submission 1",
+        "effective": {"duration_ms": 5},
+    }
+    rows = [
+        Statement("UPDATE command_stream SET end_offset = 2, published_at_ms = 9, pruned_offset = 1, pruned_at_ms = 8"),
+        Statement("INSERT INTO command_acceptances VALUES (?, 2, 9, ?)", (change, b"submission 1")),
+        Statement("INSERT INTO commands_in_flight VALUES (?, 'key 1', ?)", (change, encode(waits))),
+        Statement(
+            "INSERT INTO completions (completion_offset, published_at_ms, application_id, completion, submitted_at_ms)"
+            " VALUES (2, 9, ?, ?, 7)",
+            (b"shop", encode(done)),
+        ),
+    ]
+    await database.write(rows, 1)
+    await database.close()
+    monkeypatch.undo()
+    async with opened_on(again(database)) as store:
+        commands = DatabaseCommands(store.store)
+        stream, (waiting,) = await commands.restore()
+        assert stream == Stream(end=2, published_at_us=9_000, pruned=1, pruned_at_us=8_000)
+        assert (waiting.submitted_at_us, waiting.period) == (7_000, DeduplicationDuration(5_000))
+        assert (await commands.latest_acceptances((change,)))[change].published_at_us == 9_000
+        (completion,) = (await commands.completions(SHOP, BEGIN_OFFSET, 2, 10)).completions
+        assert (completion.published_at_us, completion.period) == (9_000, DeduplicationDuration(5_000))
+
+
+@in_loop
 async def test_a_completion_its_acceptance_and_the_end_of_being_in_flight_are_one(make: Make) -> None:
     store, commands = await opened(make)
     accepted, rejected = submission(1), submission(2)
@@ -107,7 +157,7 @@ async def test_a_completion_its_acceptance_and_the_end_of_being_in_flight_are_on
     await commands.write_completions(batch)
     # Written again after an answer that was lost, it changes nothing.
     await commands.write_completions(batch)
-    assert await commands.restore() == (Stream(end=2, published_at_ms=1_002), ())
+    assert await commands.restore() == (Stream(end=2, published_at_us=1_002), ())
     found = await commands.latest_acceptances((accepted.change, rejected.change, ChangeId(bytes(32))))
     assert found == {accepted.change: Acceptance(1, 1_001, "submission 1", batch[0].completion.transaction)}
     page = await commands.completions(SHOP, BEGIN_OFFSET, 2, 10)

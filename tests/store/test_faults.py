@@ -18,6 +18,7 @@ from rota.ports import Unavailable
 from rota.sim.disk import Fate
 from rota.store import PostgresDatabase, SqliteDatabase, group_commit
 from rota.store.database import Database, NotWritten, Reading, Statement
+from tests import bounds
 from tests.store.kit import (
     FIRST,
     NODE,
@@ -164,7 +165,7 @@ async def test_a_store_finds_out_by_itself_that_it_takes_writes_again(
         await opened.store.write(())
     assert opened.store.trouble
     database.fate = Fate.WORKS
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(bounds.WAIT_S):
         while opened.store.trouble:
             await asyncio.sleep(0.001)
     await opened.store.close()

@@ -14,7 +14,7 @@ from rota.core.node import OWN
 from rota.domains.queries import Query
 from rota.engines.groups import pente
 from rota.genesis import decode_genesis, encode_genesis
-from rota.ports import StateStatus, StoredKey, StoredMail, StoredMessage
+from rota.ports import PartyNames, StateStatus, StoredKey, StoredMail, StoredMessage
 from rota.store.mail import GROUP_MESSAGE
 from rota.types import (
     NO_CONTRACT,
@@ -241,5 +241,42 @@ async def test_what_is_kept_by_hand_is_kept_once_and_apart(make: Make) -> None:
         assert (await archive.page(FIRST, StateStatus.ALL, None, 10)).states == ()
         assert await archive.schemas_seen((b"a", b"b"), 5) == {b"a": 5, b"b": 5}
         assert await archive.schemas_seen((b"a", b"c"), 6) == {b"a": 5, b"c": 6}
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_groups_and_messages_are_found_for_parties_by_name_and_by_what_names_begin_with(make: Make) -> None:
+    opened = await Opened(await make()).start()
+    groups, mail = opened.store.groups, opened.store.mail
+    members = {
+        1: ("alice@node1", "x@node2"),
+        2: ("alice@node2", "Alice@node1"),
+        3: ("treasury.ops@node1", "x@node2"),
+        4: ("treasury.ops@node2", "treasury@node1"),
+        5: ("treasuryxops@node1", "%@node1"),
+        6: ("treasury.eu.ops@node1", "alice@node1"),
+    }
+    try:
+        for number, named in members.items():
+            assert await opened.write(NO_CONTRACT, IntentAccepted(a_group(number, tuple(map(Party, named)))))
+            await mail.add(replace(a_message(number), group=bytes([number]) * 32), ())
+        many = tuple(f"p{number}.*" for number in range(1_000))
+        for patterns, found in (
+            (("alice",), [1, 6]),
+            (("treasury.*",), [3, 6]),
+            (("alice", "treasury.eu.*"), [1, 6]),
+            (("treasury.eu.*", "treasury"), [4, 6]),
+            (("al*", "%", "_lice"), [5]),
+            ((*many, "alice"), [1, 6]),
+            ((), []),
+        ):
+            names = PartyNames(patterns, NodeName("node1"))
+            assert [each.group.id[0] for each in await groups.find(ALL, among=names)] == found, patterns
+            assert [each.group[0] for each in await mail.messages(ALL, names)] == found, patterns
+            assert [each for each, named in members.items() if names.has_any(named)] == found, patterns
+        alice = PartyNames(("alice",), NodeName("node1"))
+        assert [each.group.id[0] for each in await groups.find(ALL, Party("x@node2"), alice)] == [1]
+        assert [each.group[0] for each in await mail.messages(where("topic", "topic 0"), alice)] == [6]
     finally:
         await opened.store.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from rota.core.effects import IntentAccepted
+from rota.network.ports import held_port
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase, Refused
 from rota.store.postgres_sessions import tls_for
@@ -116,18 +116,19 @@ def remote(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     server.start()
 
 
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return int(listening.getsockname()[1])
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Held for the server: no other process is given it."""
+    with held_port() as held:
+        yield held
 
 
 @pytest.mark.parametrize("name", ["localhost", "db.example", ""])
 def test_a_server_that_does_not_prove_its_name_is_not_spoken_to(
-    remote: PostgresServer, tmp_path: Path, name: str
+    remote: PostgresServer, tmp_path: Path, port: int, name: str
 ) -> None:
     """One without a certificate is not either; before, the driver took whatever answered."""
     certificate_for(tmp_path, name or "localhost")
-    port = unused_port()
     remote.stop()
     remote.start(port, tmp_path if name else None)
 

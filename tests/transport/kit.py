@@ -30,8 +30,9 @@ from rota.transport.parts import LIFE_BYTES, FramePart, Hello, Part, Ping, hello
 from rota.transport.serving import METHOD
 from rota.types import ContractAddress, NodeName, RequestId
 from rota.wire.codec import Frame, decode_frame
+from tests import bounds
 
-WAIT_S: Final = 90.0
+WAIT_S: Final = bounds.WAIT_S
 HOST: Final = "127.0.0.1"
 CLOSING_TURNS: Final = 20
 CONTRACT: Final = ContractAddress("0x" + "c0" * 20)

@@ -6,6 +6,10 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+from tests import bounds
+
 PROGRAMME = """
 import json
 from dataclasses import asdict
@@ -15,8 +19,9 @@ print(json.dumps({"figures": asdict(measure_transport(200, told.append)), "told"
 """
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_the_transport_measures_all_of_its_ways() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAMME], capture_output=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAMME], capture_output=True, check=True, timeout=bounds.WAIT_S)
     measured = json.loads(done.stdout)
     figures = measured["figures"]
     assert figures["one_per_frame"]["messages"] == figures["batched"]["messages"] == 200

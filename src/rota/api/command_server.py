@@ -51,7 +51,15 @@ from rota.api.settings import Bind, Limits
 from rota.api.structure import flaw_of
 from rota.api.tls import ServerTls
 from rota.api.transactions import DEPENDENCIES_MAX
-from rota.command_types import CommandRejected, Completion, DeduplicationDuration, Failure, StatusCode
+from rota.command_types import (
+    MICROSECONDS_PER_MS,
+    MICROSECONDS_PER_S,
+    CommandRejected,
+    Completion,
+    DeduplicationDuration,
+    Failure,
+    StatusCode,
+)
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.types import IntentId
 
@@ -62,7 +70,7 @@ STOP_GRACE_S: Final = 0.5
 # How long a call that is ended waits for a write that is under way.
 WRITE_ENDS_S: Final = 5.0
 METADATA_BYTES_MAX: Final = 8_192
-NANOSECONDS_PER_MS: Final = 1_000_000
+NANOSECONDS_PER_US: Final = 1_000
 MILLISECONDS_PER_S: Final = 1_000
 NANOS_MAX: Final = 999_999_999
 
@@ -190,7 +198,7 @@ class CommandServer:
             if after < (await node_commands.end()).offset:
                 continue
             if sent != after:
-                at = commands_pb2.Checkpoint(offset=after, published_at=_timestamp(page.checkpoint.published_at_ms))
+                at = commands_pb2.Checkpoint(offset=after, published_at=_timestamp(page.checkpoint.published_at_us))
                 yield commands_pb2.CompletionStreamResponse(checkpoint=at)
                 sent = after
             await node_commands.published(after)
@@ -202,7 +210,8 @@ class CommandServer:
         self, _: commands_pb2.GetConfigurationRequest
     ) -> AsyncIterator[commands_pb2.GetConfigurationResponse]:
         async for each in self._node.commands.configurations():
-            yield commands_pb2.GetConfigurationResponse(max_deduplication_duration=_duration(each.maximum_duration_ms))
+            longest = _duration(each.maximum_duration_ms * MICROSECONDS_PER_MS)
+            yield commands_pb2.GetConfigurationResponse(max_deduplication_duration=longest)
 
     async def _prune(self, request: commands_pb2.PruneRequest) -> commands_pb2.PruneResponse:
         return commands_pb2.PruneResponse(pruned_up_to=await self._node.commands.prune(request.prune_up_to))
@@ -368,7 +377,7 @@ def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
     if given.depends_on:
         wanted["dependsOn"] = _list_of("transaction.depends_on", given.depends_on, DEPENDENCIES_MAX)
     period = command.WhichOneof("deduplication_period")
-    duration_ms = _milliseconds(command.deduplication_duration) if period == "deduplication_duration" else None
+    duration_us = _microseconds(command.deduplication_duration) if period == "deduplication_duration" else None
     return command_of(
         {
             "commandId": command.command_id,
@@ -378,7 +387,7 @@ def _input_of(command: commands_pb2.Command, limits: Limits) -> CommandInput:
             "actAs": _list_of("act_as", command.act_as, PARTIES_GIVEN_MAX),
             "readAs": _list_of("read_as", command.read_as, PARTIES_GIVEN_MAX),
             "submissionId": command.submission_id,
-            "deduplicationDuration": str(duration_text_of(duration_ms)) if duration_ms is not None else None,
+            "deduplicationDuration": str(duration_text_of(duration_us)) if duration_us is not None else None,
             "deduplicationOffset": command.deduplication_offset if period == "deduplication_offset" else None,
         }
     )
@@ -401,15 +410,15 @@ def _list_of(field: str, given: Sequence[str], most: int) -> list[str]:
     return list(given)
 
 
-def _milliseconds(duration: duration_pb2.Duration) -> int:
+def _microseconds(duration: duration_pb2.Duration) -> int:
     """Rounded away from zero; a negative one is for commands to refuse."""
     seconds, nanos = duration.seconds, duration.nanos
     if abs(nanos) > NANOS_MAX or seconds * nanos < 0:
         raise invalid("deduplication_duration", "must have nanos of less than a second, and of the sign of its seconds")
-    milliseconds = abs(seconds) * MILLISECONDS_PER_S + -(-abs(nanos) // NANOSECONDS_PER_MS)
+    microseconds = abs(seconds) * MICROSECONDS_PER_S + -(-abs(nanos) // NANOSECONDS_PER_US)
     if seconds < 0 or nanos < 0:
         raise invalid("deduplication_duration", "must be 0 s or more")
-    return milliseconds
+    return microseconds
 
 
 def _shown_completion(completion: Completion) -> commands_pb2.Completion:
@@ -421,24 +430,24 @@ def _shown_completion(completion: Completion) -> commands_pb2.Completion:
         status=status_of(completion.failure),
         transaction_id=_shown_id(completion.transaction),
         offset=completion.offset,
-        published_at=_timestamp(completion.published_at_ms),
+        published_at=_timestamp(completion.published_at_us),
         corrects_offset=completion.corrects or 0,
     )
     if isinstance(completion.period, DeduplicationDuration):
-        shown.deduplication_duration.CopyFrom(_duration(completion.period.duration_ms))
+        shown.deduplication_duration.CopyFrom(_duration(completion.period.duration_us))
     else:
         shown.deduplication_offset = completion.period.offset
     return shown
 
 
-def _duration(duration_ms: int) -> duration_pb2.Duration:
-    seconds, rest_ms = divmod(duration_ms, MILLISECONDS_PER_S)
-    return duration_pb2.Duration(seconds=seconds, nanos=rest_ms * NANOSECONDS_PER_MS)
+def _duration(duration_us: int) -> duration_pb2.Duration:
+    seconds, rest_us = divmod(duration_us, MICROSECONDS_PER_S)
+    return duration_pb2.Duration(seconds=seconds, nanos=rest_us * NANOSECONDS_PER_US)
 
 
-def _timestamp(unix_ms: int) -> timestamp_pb2.Timestamp:
-    seconds, rest_ms = divmod(unix_ms, MILLISECONDS_PER_S)
-    return timestamp_pb2.Timestamp(seconds=seconds, nanos=rest_ms * NANOSECONDS_PER_MS)
+def _timestamp(unix_us: int) -> timestamp_pb2.Timestamp:
+    seconds, rest_us = divmod(unix_us, MICROSECONDS_PER_S)
+    return timestamp_pb2.Timestamp(seconds=seconds, nanos=rest_us * NANOSECONDS_PER_US)
 
 
 def _shown_id(transaction: IntentId | None) -> str:

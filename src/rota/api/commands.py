@@ -27,13 +27,14 @@ from rota.command_types import (
     Failure,
     Period,
     StatusCode,
+    duration_text,
 )
 from rota.types import NodeName, SubmitMode
 
 TEXT_CHARACTERS_MAX: Final = 1_024
 PARTIES_GIVEN_MAX: Final = 1_000
 COMPLETIONS_PAGE_MAX: Final = 500
-NANOSECONDS_PER_MS: Final = 1_000_000
+NANOSECONDS_PER_US: Final = 1_000
 
 _DURATION: Final = re.compile(r"(-?)(\d{1,15})(?:\.(\d{1,9}))?s")
 _FRACTION_DIGITS: Final = 9
@@ -55,19 +56,18 @@ class DurationText(Format):
         return given if isinstance(given, str) and _DURATION.fullmatch(given) else None
 
     @property
-    def milliseconds(self) -> int:
+    def microseconds(self) -> int:
         """Rounded away from zero: a period is rather longer than shorter."""
         match = _DURATION.fullmatch(self)
         assert match is not None, "it was read"
         nanoseconds = int(match[2]) * 10**_FRACTION_DIGITS + int((match[3] or "0").ljust(_FRACTION_DIGITS, "0"))
-        milliseconds = -(-nanoseconds // NANOSECONDS_PER_MS)
-        return -milliseconds if match[1] else milliseconds
+        microseconds = -(-nanoseconds // NANOSECONDS_PER_US)
+        return -microseconds if match[1] else microseconds
 
 
-def duration_text_of(duration_ms: int) -> DurationText:
+def duration_text_of(duration_us: int) -> DurationText:
     """A duration as clients read it."""
-    whole, rest = divmod(duration_ms, 1_000)
-    return DurationText(f"{whole}.{rest:03d}s" if rest else f"{whole}s")
+    return DurationText(duration_text(duration_us))
 
 
 class CommandTransaction(TransactionInput, frozen=True, rename="camel"):
@@ -112,7 +112,7 @@ def submission_of_command(given: CommandInput, node: NodeName) -> CommandSubmiss
         raise invalid("deduplication_offset", "must be left out where deduplication_duration is given")
     period: Period | None = None
     if given.deduplication_duration is not None:
-        period = DeduplicationDuration(given.deduplication_duration.milliseconds)
+        period = DeduplicationDuration(given.deduplication_duration.microseconds)
     elif given.deduplication_offset is not None:
         period = DeduplicationOffset(given.deduplication_offset)
     party, act_as = given.party or "", tuple(given.act_as or ())

@@ -143,6 +143,11 @@ def share_of(caller: Caller, most: int) -> int:
 CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=ANYBODY)
 
 
+def held_parties() -> tuple[str, ...] | None:
+    """The parties of this node that the caller is held to; without them, all."""
+    return CALLER.get().parties
+
+
 def make_token(
     name: str, roles: frozenset[Role], families: frozenset[str] | None = None, parties: tuple[str, ...] | None = None
 ) -> tuple[str, TokenCredential]:

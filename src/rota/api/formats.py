@@ -14,9 +14,10 @@ from uuid import UUID
 
 import msgspec
 
-from rota.types import ContractAddress, IntentId
+from rota.types import ContractAddress, IntentId, Mode, Rotation
 
 WORD_BYTES: Final = 32
+MICROSECONDS_PER_MS: Final = 1_000
 # The greatest number that both databases hold.
 NUMBER_MAX: Final = 2**63 - 1
 QUANTITY_MAX: Final = 2**256 - 1
@@ -243,6 +244,13 @@ def timestamp_of(unix_ms: int) -> Timestamp:
     return Timestamp(f"{whole:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1_000:03d}Z")
 
 
+def precise_timestamp_of(unix_us: int) -> Timestamp:
+    """A time in microseconds as clients read it: as protobuf writes times in JSON, with 3 or 6 digits."""
+    unix_ms, rest_us = divmod(min(unix_us, LATEST_MS * MICROSECONDS_PER_MS), MICROSECONDS_PER_MS)
+    text = timestamp_of(unix_ms)
+    return Timestamp(f"{text.removesuffix('Z')}{rest_us:03d}Z") if rest_us else text
+
+
 class Choice(Format):
     """One of a few words."""
 
@@ -274,6 +282,22 @@ class PayeesName(Choice):
     __slots__ = ()
     options = ("known", "any")
     right = "known or any"
+
+
+class ModeName(Choice):
+    """Who may coordinate a contract."""
+
+    __slots__ = ()
+    options = tuple(mode.value for mode in Mode)
+    right = "ring, static or sender"
+
+
+class RotationName(Choice):
+    """Whether a coordinator stays until it fails, or leaves with its range of blocks."""
+
+    __slots__ = ()
+    options = tuple(rotation.value for rotation in Rotation)
+    right = "sticky or strict"
 
 
 class SubmitModeName(Choice):

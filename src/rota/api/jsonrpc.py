@@ -256,8 +256,9 @@ class Dispatcher:
         caller = CALLER.get()
         try:
             async with asyncio.timeout(self._limits.call_timeout_ms / 1_000), self._share_of(caller), self._calls:
-                await require_allowed(method, arguments, self._node, caller)
-                return await method.function(self._node, *connection, **arguments)
+                narrow = await require_allowed(method, arguments, self._node, caller)
+                answer = await method.function(self._node, *connection, **arguments)
+                return narrow(answer) if narrow is not None else answer
         except asyncio.CancelledError:
             # Somebody stopped waiting: our own caller, or the node for what it would have answered with.
             task = asyncio.current_task()

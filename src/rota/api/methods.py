@@ -28,6 +28,7 @@ from rota.api.subscriptions import Subscriber
 
 _AT: Final = re.compile(r"(?s)(.*) - at `\$(.*)`")
 _MISSING: Final = re.compile("Object missing required field `([^`]*)`")
+_UNKNOWN: Final = re.compile("Object contains unknown field `(.*)`")
 _EXPECTED: Final = re.compile(r"Expected `([^`]*)`(.*?)(?:, got `([^`]*)`)?")
 _WORDS: Final = {
     "str": "text",
@@ -169,6 +170,8 @@ def rejection_of(name: str, text: str) -> Rejected:
     flaw, path = (at[1], at[2]) if at else (text, "")
     if missing := _MISSING.fullmatch(flaw):
         return invalid(f"{name}{path}.{missing[1]}", "is missing")
+    if unknown := _UNKNOWN.fullmatch(flaw):
+        return invalid(f"{name}{path}.{unknown[1]}", "must be left out: there is no such field")
     expected = _EXPECTED.fullmatch(flaw)
     if expected is not None:
         right = " or ".join(_WORDS.get(word, word) for word in expected[1].split(" | "))

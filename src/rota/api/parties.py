@@ -3,11 +3,15 @@
 Theory of operation. A credential can name parties of this node: `alice`, or `treasury.*` for every party whose name
 begins with `treasury.`. Its caller acts for these alone and sees what these may see. `RULES` says for each method how
 that is checked before the method is called; a method that has no rule is refused. So a new method is closed to such
-callers until somebody has thought of them.
+callers until its author has added a rule.
 
-An answer that a method gives from all that the node holds (states, listeners, feeds, queries over receipts) has no
-rule: the node does not know which of its parties may see which part. A transaction of another party and one that does
-not exist are refused with the same words.
+A rule refuses the call, narrows its arguments, or returns a function that narrows the answer. Methods that answer from
+all that the node holds (`_narrowed`) pass `held_parties()` on to the node, which knows the readers of each state, the
+sender of each transaction and the members of each group.
+
+What others do stays hidden also where it would show in passing: an id of another party and one that does not exist give
+the same answer, and numbers of the node's own order (`sequence`, `localSequence`), which count what all parties do,
+are 0 in answers and cannot be compared in queries.
 """
 
 from __future__ import annotations
@@ -15,47 +19,51 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from rota.api.commands import CommandInput
 from rota.api.credentials import Caller
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Node
-from rota.api.formats import Uuid
+from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import Method
 from rota.api.privacy_groups import GroupView
 from rota.api.transactions import TransactionCall, TransactionInput
+from rota.ports import PartyNames
+from rota.ports.parties import ANY_BELOW
 from rota.types import NodeName
 
-ANY_BELOW: Final = ".*"
 # The character behind the dot: what begins with `treasury.` is less than `treasury/`.
 BEHIND_DOT: Final = "/"
 BALANCE: Final = "balanceOf"
 # The most that a query takes in one `or`.
 ALTERNATIVES_MAX: Final = 64
 
+# Fields that number what all parties of a node do, in one order.
+NUMBERS: Final = frozenset(("sequence", "localSequence"))
+
 Arguments = dict[str, Any]
-Rule = Callable[[Node, Caller, Arguments], Awaitable[None]]
+Narrow = Callable[[Any], object]
+Rule = Callable[[Node, Caller, Arguments], Awaitable[Narrow | None]]
 
 
 def may_act(caller: Caller, party: str, node: NodeName) -> bool:
     """Whether a caller may act for a party, which is written with or without the node's name."""
-    if caller.parties is None:
-        return True
-    name, separator, home = party.rpartition("@")
-    own = name if separator else party
-    if not own or "@" in own or (separator and home != node):
-        return False
-    return any(_matches(pattern, own) for pattern in caller.parties)
+    return caller.parties is None or PartyNames(caller.parties, node).has(party)
 
 
-async def require_allowed(method: Method, arguments: Arguments, node: Node, caller: Caller) -> None:
-    """`Rejected` unless the caller's parties may do this. It may narrow the arguments to what they may see."""
+async def require_allowed(method: Method, arguments: Arguments, node: Node, caller: Caller) -> Narrow | None:
+    """`Rejected` unless the caller's parties may do this. It may narrow the arguments to what they may see.
+
+    A function that is returned narrows the answer.
+    """
     if caller.parties is None:
-        return
+        return None
     rule = RULES.get(method.name)
     if rule is None:
         text = f"{method.name} is not for credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "", text)
-    await rule(node, caller, arguments)
+    return await rule(node, caller, arguments)
 
 
 def require_parties(caller: Caller, parties: Iterable[str], node: NodeName) -> None:
@@ -72,17 +80,45 @@ def parties_of_command(command: CommandInput) -> tuple[str, ...]:
     return tuple(party for party in named if party)
 
 
-def _matches(pattern: str, name: str) -> bool:
-    if pattern.endswith(ANY_BELOW):
-        return name.startswith(pattern[:-1]) and name != pattern[:-1]
-    return name == pattern
-
-
 # Rules.
 
 
 async def _anything(_: Node, __: Caller, ___: Arguments) -> None:
-    """What it answers is the same for everybody."""
+    """What it answers is the same for every caller."""
+
+
+async def _narrowed(_: Node, __: Caller, arguments: Arguments) -> Narrow:
+    """The node itself answers with what the caller's parties may see."""
+    _require_no_numbers(arguments.get("query"))
+    return _without_numbers
+
+
+def _require_no_numbers(query: object) -> None:
+    """Comparisons with a number of the node's own order would find out what it is, one bit at a time."""
+    if isinstance(query, dict):
+        if isinstance(query.get("field"), str) and query["field"] in NUMBERS:
+            text = f"must not compare {query['field']!r}: your credentials are held to parties"
+            raise Rejected(ErrorCode.NOT_AUTHORISED, "query", text)
+        for each in query.values():
+            _require_no_numbers(each)
+    elif isinstance(query, list):
+        for each in query:
+            _require_no_numbers(each)
+
+
+def _without_numbers(answer: object) -> object:
+    """The same, with 0 for the numbers of the node's own order."""
+    if isinstance(answer, list):
+        return [_without_numbers(each) for each in answer]
+    if not isinstance(answer, msgspec.Struct):
+        return answer
+    changed: dict[str, object] = {}
+    for name in answer.__struct_fields__:
+        if name in ("sequence", "local_sequence"):
+            changed[name] = 0
+        elif name == "receipt":
+            changed[name] = _without_numbers(getattr(answer, name))
+    return msgspec.structs.replace(answer, **changed) if changed else answer
 
 
 async def _sender(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -108,8 +144,19 @@ async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
     require_parties(caller, (call.sender, account), node.name)
 
 
-async def _own_transaction(node: Node, caller: Caller, arguments: Arguments) -> None:
+async def _own_transaction(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     transaction: Uuid = arguments["transaction_id"]
+    await _require_own(node, caller, transaction)
+    return _without_numbers
+
+
+async def _own_followed(node: Node, caller: Caller, arguments: Arguments) -> None:
+    transactions: list[Uuid] = arguments["transaction_ids"]
+    for each in transactions:
+        await _require_own(node, caller, each)
+
+
+async def _require_own(node: Node, caller: Caller, transaction: Uuid) -> None:
     found = await node.transaction(transaction.intent)
     if found is None or not may_act(caller, found.sender, node.name):
         text = f"there is no transaction {transaction} of your parties"
@@ -121,15 +168,37 @@ async def _own_update(node: Node, caller: Caller, arguments: Arguments) -> None:
     await _sender(node, caller, arguments)
 
 
-async def _own_key(node: Node, caller: Caller, arguments: Arguments) -> None:
-    found = await node.following.with_key(arguments["idempotency_key"])
-    if found is not None and not may_act(caller, found.sender, node.name):
-        raise Rejected(ErrorCode.NOT_AUTHORISED, "idempotencyKey", "there is no transaction of your parties")
+async def _own_key(node: Node, caller: Caller, _: Arguments) -> Narrow:
+    """A key of another party and one that is not used give the same answer."""
+
+    def narrow(found: Any) -> object:  # noqa: ANN401  # a transaction, or nothing
+        return found if found is not None and may_act(caller, found.sender, node.name) else None
+
+    return narrow
 
 
-async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> None:
+async def _own_dependencies(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
+    """Of what depends on it only what the caller's parties sent."""
+    await _own_transaction(node, caller, arguments)
+    found = await node.following.dependencies(arguments["transaction_id"].intent)
+    own: set[str] = set()
+    for other in found.prerequisite_of if found is not None else ():
+        sent = await node.transaction(other)
+        if sent is not None and may_act(caller, sent.sender, node.name):
+            own.add(str(uuid_of(other)))
+
+    def narrow(answer: Any) -> object:  # noqa: ANN401  # dependencies, or nothing
+        if answer is None:
+            return None
+        return msgspec.structs.replace(answer, prereq_of=[each for each in answer.prereq_of if str(each) in own])
+
+    return narrow
+
+
+async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     """Of the transactions that are looked for, those of the caller's parties."""
     query = dict(arguments["query"])
+    _require_no_numbers(query)
     if query.get("or"):
         text = "must be left out by credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "query.or", text)
@@ -137,6 +206,7 @@ async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> None:
     # A credential may have more parties than one list of alternatives may hold.
     query["or"] = [{"or": wanted[at : at + ALTERNATIVES_MAX]} for at in range(0, len(wanted), ALTERNATIVES_MAX)]
     arguments["query"] = query
+    return _without_numbers
 
 
 def _is_sent_by(pattern: str, node: NodeName) -> dict[str, object]:
@@ -159,12 +229,27 @@ async def _completions(node: Node, caller: Caller, arguments: Arguments) -> None
 
 
 async def _group_sender(node: Node, caller: Caller, arguments: Arguments) -> None:
-    require_parties(caller, (arguments["tx"].sender,), node.name)
+    asked = arguments["tx"]
+    require_parties(caller, (asked.sender,), node.name)
+    _require_group(node, caller, await node.groups.with_id(asked.domain, asked.group.content))
 
 
 async def _group_caller(node: Node, caller: Caller, arguments: Arguments) -> None:
     """Only a member is answered, which its domain sees to; members see all of their group's contracts."""
-    require_parties(caller, (arguments["call"].sender,), node.name)
+    asked = arguments["call"]
+    require_parties(caller, (asked.sender,), node.name)
+    _require_group(node, caller, await node.groups.with_id(asked.domain, asked.group.content))
+
+
+async def _group_creator(node: Node, caller: Caller, arguments: Arguments) -> None:
+    """All members at this node are the caller's: nobody else's parties are put into a group."""
+    members: list[str] = arguments["spec"].members
+    require_parties(caller, (each for each in members if _is_here(each, node.name)), node.name)
+
+
+def _is_here(party: str, node: NodeName) -> bool:
+    _, separator, home = party.rpartition("@")
+    return not separator or home == node
 
 
 async def _group_with_id(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -180,10 +265,11 @@ async def _group_told(node: Node, caller: Caller, arguments: Arguments) -> None:
     _require_group(node, caller, await node.groups.with_id(message.domain, message.group.content))
 
 
-async def _message(node: Node, caller: Caller, arguments: Arguments) -> None:
+async def _message(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     found = await node.groups.message(arguments["id"].intent)
     group = await node.groups.with_id(found.domain, found.group) if found is not None else None
     _require_group(node, caller, group)
+    return _without_numbers
 
 
 def _require_group(node: Node, caller: Caller, group: GroupView | None) -> None:
@@ -208,23 +294,65 @@ RULES: Final[Mapping[str, Rule]] = {
     "ptx_getTransaction": _own_transaction,
     "ptx_getTransactionFull": _own_transaction,
     "ptx_getTransactionByIdempotencyKey": _own_key,
-    "ptx_getTransactionDependencies": _own_transaction,
+    "ptx_getTransactionDependencies": _own_dependencies,
     "ptx_getTransactionReceipt": _own_transaction,
     "ptx_getTransactionReceiptFull": _own_transaction,
     "ptx_getStateReceipt": _own_transaction,
     "ptx_getDomainReceipt": _own_transaction,
     "ptx_getPreparedTransaction": _own_transaction,
+    "ptx_queryTransactionReceipts": _own_query,
+    "ptx_queryPreparedTransactions": _own_query,
     "ptx_queryTransactions": _own_query,
     "ptx_queryTransactionsFull": _own_query,
     "ptx_queryPendingTransactions": _own_query,
     "ptx_resolveVerifier": _anything,
     "ptx_storeABI": _anything,
+    "ptx_createReceiptListener": _narrowed,
+    "ptx_getReceiptListener": _narrowed,
+    "ptx_queryReceiptListeners": _narrowed,
+    "ptx_startReceiptListener": _narrowed,
+    "ptx_stopReceiptListener": _narrowed,
+    "ptx_deleteReceiptListener": _narrowed,
+    "ptx_createBlockchainEventListener": _narrowed,
+    "ptx_getBlockchainEventListener": _narrowed,
+    "ptx_queryBlockchainEventListeners": _narrowed,
+    "ptx_startBlockchainEventListener": _narrowed,
+    "ptx_stopBlockchainEventListener": _narrowed,
+    "ptx_deleteBlockchainEventListener": _narrowed,
+    "ptx_getBlockchainEventListenerStatus": _narrowed,
+    "ptx_subscribe": _narrowed,
+    "ptx_ack": _anything,
+    "ptx_nack": _anything,
+    "ptx_unsubscribe": _anything,
+    "settle_leg": _own_transaction,
+    "debug_getTransactionStatus": _own_transaction,
     "seq_explain": _own_transaction,
+    "seq_subscribe": _narrowed,
+    "seq_follow": _own_followed,
+    "seq_unsubscribe": _anything,
+    "pstate_listSchemas": _anything,
+    "pstate_queryStates": _narrowed,
+    "pstate_queryContractStates": _narrowed,
+    "pstate_queryNullifiers": _narrowed,
+    "pstate_queryContractNullifiers": _narrowed,
     "keymgr_resolveKey": _own_key_name,
     "keymgr_resolveEthAddress": _own_key_name,
     "keymgr_sign": _own_key_name,
     "pgroup_sendTransaction": _group_sender,
+    "pgroup_createGroup": _group_creator,
+    "pgroup_queryGroups": _narrowed,
     "pgroup_queryGroupsWithMember": _member,
+    "pgroup_queryMessages": _narrowed,
+    "pgroup_createMessageListener": _narrowed,
+    "pgroup_getMessageListener": _narrowed,
+    "pgroup_queryMessageListeners": _narrowed,
+    "pgroup_startMessageListener": _narrowed,
+    "pgroup_stopMessageListener": _narrowed,
+    "pgroup_deleteMessageListener": _narrowed,
+    "pgroup_subscribe": _narrowed,
+    "pgroup_ack": _anything,
+    "pgroup_nack": _anything,
+    "pgroup_unsubscribe": _anything,
     "pgroup_call": _group_caller,
     "pgroup_getGroupById": _group_with_id,
     "pgroup_getGroupByAddress": _group_at,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.types import NOTHING_CHOSEN, Contract, ContractAddress, IntentId, NodeName, Party, SequencingChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,15 @@ class NewGroup:
     properties: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, JsonValue] = field(default_factory=dict)
     idempotency_key: str = ""
+    sequencing: SequencingChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it."""
+    """A privacy group. Its contract is there when it is deployed, and `deployment` is the transaction that does it.
+
+    `terms` has the terms of sequencing.
+    """
 
     id: bytes
     domain: str
@@ -36,6 +40,7 @@ class GroupView:
     schema: bytes
     deployment: IntentId
     contract: ContractAddress | None = None
+    terms: Contract | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +93,18 @@ class MessageView:
 
 @dataclass(frozen=True, slots=True)
 class MessageDefinition:
-    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any."""
+    """Which messages a listener gets: those after a number, of a domain, a group, a topic; what is empty is any.
+
+    With `parties` only those of groups of which one of these parties of this node is a member, numbered for this
+    listener alone.
+    """
 
     sequence_above: int | None = None
     domain: str = ""
     group: bytes = b""
     topic: str = ""
     excludes_local: bool = False
+    parties: tuple[str, ...] | None = None
 
 
 class Groups(Protocol):
@@ -112,8 +122,13 @@ class Groups(Protocol):
         """The group whose contract this is."""
         ...
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
-        """The groups that a QueryJSON looks for, with this member if one is named."""
+    async def query(
+        self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
+    ) -> tuple[GroupView, ...]:
+        """The groups that a QueryJSON looks for, with this member if one is named.
+
+        With `parties` only groups of which one of these parties of this node is a member.
+        """
         ...
 
     async def send(self, call: GroupCall) -> IntentId:
@@ -132,8 +147,8 @@ class Groups(Protocol):
         """A message by its id."""
         ...
 
-    async def messages(self, query: JsonValue) -> tuple[MessageView, ...]:
-        """The messages that a QueryJSON looks for."""
+    async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
+        """The messages that a QueryJSON looks for, with `parties` only those of their groups."""
         ...
 
 

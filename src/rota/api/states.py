@@ -64,16 +64,29 @@ class States(Protocol):
         ...
 
     async def query(
-        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
         """The states of a domain, or of one contract, that a QueryJSON over the schema's fields looks for.
 
-        `qualifier` is available, confirmed, unconfirmed, spent, all, or the id of a transaction.
+        `qualifier` is available, confirmed, unconfirmed, spent, all, or the id of a transaction. With `parties` only
+        states that one of these parties of this node may see.
         """
         ...
 
     async def query_nullifiers(
-        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
         """Those of them that a nullifier spends, where this node knows it: they are its own parties'."""
         ...

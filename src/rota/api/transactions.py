@@ -17,8 +17,10 @@ from rota.api.formats import (
     Address,
     BlockName,
     HexText,
+    ModeName,
     PayeesName,
     Quantity,
+    RotationName,
     SubmitModeName,
     Timestamp,
     TransactionKind,
@@ -31,7 +33,7 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.positions import AtLeast, LedgerPosition, shown_position
-from rota.types import SubmitMode
+from rota.types import NOTHING_CHOSEN, RANGE_SIZE_MAX, Contract, Mode, Rotation, SequencingChoice, SubmitMode
 
 DEPENDENCIES_MAX: Final = 256
 TEXT_CHARACTERS_MAX: Final = 1_024
@@ -43,12 +45,49 @@ Abi = Annotated[list[dict[str, Any]], Meta(max_length=ABI_ENTRIES_MAX)]
 Dependencies = Annotated[list[Uuid], Meta(max_length=DEPENDENCIES_MAX)]
 
 
+class SequencingInput(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Terms of sequencing of a contract that is to be deployed. They are part of its genesis and never change.
+
+    The domain decides which modes there are; `rotation` and `rangeSize`, in blocks, are of the mode `ring`. The node's
+    configuration has the defaults.
+    """
+
+    mode: ModeName | None = None
+    rotation: RotationName | None = None
+    range_size: Annotated[int, Meta(ge=1, le=RANGE_SIZE_MAX)] | None = None
+
+
+class SequencingTerms(msgspec.Struct, frozen=True, rename="camel"):
+    """The terms of sequencing of a contract, as its genesis has them."""
+
+    mode: str
+    rotation: str
+    range_size: int
+
+
+def shown_terms(contract: Contract) -> SequencingTerms:
+    """The terms of a contract as clients read them."""
+    return SequencingTerms(contract.mode.value, contract.rotation.value, contract.range_size)
+
+
+def sequencing_of(given: SequencingInput | None) -> SequencingChoice:
+    """The terms that a deployment asks for."""
+    if given is None:
+        return NOTHING_CHOSEN
+    return SequencingChoice(
+        Mode(given.mode) if given.mode is not None else None,
+        Rotation(given.rotation) if given.rotation is not None else None,
+        given.range_size,
+    )
+
+
 class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
     """A transaction to be done. Without `to` it is a deployment.
 
     `from` is a party of this node, with or without its name. `function` is a name, a signature or one ABI entry.
     `data` is a list or an object of parameters, or hex text. With `payees` `known` a private transaction that names a
-    party that is not known is refused; without it, any party may be named.
+    party that is not known is refused; without it, any party may be named. `sequencing` is of the deployment of a
+    private contract.
     """
 
     type: TransactionKind
@@ -67,6 +106,7 @@ class TransactionInput(msgspec.Struct, frozen=True, rename="camel"):
     max_fee_per_gas: Quantity | None = None
     max_priority_fee_per_gas: Quantity | None = None
     payees: PayeesName | None = None
+    sequencing: SequencingInput | None = None
 
 
 class TransactionCall(TransactionInput, frozen=True, rename="camel", kw_only=True):
@@ -95,6 +135,8 @@ def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) 
     kind = TransactionType(given.type)
     if kind is TransactionType.PRIVATE and given.to is None and not given.domain:
         raise invalid(f"{place}.to", "must be the contract's address, or domain the name of the domain to deploy in")
+    if given.sequencing is not None and (kind is TransactionType.PUBLIC or given.to is not None):
+        raise invalid(f"{place}.sequencing", "must be left out: only the deployment of a private contract has it")
     return Submission(
         type=kind,
         sender=given.sender,
@@ -115,6 +157,7 @@ def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) 
             tip_wei=_number(given.max_priority_fee_per_gas),
         ),
         payees=WhichPayees(given.payees) if given.payees is not None else WhichPayees.ANY,
+        sequencing=sequencing_of(given.sequencing),
     )
 
 

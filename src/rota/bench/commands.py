@@ -397,24 +397,24 @@ async def _opened(path: Path, node: NodeName) -> AsyncIterator[DatabaseCommands]
 
 async def _fill(commands: DatabaseCommands, size: int, node: NodeName) -> list[ChangeId]:
     """So many changes that were accepted, a little while ago."""
-    published_at_ms = time.time_ns() // 1_000_000 - size
+    published_at_us = time.time_ns() // 1_000 - size
     changes: list[ChangeId] = []
     for first in range(0, size, FILL_BATCH):
         closings = [
-            _accepted(node, number, published_at_ms + number) for number in range(first, min(first + FILL_BATCH, size))
+            _accepted(node, number, published_at_us + number) for number in range(first, min(first + FILL_BATCH, size))
         ]
         await commands.write_completions(closings)
         changes += [each.submission.change for each in closings]
     return changes
 
 
-def _accepted(node: NodeName, number: int, published_at_ms: int) -> Closing:
+def _accepted(node: NodeName, number: int, published_at_us: int) -> Closing:
     command = Command(APPLICATION, f"past {number}", (Party(f"{PARTY}@{node}"),), f"submission {number}")
-    period = DeduplicationDuration(WEEK_MS)
-    submission = InFlight(change_of(command), f"past {number}", command, period, published_at_ms, b"")
+    period = DeduplicationDuration(WEEK_MS * 1_000)
+    submission = InFlight(change_of(command), f"past {number}", command, period, published_at_us, b"")
     completion = Completion(
         number + 1,
-        published_at_ms,
+        published_at_us,
         command.application_id,
         command.command_id,
         command.parties,

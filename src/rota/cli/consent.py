@@ -10,6 +10,7 @@ import click
 
 from rota.cli.asking import NodeAt, NotDone, asks_node, tell
 from rota.cli.parameters import json_option
+from rota.cli.sending import sequencing_text
 from rota.client import Client
 
 id_argument = click.argument("deployment", type=click.UUID, metavar="DEPLOYMENT")
@@ -120,6 +121,7 @@ def _described(found: Mapping[str, Any]) -> str:
         f"  this node would {' and '.join(found['parts'])}; {found['threshold']} of {found['endorserCount']} "
         f"endorsers sign: {_names(found['endorsers'], found['endorserCount'])}\n"
         f"  members: {_names(found['members'], found['memberCount'])}\n"
+        f"  sequencing: {sequencing_text(found['sequencing'])}\n"
         f"  asked {found['asked']}, expires {found['expires']}"
     )
 

@@ -27,11 +27,10 @@ from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_quantity
 from rota.network.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
 from rota.ports import Unavailable
-from rota.types import ContractAddress, IntentId, NodeName, Party, Rotation, intent_text
+from rota.types import RANGE_SIZE_MAX, ContractAddress, IntentId, NodeName, Party, Rotation, intent_text
 
 CHAIN_ATTEMPTS_MAX: Final = 3
 PAYER: Final = "payer"
-RANGE_SIZE_MAX: Final = 2**32
 HEX_DIGITS: Final = 64
 
 node_option = click.option(

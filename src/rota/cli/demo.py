@@ -55,6 +55,7 @@ from rota.network.chains import ChainKind, RunningChain
 from rota.network.children import CannotStartProcess
 from rota.ports import Unavailable
 from rota.sim.diagram import mermaid
+from rota.types import Rotation
 
 STDOUT: Final = "-"
 # The last node's WebSockets are 801 further on, and ports end at 65,535.
@@ -66,6 +67,7 @@ LIVE_OPTIONS: Final = {
     "rate_per_s": "--rate",
     "seconds": "--seconds",
     "seed": "--seed",
+    "rotation": "--rotation",
     "ledger": "--ledger",
     "key_file": "--key-file",
 }
@@ -105,6 +107,13 @@ LIVE_OPTIONS: Final = {
     default=SEED,
     show_default=True,
     help="Of the transfers: who pays whom how much of what.",
+)
+@click.option(
+    "--rotation",
+    type=click.Choice([each.value for each in Rotation]),
+    default=Rotation.STICKY.value,
+    show_default=True,
+    help="Whether the group's coordinator stays until it fails, or leaves with its range of 50 blocks.",
 )
 @click.option(
     "--ledger",
@@ -147,6 +156,7 @@ def command(
     rate_per_s: float,
     seconds: int,
     seed: int,
+    rotation: str,
     ledger: str,
     key_file: Path | None,
     port: int | None,
@@ -193,7 +203,7 @@ def command(
         programme = Programme(
             node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, seed=seed, first_port=first_port, stays=stays
         )
-        show_live(console, programme, ledger, key_file, as_json)
+        show_live(console, replace(programme, rotation=Rotation(rotation)), ledger, key_file, as_json)
 
 
 def refuse_live_options() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, asks_node, printable, tell
 from rota.cli.parameters import Address, GroupName, HexText, Json, json_option
-from rota.cli.sending import Sending, makes, sends, waiting, within_option
+from rota.cli.sending import Sending, chooses_sequencing, makes, sends, sequencing_text, waiting, within_option
 from rota.cli.tables import table_console
 from rota.cli.timeline import time_of
 from rota.client import Client, Group, Transaction
@@ -65,6 +65,7 @@ def command() -> None:
 )
 @click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A note that members see.")
 @click.option("--key", default="", help="An idempotency key: asked for again under it, the group is made once.")
+@chooses_sequencing
 @within_option
 @asks_node
 @json_option
@@ -75,6 +76,7 @@ def create(
     forbid_prepared: bool,
     properties: tuple[str, ...],
     key: str,
+    sequencing: Mapping[str, object],
     within_s: float,
     node: NodeAt,
     as_json: bool,
@@ -84,6 +86,7 @@ def create(
     \b
     Example:
       rota group create --member alice@node1 --member bob@node2 --name desk
+      rota group create --member alice@node1 --member bob@node2 --rotation strict --range-size 20
 
     Exit 0: it is there. 1: it was refused, or failed. 2: wrong use. 3: it is not known; run it again with the same
     --key, and it is not created twice.
@@ -101,7 +104,7 @@ def create(
     sending = Sending(node, "", key, within_s, as_json)
     group = sending.make(
         lambda client: client.groups.create(
-            members=members, name=name, configuration=configuration, properties=noted, key=key
+            members=members, name=name, configuration=configuration, properties=noted, key=key, sequencing=sequencing
         ),
         f"the group {name}".strip(),
     )
@@ -128,6 +131,7 @@ def show(group: str, node: NodeAt, as_json: bool) -> None:
         "Members": ", ".join(found.members),
         "Contract": found.contract_address or "is not there yet",
         "Created": found.created,
+        "Sequencing": sequencing_text(msgspec.to_builtins(found.sequencing)) if found.sequencing is not None else "",
         **{f"  {name}": value for name, value in found.configuration.items()},
     }
     lines = [f"{name:<12} {value}" for name, value in told.items() if value]
@@ -167,9 +171,16 @@ def list_(name: str, member: str, limit: int, node: NodeAt, as_json: bool) -> No
     table.add_column("name", overflow="fold")
     # An address is copied from here: it stays whole, and members go over several lines in a narrow terminal.
     table.add_column("contract", no_wrap=True, min_width=ADDRESS_CHARACTERS)
+    table.add_column("rotation", no_wrap=True)
     table.add_column("members", overflow="fold")
     for each in found:
-        cells = (each.name or f"{each.id[:10]}…", each.contract_address or "not there yet", ", ".join(each.members))
+        terms = each.sequencing
+        cells = (
+            each.name or f"{each.id[:10]}…",
+            each.contract_address or "not there yet",
+            f"{terms.rotation}, {terms.range_size}" if terms is not None else "",
+            ", ".join(each.members),
+        )
         table.add_row(*map(Text, cells))
     table_console().print(table)
 

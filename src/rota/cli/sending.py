@@ -23,6 +23,7 @@ from rich.markup import escape
 from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node, printable
 from rota.cli.parameters import json_option
 from rota.client import Client, ClientError, ClientLimits, Payees, Pending, Transaction, TransactionReceipt, Unreachable
+from rota.types import RANGE_SIZE_MAX, Mode, Rotation
 
 WITHIN_S: Final = 120.0
 EXPLAIN_S: Final = 2.0
@@ -51,6 +52,42 @@ within_option = click.option(
     metavar="SECONDS",
     help="How long to wait for its end; the transaction goes on after that.",
 )
+
+
+_mode_option = click.option(
+    "--mode",
+    type=click.Choice([each.value for each in Mode]),
+    help="Who may coordinate the new contract; the domain decides which modes there are.  [default: the domain's]",
+)
+_rotation_option = click.option(
+    "--rotation",
+    type=click.Choice([each.value for each in Rotation]),
+    help="Whether a coordinator stays until it fails, or leaves with its range of blocks.  [default: the node's]",
+)
+_range_size_option = click.option(
+    "--range-size",
+    type=click.IntRange(1, RANGE_SIZE_MAX),
+    help="How many blocks a range has; the ranking of coordinators changes with it.  [default: the node's]",
+)
+
+
+def chooses_sequencing(function: Function) -> Function:
+    """Options for the terms of a new contract, as `sequencing`: what `ptx_sendTransaction` takes under that name."""
+
+    @_mode_option
+    @_rotation_option
+    @_range_size_option
+    @wraps(function)
+    def run(*, mode: str | None, rotation: str | None, range_size: int | None, **given: Any) -> None:  # noqa: ANN401
+        terms = {"mode": mode, "rotation": rotation, "rangeSize": range_size}
+        function(**given, sequencing={name: value for name, value in terms.items() if value is not None})
+
+    return run
+
+
+def sequencing_text(terms: Mapping[str, Any]) -> str:
+    """Terms in words."""
+    return f"mode {terms['mode']}, rotation {terms['rotation']}, ranges of {terms['rangeSize']} blocks"
 
 
 @dataclass(frozen=True, slots=True)

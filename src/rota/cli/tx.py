@@ -17,7 +17,15 @@ from rich.text import Text
 
 from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, printable, tell
 from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_option
-from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, pays, tell_end, without_nothing
+from rota.cli.sending import (
+    MILLISECONDS_PER_S,
+    WITHIN_S_MAX,
+    Sending,
+    chooses_sequencing,
+    pays,
+    tell_end,
+    without_nothing,
+)
 from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
 from rota.client import Client, Explanation, TransactionReceipt, Unreachable
@@ -60,6 +68,7 @@ def command() -> None:
 @click.option(
     "--depends-on", "dependencies", type=click.UUID, multiple=True, help="A transaction that must succeed first."
 )
+@chooses_sequencing
 @pays
 def send(
     sending: Sending,
@@ -71,8 +80,11 @@ def send(
     abi: object,
     bytecode: str | None,
     dependencies: tuple[UUID, ...],
+    sequencing: Mapping[str, object],
 ) -> None:
     """Send a transaction, and wait for its end.
+
+    --mode, --rotation and --range-size are of the deployment of a private contract.
 
     \b
     Example:
@@ -95,6 +107,7 @@ def send(
         "bytecode": bytecode,
         "dependsOn": [str(each) for each in dependencies],
         "payees": "" if public else sending.payees,
+        "sequencing": sequencing or None,
     }
     given = {name: value for name, value in wanted.items() if value not in (None, "", [])}
     sending.send(lambda client: client.submit("ptx_sendTransaction", given, sending.key))

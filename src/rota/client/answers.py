@@ -155,6 +155,14 @@ class Balance(msgspec.Struct, frozen=True, rename="camel"):
     known_by: tuple[str, ...] = ()
 
 
+class ContractTerms(msgspec.Struct, frozen=True, rename="camel"):
+    """Who may coordinate a contract (`mode`), when that changes (`rotation`), and how many blocks a range has."""
+
+    mode: str
+    rotation: str
+    range_size: int
+
+
 class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):
     """A privacy group. Its contract is there when `genesis_transaction` has its receipt."""
 
@@ -167,6 +175,7 @@ class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):
     properties: dict[str, str]
     name: str = ""
     contract_address: str | None = None
+    sequencing: ContractTerms | None = None
 
 
 class GroupMessage(msgspec.Struct, frozen=True, rename="camel"):

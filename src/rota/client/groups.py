@@ -43,9 +43,13 @@ class Groups:
         configuration: Mapping[str, object] | None = None,
         properties: Mapping[str, str] | None = None,
         key: str = "",
+        sequencing: Mapping[str, object] | None = None,
     ) -> Group:
-        """A new group, when its members' nodes have it. One member at least is of this node."""
-        spec = {
+        """A new group, when its members' nodes have it. One member at least is of this node.
+
+        `sequencing` are terms that do not follow the node's configuration: `{"rotation": "strict", "rangeSize": 20}`.
+        """
+        spec: dict[str, object] = {
             "domain": DOMAIN,
             "members": list(members),
             "name": name,
@@ -53,6 +57,8 @@ class Groups:
             "properties": dict(properties or {}),
             "transactionOptions": {"idempotencyKey": key or str(uuid4())},
         }
+        if sequencing:
+            spec["sequencing"] = dict(sequencing)
         try:
             record = read(await self._client.ask("pgroup_createGroup", spec, is_repeatable=True), GroupRecord)
         except Refused as refused:

@@ -133,9 +133,23 @@ class TransactionClient(JsonRpc):
         wanted["payees"] = self.payees
         return await self.submit("ptx_prepareTransaction", wanted, key)
 
-    async def deploy(self, domain: str, arguments: object, *, sender: str = "", key: str = "") -> Transaction:
-        """Have a private contract of a domain deployed; the receipt has its address."""
+    async def deploy(
+        self,
+        domain: str,
+        arguments: object,
+        *,
+        sender: str = "",
+        key: str = "",
+        sequencing: Mapping[str, object] | None = None,
+    ) -> Transaction:
+        """Have a private contract of a domain deployed; the receipt has its address.
+
+        `sequencing` are terms that the domain or the node's configuration would set otherwise: `mode`, `rotation`,
+        `rangeSize`.
+        """
         wanted = self._private(sender, "", arguments, domain=domain)
+        if sequencing:
+            wanted["sequencing"] = dict(sequencing)
         return await self.submit("ptx_sendTransaction", wanted, key)
 
     async def call(self, contract: str, function: str, arguments: object = None, *, sender: str = "") -> Any:  # noqa: ANN401

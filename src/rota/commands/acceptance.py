@@ -12,6 +12,6 @@ class Acceptance:
     """The latest acceptance of a change. Its transaction is not known if an earlier release wrote it."""
 
     offset: int
-    published_at_ms: int
+    published_at_us: int
     submission_id: str
     transaction: IntentId | None = None

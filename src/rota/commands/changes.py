@@ -18,7 +18,7 @@ from rota.types import NodeName, Party
 ID_CHARACTERS_MAX: Final = 255
 PARTIES_MAX: Final = 100
 # The longest duration that a google.protobuf.Duration can hold: about ten thousand years.
-DURATION_MS_MAX: Final = 315_576_000_000_000
+DURATION_US_MAX: Final = 315_576_000_000_000_000
 OFFSET_MAX: Final = 2**63 - 1
 
 _TEXT: Final = b"rota command change"
@@ -86,10 +86,10 @@ def check_period(period: Period | None) -> None:
     match period:
         case None:
             return
-        case DeduplicationDuration(duration_ms):
-            if not 0 <= duration_ms <= DURATION_MS_MAX:
-                wanted = f"must be from 0 s to {DURATION_MS_MAX // 1_000} s"
-                raise invalid_field("deduplication_duration", f"{wanted}, not {duration_ms / 1_000:g} s")
+        case DeduplicationDuration(duration_us):
+            if not 0 <= duration_us <= DURATION_US_MAX:
+                wanted = f"must be from 0 s to {DURATION_US_MAX // 1_000_000} s"
+                raise invalid_field("deduplication_duration", f"{wanted}, not {duration_us / 1_000_000:g} s")
         case _:
             if not 0 <= period.offset <= OFFSET_MAX:
                 raise invalid_field("deduplication_offset", f"must be 0 or more, not {period.offset}")

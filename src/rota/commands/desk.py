@@ -87,7 +87,7 @@ from rota.commands.events import (
     TransactionNotTaken,
     TransactionRefused,
 )
-from rota.commands.periods import Stream, effective_period, objection_to, pruning_horizon_ms
+from rota.commands.periods import Stream, effective_period, objection_to, pruning_horizon_us
 from rota.types import IntentId
 
 DAY_MS: Final = 86_400_000
@@ -143,7 +143,7 @@ class Pruning:
 
     call: int
     offset: int
-    published_at_ms: int | None = None
+    published_at_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ class Desk:
     """Of one node, in one life of it. `stream` and `in_flight` are what the store has."""
 
     def __init__(
-        self, stream: Stream, in_flight: tuple[InFlight, ...], maximum_ms: int, limits: DeskLimits | None = None
+        self, stream: Stream, in_flight: tuple[InFlight, ...], maximum_us: int, limits: DeskLimits | None = None
     ) -> None:
         self.stream = stream
-        self.maximum_ms = maximum_ms
+        self.maximum_us = maximum_us
         self.limits: Final = limits or DeskLimits()
         self.entries: Final[dict[ChangeId, Entry]] = {each.change: Entry(each, Stage.FOUND) for each in in_flight}
         self._ended: Final[list[Ending]] = []
@@ -178,16 +178,16 @@ class Desk:
         """What the last life left in flight is looked after."""
         return [FindTransaction(entry.submission) for entry in self.entries.values()]
 
-    def step(self, clock_ms: int, event: DeskEvent) -> list[DeskEffect]:
+    def step(self, clock_us: int, event: DeskEvent) -> list[DeskEffect]:
         """Something happened; what is to be done about it, in this order."""
         self._effects = []
         match event:
             case CommandSubmitted():
-                self._take(clock_ms, event)
+                self._take(clock_us, event)
             case PruningRequested() | PruningLookedUp() | PruningNotLookedUp() | PruningWritten() | PruningNotWritten():
-                self._prune(clock_ms, event)
-            case MaximumChanged(maximum_ms):
-                self.maximum_ms = maximum_ms
+                self._prune(clock_us, event)
+            case MaximumChanged(maximum_us):
+                self.maximum_us = maximum_us
             case CompletionsWritten():
                 self._completed()
             case OutcomesContradicted(contradicted):
@@ -198,8 +198,8 @@ class Desk:
             case RetryDue(None):
                 self._retry_writes()
             case _:
-                self._go_on(clock_ms, event)
-        self._write_next(clock_ms)
+                self._go_on(clock_us, event)
+        self._write_next(clock_us)
         return self._effects
 
     @property
@@ -209,7 +209,7 @@ class Desk:
 
     # From the submission to the hand-over.
 
-    def _take(self, clock_ms: int, event: CommandSubmitted) -> None:
+    def _take(self, clock_us: int, event: CommandSubmitted) -> None:
         """Write it down, unless its change is in flight: that is told at once, and never as a completion."""
         change = change_of(event.command)
         existing = self.entries.get(change)
@@ -222,12 +222,12 @@ class Desk:
         if len(self.entries) >= self.limits.in_flight_max:
             self._answer(event.call, errors.busy(f"{len(self.entries)} commands are in flight"))
             return
-        period = effective_period(event.command.period, self.maximum_ms, self.stream, clock_ms)
-        submission = InFlight(change, event.key, event.command, period, clock_ms, event.transaction)
+        period = effective_period(event.command.period, self.maximum_us, self.stream, clock_us)
+        submission = InFlight(change, event.key, event.command, period, clock_us, event.transaction)
         self.entries[change] = Entry(submission, Stage.ADMITTED, event.call, event.wants_outcome)
         self._effects.append(WriteInFlight(submission))
 
-    def _go_on(self, clock_ms: int, event: DeskEvent) -> None:
+    def _go_on(self, clock_us: int, event: DeskEvent) -> None:
         """What happened to one submission."""
         match event:
             case InFlightWritten(change):
@@ -237,8 +237,8 @@ class Desk:
                 self._withdraw(self.entries[change], errors.unavailable(reason))
             case AcceptanceLookedUp(change, acceptance):
                 entry = self.entries[change]
-                period, submitted_at_ms = entry.submission.period, entry.submission.submitted_at_ms
-                objection = objection_to(change, period, self.stream, submitted_at_ms, acceptance)
+                period, submitted_at_us = entry.submission.period, entry.submission.submitted_at_us
+                objection = objection_to(change, period, self.stream, submitted_at_us, acceptance)
                 if objection is not None:
                     self._end_unsent(entry, objection)
                 else:
@@ -260,7 +260,7 @@ class Desk:
                 if entry.farewell is not None:
                     self._answer_caller(entry, entry.farewell)
                 for waiting in entry.behind:
-                    self._take(clock_ms, waiting)
+                    self._take(clock_us, waiting)
             case InFlightNotRemoved(change):
                 self._effects.append(Pause(self.limits.retry_ms, change))
             case RetryDue(change) if change is not None:
@@ -339,16 +339,16 @@ class Desk:
             self.entries[submission.change] = Entry(submission, Stage.REOPENED, transaction=transaction)
             self._ended.append(Ending(submission, transaction, errors.finality_broken(offset), offset, reopens=True))
 
-    def _write_next(self, clock_ms: int) -> None:
+    def _write_next(self, clock_us: int) -> None:
         """What has ended since is written as one batch, when the one before is durable."""
         if self._writing or not self._ended:
             return
         batch = self._ended[: self.limits.batch_max]
         del self._ended[: self.limits.batch_max]
-        submitted_at_ms = max(ending.submission.submitted_at_ms for ending in batch)
-        now_ms = self.stream.now_ms(max(clock_ms, submitted_at_ms))
+        submitted_at_us = max(ending.submission.submitted_at_us for ending in batch)
+        now_us = self.stream.now_us(max(clock_us, submitted_at_us))
         self._writing = tuple(
-            _closing(ending, offset, now_ms) for offset, ending in enumerate(batch, self.stream.end + 1)
+            _closing(ending, offset, now_us) for offset, ending in enumerate(batch, self.stream.end + 1)
         )
         self._effects.append(WriteCompletions(self._writing))
 
@@ -356,7 +356,7 @@ class Desk:
         """Durable: subscribers may see it, callers are answered, and the changes are no longer in flight."""
         written, self._writing = self._writing, ()
         latest = written[-1].completion
-        self.stream = replace(self.stream, end=latest.offset, published_at_ms=latest.published_at_ms)
+        self.stream = replace(self.stream, end=latest.offset, published_at_us=latest.published_at_us)
         for closing in written:
             change, completion = closing.submission.change, closing.completion
             if closing.reopens:
@@ -378,22 +378,22 @@ class Desk:
 
     # Pruning.
 
-    def _prune(self, clock_ms: int, event: DeskEvent) -> None:
+    def _prune(self, clock_us: int, event: DeskEvent) -> None:
         pruning = self._pruning
         match event:
             case PruningRequested():
-                self._begin_pruning(clock_ms, event)
+                self._begin_pruning(clock_us, event)
                 return
-            case PruningLookedUp(published_at_ms, safe_offset):
+            case PruningLookedUp(published_at_us, safe_offset):
                 assert pruning is not None, "it was asked for"
                 if pruning.offset > safe_offset:
                     self._end_pruning(pruning, errors.unsafe_to_prune(pruning.offset, safe_offset))
                     return
                 # From now on no period may reach into it: what is looked up meanwhile may be gone already.
-                self.stream = replace(self.stream, pruned=pruning.offset, pruned_at_ms=published_at_ms)
-                self._pruning = replace(pruning, published_at_ms=published_at_ms)
+                self.stream = replace(self.stream, pruned=pruning.offset, pruned_at_us=published_at_us)
+                self._pruning = replace(pruning, published_at_us=published_at_us)
                 self._effects.append(PublishStream(self.stream))
-                self._effects.append(WritePruning(pruning.offset, published_at_ms))
+                self._effects.append(WritePruning(pruning.offset, published_at_us))
             case PruningNotLookedUp(reason):
                 assert pruning is not None, "it was asked for"
                 self._end_pruning(pruning, errors.unavailable(reason))
@@ -402,10 +402,10 @@ class Desk:
                 self._end_pruning(pruning, Pruned(pruning.offset))
             case _:
                 assert pruning is not None, "it was asked for"
-                assert pruning.published_at_ms is not None, "it was looked up"
-                self._repeat(WritePruning(pruning.offset, pruning.published_at_ms))
+                assert pruning.published_at_us is not None, "it was looked up"
+                self._repeat(WritePruning(pruning.offset, pruning.published_at_us))
 
-    def _begin_pruning(self, clock_ms: int, event: PruningRequested) -> None:
+    def _begin_pruning(self, clock_us: int, event: PruningRequested) -> None:
         if self._pruning is not None:
             self._answer(event.call, errors.busy(f"completions up to {self._pruning.offset} are being pruned"))
         elif event.offset < BEGIN_OFFSET:
@@ -416,8 +416,8 @@ class Desk:
             self._answer(event.call, Pruned(self.stream.pruned))
         else:
             self._pruning = Pruning(event.call, event.offset)
-            horizon_ms = pruning_horizon_ms(self.stream, clock_ms, self.maximum_ms)
-            self._effects.append(LookUpPruning(event.offset, horizon_ms))
+            horizon_us = pruning_horizon_us(self.stream, clock_us, self.maximum_us)
+            self._effects.append(LookUpPruning(event.offset, horizon_us))
 
     def _end_pruning(self, pruning: Pruning, answer: Answer) -> None:
         self._pruning = None
@@ -435,11 +435,11 @@ class Desk:
         self._effects.append(AnswerCall(call, answer))
 
 
-def _closing(ending: Ending, offset: int, now_ms: int) -> Closing:
+def _closing(ending: Ending, offset: int, now_us: int) -> Closing:
     command = ending.submission.command
     completion = Completion(
         offset,
-        now_ms,
+        now_us,
         command.application_id,
         command.command_id,
         command.parties,

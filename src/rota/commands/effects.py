@@ -14,7 +14,7 @@ from rota.types import IntentId
 class InFlight:
     """A submission that has not ended, as the store has it. `period` is the effective one.
 
-    By `submitted_at_ms` it is judged, and its completion is not published with an earlier time: so the period that the
+    By `submitted_at_us` it is judged, and its completion is not published with an earlier time: so the period that the
     completion tells holds, whatever the clock does in between.
     """
 
@@ -22,7 +22,7 @@ class InFlight:
     key: str
     command: Command
     period: Period
-    submitted_at_ms: int
+    submitted_at_us: int
     transaction: bytes
 
 
@@ -82,7 +82,7 @@ class LookUpPruning(DeskEffect):
     """When was the completion at this offset published, and which is the latest before the horizon?"""
 
     offset: int
-    horizon_ms: int
+    horizon_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class WritePruning(DeskEffect):
     """In one database transaction: forget completions and acceptances up to an offset, and note that."""
 
     offset: int
-    published_at_ms: int
+    published_at_us: int
 
 
 # Transactions.

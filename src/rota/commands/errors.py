@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rota.command_types import ChangeId, CommandRejected, Failure, StatusCode
+from rota.command_types import MICROSECONDS_PER_MS, ChangeId, CommandRejected, Failure, StatusCode, duration_text
 from rota.commands.acceptance import Acceptance
 from rota.types import intent_text
 
@@ -36,8 +36,6 @@ PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 DEFINITE: Final = ("definite_answer", "true")
 NOT_DEFINITE: Final = ("definite_answer", "false")
 
-_MILLISECONDS_PER_S: Final = 1_000
-
 
 def duplicate(change: ChangeId, acceptance: Acceptance) -> Failure:
     """The change was accepted within the period: for its submitter that is as good as a success."""
@@ -45,7 +43,7 @@ def duplicate(change: ChangeId, acceptance: Acceptance) -> Failure:
         ("completion_offset", str(acceptance.offset)),
         ("existing_submission_id", acceptance.submission_id),
         ("change_id", change.hex()),
-        ("accepted_at_ms", str(acceptance.published_at_ms)),
+        ("accepted_at_ms", str(acceptance.published_at_us // MICROSECONDS_PER_MS)),
     ]
     if acceptance.transaction is not None:
         about.append(("existing_transaction_id", intent_text(acceptance.transaction)))
@@ -78,13 +76,13 @@ def in_flight(change: ChangeId, existing_submission_id: str) -> Failure:
     )
 
 
-def duration_too_long(duration_ms: int, longest_ms: int) -> Failure:
+def duration_too_long(duration_us: int, longest_us: int) -> Failure:
     """The duration reaches into what was pruned."""
-    longest = duration_text(longest_ms)
+    longest = duration_text(longest_us)
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         INVALID_DEDUPLICATION_PERIOD,
-        f"a duration of {duration_text(duration_ms)} reaches into what was pruned; the longest is {longest}",
+        f"a duration of {duration_text(duration_us)} reaches into what was pruned; the longest is {longest}",
         (("longest_duration", longest),),
     )
 
@@ -99,13 +97,13 @@ def offset_beyond_end(offset: int, end: int, earliest: int) -> Failure:
     )
 
 
-def pruned_accessed(offset: int, last_pruned: int, pruned_at_ms: int) -> Failure:
+def pruned_accessed(offset: int, last_pruned: int, pruned_at_us: int) -> Failure:
     """What follows this offset was pruned in part; the last that was pruned was published at this time."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         PARTICIPANT_PRUNED_DATA_ACCESSED,
         f"what follows offset {offset} was pruned up to offset {last_pruned}",
-        (("earliest_offset", str(last_pruned)), ("earliest_at_ms", str(pruned_at_ms))),
+        (("earliest_offset", str(last_pruned)), ("earliest_at_ms", str(pruned_at_us // MICROSECONDS_PER_MS))),
     )
 
 
@@ -192,9 +190,3 @@ def invalid_field(field: str, message: str) -> CommandRejected:
 def permission_denied(message: str) -> CommandRejected:
     """The caller may not do this in the name that it gives."""
     return CommandRejected(Failure(StatusCode.PERMISSION_DENIED, PERMISSION_DENIED, message))
-
-
-def duration_text(duration_ms: int) -> str:
-    """As protobuf writes durations in JSON: `604800s`, `1.500s`."""
-    whole, rest = divmod(duration_ms, _MILLISECONDS_PER_S)
-    return f"{whole}.{rest:03d}s" if rest else f"{whole}s"

@@ -49,7 +49,7 @@ class PruningRequested(DeskEvent):
 class MaximumChanged(DeskEvent):
     """An operator has changed the maximum duration."""
 
-    maximum_ms: int
+    maximum_us: int
 
 
 # The store.
@@ -114,7 +114,7 @@ class CompletionsNotWritten(DeskEvent):
 class PruningLookedUp(DeskEvent):
     """When the completion at the offset to be pruned was published, and up to which offset it would be safe."""
 
-    published_at_ms: int
+    published_at_us: int
     safe_offset: int
 
 

@@ -30,72 +30,72 @@ class Stream:
     """The completions of a node at a moment: where they end, and up to where they were pruned, each with its time."""
 
     end: int = BEGIN_OFFSET
-    published_at_ms: int = 0
+    published_at_us: int = 0
     pruned: int = BEGIN_OFFSET
-    pruned_at_ms: int = 0
+    pruned_at_us: int = 0
 
-    def now_ms(self, clock_ms: int) -> int:
+    def now_us(self, clock_us: int) -> int:
         """The time as the stream has it: it does not step back when the clock does."""
-        return max(clock_ms, self.published_at_ms)
+        return max(clock_us, self.published_at_us)
 
 
-def effective_period(period: Period | None, maximum_ms: int, stream: Stream, clock_ms: int) -> Period:
+def effective_period(period: Period | None, maximum_us: int, stream: Stream, clock_us: int) -> Period:
     """What a submission is judged by: what was asked for, or the maximum duration as far as it is left."""
     if period is not None:
         return period
-    longest_ms = longest_duration_ms(stream, clock_ms)
-    if longest_ms is not None and maximum_ms > longest_ms:
+    longest_us = longest_duration_us(stream, clock_us)
+    if longest_us is not None and maximum_us > longest_us:
         return DeduplicationOffset(stream.pruned)
-    return DeduplicationDuration(maximum_ms)
+    return DeduplicationDuration(maximum_us)
 
 
-def flaw_of_period(period: Period, stream: Stream, clock_ms: int) -> Failure | None:
+def flaw_of_period(period: Period, stream: Stream, clock_us: int) -> Failure | None:
     """Why a period cannot be judged now."""
     match period:
         case DeduplicationOffset(offset):
             if offset > stream.end:
                 return errors.offset_beyond_end(offset, stream.end, stream.pruned)
             if offset < stream.pruned:
-                return errors.pruned_accessed(offset, stream.pruned, stream.pruned_at_ms)
-        case DeduplicationDuration(duration_ms):
-            longest_ms = longest_duration_ms(stream, clock_ms)
-            if longest_ms is not None and duration_ms > longest_ms:
-                return errors.duration_too_long(duration_ms, longest_ms)
+                return errors.pruned_accessed(offset, stream.pruned, stream.pruned_at_us)
+        case DeduplicationDuration(duration_us):
+            longest_us = longest_duration_us(stream, clock_us)
+            if longest_us is not None and duration_us > longest_us:
+                return errors.duration_too_long(duration_us, longest_us)
     return None
 
 
-def longest_duration_ms(stream: Stream, clock_ms: int) -> int | None:
+def longest_duration_us(stream: Stream, clock_us: int) -> int | None:
     """The longest duration that does not reach into what was pruned; nothing where nothing was."""
     if stream.pruned == BEGIN_OFFSET:
         return None
     # What was pruned last was published at this very millisecond, and the boundary is inside.
-    return max(stream.now_ms(clock_ms) - stream.pruned_at_ms - 1, 0)
+    return max(stream.now_us(clock_us) - stream.pruned_at_us - 1, 0)
 
 
-def is_duplicate(period: Period, stream: Stream, clock_ms: int, acceptance: Acceptance | None) -> bool:
+def is_duplicate(period: Period, stream: Stream, clock_us: int, acceptance: Acceptance | None) -> bool:
     """Whether the change was accepted within the period."""
     if acceptance is None:
         return False
     match period:
         case DeduplicationOffset(offset):
             return acceptance.offset >= offset
-        case DeduplicationDuration(duration_ms):
-            return acceptance.published_at_ms >= stream.now_ms(clock_ms) - duration_ms
+        case DeduplicationDuration(duration_us):
+            return acceptance.published_at_us >= stream.now_us(clock_us) - duration_us
 
 
 def objection_to(
-    change: ChangeId, period: Period, stream: Stream, clock_ms: int, acceptance: Acceptance | None
+    change: ChangeId, period: Period, stream: Stream, clock_us: int, acceptance: Acceptance | None
 ) -> Failure | None:
     """Why a submission is not sent: it is a duplicate, or its period cannot be judged."""
-    if is_duplicate(period, stream, clock_ms, acceptance):
+    if is_duplicate(period, stream, clock_us, acceptance):
         assert acceptance is not None, "a duplicate is one of something"
         return errors.duplicate(change, acceptance)
-    return flaw_of_period(period, stream, clock_ms)
+    return flaw_of_period(period, stream, clock_us)
 
 
-def pruning_horizon_ms(stream: Stream, clock_ms: int, maximum_ms: int) -> int:
+def pruning_horizon_us(stream: Stream, clock_us: int, maximum_us: int) -> int:
     """What was published before this time may be forgotten: no supported period reaches back to it."""
-    return stream.now_ms(clock_ms) - maximum_ms
+    return stream.now_us(clock_us) - maximum_us
 
 
 def flaw_of_subscription(begin_exclusive: int, stream: Stream) -> Failure | None:
@@ -103,5 +103,5 @@ def flaw_of_subscription(begin_exclusive: int, stream: Stream) -> Failure | None
     if begin_exclusive > stream.end:
         return errors.stream_beyond_end(begin_exclusive, stream.end)
     if begin_exclusive < stream.pruned:
-        return errors.pruned_accessed(begin_exclusive, stream.pruned, stream.pruned_at_ms)
+        return errors.pruned_accessed(begin_exclusive, stream.pruned, stream.pruned_at_us)
     return None

@@ -426,21 +426,32 @@ class CoordinatorTransaction(Machine):
         self.goes_alone = False
         self.is_apart = False
         self.sends_states = False
+        self.is_counted = False
         self.reason = ""
         self.since_ms = coordinator.context.now_ms
         self.history: list[tuple[int, Enum]] = []
 
     def hold(self, transition: Transition, size_bytes: int) -> None:
-        """A version is under way; it counts against its sender's share of our memory."""
+        """A version is under way; it counts against its sender's shares of memory and of assembled transitions."""
         self.let_go()
         self.transition, self.size_bytes = transition, size_bytes
         self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
+        self.count_as_assembled(True)
 
     def let_go(self) -> None:
         """No version is under way."""
         if self.transition is not None:
             self.coordinator.quotas.held_bytes.give_back(self.sender, self.size_bytes)
         self.transition, self.size_bytes = None, 0
+        self.count_as_assembled(False)
+
+    def count_as_assembled(self, is_counted: bool) -> None:
+        """Whether its locks and states are in snapshots, of which its sender has a share."""
+        if is_counted and not self.is_counted:
+            self.coordinator.quotas.assembled.take(self.sender, 1)
+        elif self.is_counted and not is_counted:
+            self.coordinator.quotas.assembled.give_back(self.sender, 1)
+        self.is_counted = is_counted
 
     @property
     def made(self) -> Transition:

@@ -277,6 +277,8 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
     match transaction.state:
         case CoordinatorSide.POOLED if not sequencer.coordinator.has_room_for_a_slot:
             return "what is under way to have its outcome: it fills a message", ()
+        case CoordinatorSide.POOLED if not sequencer.coordinator.quotas.may_assemble(transaction.sender):
+            return "transitions under way to end: no more are assembled before", ()
         case CoordinatorSide.POOLED if sequencer.coordinator.probation.is_paused(transaction.sender):
             cause = f"the chain skipped or reverted what {transaction.sender} sent ({transaction.reason})"
             return f"the end of a pause: {cause}", ()

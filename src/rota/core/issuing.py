@@ -94,6 +94,7 @@ class Issuing:
         self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=until_s))
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
+        transaction.count_as_assembled(False)
         self.open[transaction.leaf] = Open(TransitionPrepared(transaction.sender, prepared))
         self._write(transaction.leaf)
 

@@ -4,6 +4,10 @@ Theory of operation. A coordinator holds so many intents and so many bytes of tr
 locks and states. Each sender has a share of each (`shares.py`). Nothing is refused for good: an intent that is over
 quota stays in its sender's own queue and is delegated again, a transition is assembled again later, and states that a
 snapshot has no room for are told to nobody before they are on the chain.
+
+Each transition that is under way makes every further slot dearer: its locks and states are in the snapshot. So no more
+are assembled than all rounds that may be under way hold, and some to choose from (`assembled_max`); other intents wait
+unassembled, which costs nothing. Without that bound a coordinator that is asked for more than it can do would do less.
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from rota.core.shares import Shares
 from rota.types import NodeName, Transition
 from rota.wire.sizes import state_bytes
 
+# Transitions to choose from, beyond those that rounds under way hold.
+ASSEMBLED_SPARE = 768
+
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
 
@@ -31,10 +38,21 @@ class Quotas:
         self.context = coordinator.context
         self.places = self._shares()
         self.held_bytes = self._shares()
+        self.assembled = self._shares()
 
     def has_place(self, sender: NodeName) -> bool:
         """For one more intent."""
         return self.places.has_room(sender, 1, self.context.config.in_flight_max)
+
+    @property
+    def assembled_max(self) -> int:
+        """How many transitions are under way before no further slot is assembled."""
+        config = self.context.config
+        return config.round_max * (config.dispatch_ahead_max + config.rounds_open_max) + ASSEMBLED_SPARE
+
+    def may_assemble(self, sender: NodeName) -> bool:
+        """Whether a slot of this sender may be assembled."""
+        return self.assembled.has_room(sender, 1, self.assembled_max)
 
     def has_room(self, sender: NodeName, transition: Transition, size_bytes: int) -> bool:
         """For one more transition: in memory, and among the locks that a snapshot tells."""

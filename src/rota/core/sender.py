@@ -196,6 +196,9 @@ class Sender(Machine):
         self.coordinator = coordinator
         self.transactions: dict[IntentId, SenderTransaction] = {}
         self.pending: dict[IntentId, SenderTransaction] = {}
+        # The delegate to which all that is delegated was called back, and whether something went elsewhere since.
+        self.called_back_to: NodeName | None = None
+        self.has_strays = False
         self.delegated: dict[IntentId, SenderTransaction] = {}
         self.permitted: dict[IntentId, SenderTransaction] = {}
         self.ending: dict[IntentId, SenderTransaction] = {}
@@ -514,10 +517,22 @@ class Sender(Machine):
         transaction.queue = self.queues.get(transaction.state)
         if transaction.queue is not None:
             transaction.queue[intent] = transaction
+        if transaction.queue is self.delegated and transaction.delegate != self.delegate:
+            self.has_strays = True
         self.ending.pop(intent, None)
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:
             self.ending[intent] = transaction
+
+    def possible_strays(self) -> tuple[SenderTransaction, ...]:
+        """All that are delegated, if one may be with another delegate than the present one; else none.
+
+        Thousands may be delegated, and each message asks.
+        """
+        if self.called_back_to == self.delegate and not self.has_strays:
+            return ()
+        self.called_back_to, self.has_strays = self.delegate, False
+        return tuple(self.delegated.values())
 
     def heard(self, node: NodeName) -> None:
         """It has given a sign of life: it is not unavailable."""

@@ -201,7 +201,8 @@ class Slots:
         """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
         coordinator = self.coordinator
         is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or coordinator.probation.is_paused(sender)
-        if is_paused or coordinator.gas.is_used_up(sender) or not self.coordinator.observer.is_reachable(sender):
+        has_turn = not is_paused and coordinator.quotas.may_assemble(sender) and not coordinator.gas.is_used_up(sender)
+        if not has_turn or not coordinator.observer.is_reachable(sender):
             return []
         chosen: dict[IntentId, CoordinatorTransaction] = {}
         for _, intent in self.awaiting[sender]:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final
 
 from rota.network.chains import ChainKind, RunningChain
-from rota.types import NodeName, Party
+from rota.types import NodeName, Party, Rotation
 
 NODES_MIN: Final = 3
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan")
@@ -25,6 +25,7 @@ SECONDS_MAX: Final = 600
 SECONDS: Final = 30
 SEED_MAX: Final = 2**32 - 1
 SEED: Final = 1
+STRICT_RANGE_SIZE: Final = 50
 
 # Nobody runs out of it, however long it goes on.
 EACH_BEGINS_WITH: Final = 1_000_000
@@ -60,6 +61,7 @@ class Programme:
     chain: ChainKind | RunningChain = ChainKind.EMBEDDED
     first_port: int = 0
     stays: bool = False
+    rotation: Rotation = Rotation.STICKY
 
     @property
     def names(self) -> tuple[NodeName, ...]:
@@ -75,6 +77,12 @@ class Programme:
     def threshold(self) -> int:
         """How many members' nodes endorse in the group: most of them, 2 of 3."""
         return self.node_count // 2 + 1
+
+    @property
+    def sequencing(self) -> dict[str, object]:
+        """The terms of the group. Ranges are so short that several begin while the demonstration runs."""
+        is_strict = self.rotation is Rotation.STRICT
+        return {"rotation": Rotation.STRICT.value, "rangeSize": STRICT_RANGE_SIZE} if is_strict else {}
 
     @property
     def interval_ms(self) -> int:

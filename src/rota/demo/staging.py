@@ -131,6 +131,7 @@ async def _make_group(client: Client, programme: Programme) -> Group:
         members=list(programme.members.values()),
         name="demo",
         configuration={"endorsementThreshold": programme.threshold},
+        sequencing=programme.sequencing,
     )
 
 

@@ -151,8 +151,7 @@ class Reserve:
     held: int | None = None
 
 
-# What a domain is asked. `verifiers` tells by what addresses parties are known, as far as the host knows them;
-# `memory` is what `Domain.memory` made.
+# Questions to a domain. `verifiers` has the known addresses of parties, `memory` the value of `Domain.memory`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,11 +352,12 @@ class AttestationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Deployment(Generic[C]):
-    """What a new contract is to be: who endorses it, its configuration, and the parties that get its genesis."""
+    """What a new contract is to be: its plan, or one of another mode (`alternatives`), configuration and members."""
 
     plan: AttestationPlan
     configuration: C
     members: tuple[Party, ...]
+    alternatives: tuple[AttestationPlan, ...] = ()
 
 
 # Where transitions are proved.

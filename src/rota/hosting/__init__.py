@@ -64,6 +64,7 @@ from rota.hosting.contracts import (
     told_of,
 )
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
+from rota.hosting.geneses import SEQUENCING, ContractDefaults, genesis_of
 from rota.hosting.proving import as_believed
 from rota.messages import AssemblyOutcome
 from rota.types import (
@@ -73,7 +74,6 @@ from rota.types import (
     Party,
     Preparation,
     RequestId,
-    Rotation,
     State,
     StateId,
     SubmitMode,
@@ -84,6 +84,7 @@ __all__ = [
     "NO_BACKGROUND",
     "PAYLOAD_BYTES_MAX",
     "SALT_KEY_BYTES",
+    "SEQUENCING",
     "TRANSITION_BYTES_MAX",
     "AnyDomain",
     "Background",
@@ -150,16 +151,6 @@ class Initialised:
     parties: tuple[Party, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ContractDefaults:
-    """What a node's configuration says about the contracts that it creates (protocol §2)."""
-
-    chain_id: int
-    rotation: Rotation = Rotation.STICKY
-    range_size: int = 100
-    virtual_nodes: int = 1024
-
-
 # Deploying and opening contracts.
 
 
@@ -189,36 +180,6 @@ def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> 
 def deploy(domain: AnyDomain, arguments: object, sender: Party) -> Deployment[Any]:
     """What a constructor's arguments ask for. `Rejected` when they cannot be had."""
     return domain.deploy(accept(domain.constructor, arguments), sender)
-
-
-def genesis_of(
-    domain: AnyDomain, deployment: Deployment[Any], defaults: ContractDefaults, salt: bytes, ledger: bytes = b""
-) -> Genesis:
-    """The genesis of a contract that is to be deployed; 32 random bytes as salt.
-
-    `ledger` says what its ledger is made of, where transitions are proved.
-    """
-    plan = deployment.plan
-    configuration = msgspec.json.encode(packed(deployment.configuration))
-    try:
-        return Genesis(
-            domain.name,
-            configuration,
-            deployment.members,
-            plan.committee,
-            plan.endorser_nodes,
-            plan.threshold,
-            plan.mode,
-            defaults.rotation,
-            defaults.range_size,
-            defaults.virtual_nodes,
-            defaults.chain_id,
-            salt,
-            ledger,
-        )
-    except ValueError as error:
-        field, _, message = str(error).partition(": ")
-        raise Rejected(field, message) from None
 
 
 def open_genesis(

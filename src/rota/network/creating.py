@@ -22,7 +22,7 @@ from rota.domains.base import Rejected
 from rota.genesis import SALT_BYTES, Genesis, encode_genesis, genesis_hash
 from rota.ledger.account import Account
 from rota.ledger.bindings import deploy_endorsed
-from rota.types import ContractAddress, IntentId, NodeName, Party, node_of
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, NodeName, Party, SequencingChoice, node_of
 
 NODES_MAX: Final = 256
 
@@ -53,13 +53,20 @@ async def named(clients: tuple[Client, ...]) -> dict[NodeName, Client]:
     return dict(zip(names, clients, strict=True))
 
 
-def genesis_for(domain: str, arguments: object, sender: Party, defaults: hosting.ContractDefaults) -> Genesis:
-    """What a domain makes of a constructor's arguments. `domains.base.Rejected` names what is to be mended."""
+def genesis_for(
+    domain: str,
+    arguments: object,
+    sender: Party,
+    defaults: hosting.ContractDefaults,
+    sequencing: SequencingChoice = NOTHING_CHOSEN,
+) -> Genesis:
+    """What a domain makes of a constructor's arguments. `domains.base.Rejected` names what is wrong."""
     domains = hosting.load_domains()
     if domain not in domains:
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {domain!r}")
     wanted = hosting.deploy(domains[domain], arguments, sender)
-    return hosting.genesis_of(domains[domain], wanted, defaults, secrets.token_bytes(SALT_BYTES))
+    salt = secrets.token_bytes(SALT_BYTES)
+    return hosting.genesis_of(domains[domain], wanted, defaults, salt, wanted=sequencing)
 
 
 async def create_contract(

@@ -48,7 +48,7 @@ from rota.network.namespaces import LOOPBACK, Host, Namespaces
 from rota.network.ports import held_port
 from rota.ports import Signer
 from rota.runtime.configuration import CHAIN, FILE_NAME, write_configuration
-from rota.types import ContractAddress, NodeName, Party
+from rota.types import NOTHING_CHOSEN, ContractAddress, NodeName, Party, SequencingChoice
 
 NODES_MAX: Final = 32
 PASSWORD_BYTES: Final = 32
@@ -311,10 +311,12 @@ class LocalNetwork:
         codes = await asyncio.gather(*(node.stop() for node in running))
         return {node.name: code for node, code in zip(running, codes, strict=True)}
 
-    async def create_contract(self, domain: str, constructor: object) -> CreatedContract:
+    async def create_contract(
+        self, domain: str, constructor: object, sequencing: SequencingChoice = NOTHING_CHOSEN
+    ) -> CreatedContract:
         """A contract that all running nodes take in."""
         sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")
-        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id))
+        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id), sequencing)
         clients = {name: node.client for name, node in self.nodes.items() if node.is_running}
         return await create_contract(genesis, clients, self.factory, self.deployer)
 

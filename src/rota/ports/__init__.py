@@ -51,6 +51,7 @@ from rota.ports.listening import (
     StoredListener,
     undone_leaf,
 )
+from rota.ports.parties import PartyNames, covers
 from rota.ports.store import (
     STATES_A_PAGE,
     STATES_PAGE_BYTES_MAX,
@@ -118,6 +119,7 @@ __all__ = [
     "Mail",
     "NumberedReceipt",
     "OutcomePlace",
+    "PartyNames",
     "Peers",
     "Policy",
     "ProofBook",
@@ -151,5 +153,6 @@ __all__ = [
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",
+    "covers",
     "undone_leaf",
 ]

@@ -116,10 +116,10 @@ class CommandStore(Protocol):
         """
         ...
 
-    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
+    async def pruning_point(self, offset: int, horizon_us: int) -> tuple[int, int]:
         """When the completion at this offset was published, and the latest that was before the horizon."""
         ...
 
-    async def prune(self, offset: int, published_at_ms: int) -> None:
+    async def prune(self, offset: int, published_at_us: int) -> None:
         """Forget completions and acceptances up to this offset, and note that."""
         ...

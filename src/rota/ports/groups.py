@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
+from rota.ports.parties import PartyNames
 from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
 
 
@@ -74,8 +75,13 @@ class Groups(Protocol):
         """The group whose contract this is."""
         ...
 
-    async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
-        """Those that are looked for, with this member. `Rejected` names what is wrong with the query."""
+    async def find(
+        self, query: Query, member: Party | None = None, among: PartyNames | None = None
+    ) -> tuple[StoredGroup, ...]:
+        """Those that are looked for, with this member, and with one that is `among` these parties.
+
+        `Rejected` names what is wrong with the query.
+        """
         ...
 
 
@@ -136,8 +142,11 @@ class Mail(Protocol):
         """A message by its id."""
         ...
 
-    async def messages(self, query: Query) -> tuple[StoredMessage, ...]:
-        """Those that are looked for. `Rejected` names what is wrong with the query."""
+    async def messages(self, query: Query, among: PartyNames | None = None) -> tuple[StoredMessage, ...]:
+        """Those that are looked for, of groups with a member that is `among` these parties.
+
+        `Rejected` names what is wrong with the query.
+        """
         ...
 
     async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:

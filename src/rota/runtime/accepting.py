@@ -62,10 +62,10 @@ async def answered(read: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(RETRY_S)
 
 
-async def _apart(work: Coroutine[Any, Any, T]) -> T:
+async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptance: Acceptance) -> T:
     """Not for its caller: what is read decides, and must not be given up after a short time."""
     FOR_CALLER.set(False)
-    return await work
+    return await work(acceptance)
 
 
 class Acceptance:
@@ -119,7 +119,7 @@ class Acceptances:
         self._under_way.add(acceptance)
         if key:
             self._keys[key] = acceptance
-        task: asyncio.Task[T] = asyncio.create_task(_apart(work(acceptance)))
+        task: asyncio.Task[T] = asyncio.create_task(_apart(work, acceptance))
         acceptance.task = task
         task.add_done_callback(lambda _: self._ended(acceptance))
         try:

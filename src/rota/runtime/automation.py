@@ -45,7 +45,7 @@ from rota.automation.strategies import Member
 from rota.automation.triggers import Here, LedgerEvent, Reverted, Task, Trigger
 from rota.ledger.account import CallReverted, TransactionRejected, TransactionUndone
 from rota.ports import StoredAnnouncement, TriggerBook, Unanswerable, Unavailable
-from rota.runtime.engine import monotonic_ms
+from rota.runtime.run_time import monotonic_ms
 from rota.runtime.trigger_desk import LedgerWatch, TriggerDesk, events_in
 from rota.runtime.trigger_loading import LoadedTrigger
 from rota.types import NodeName

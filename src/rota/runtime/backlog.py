@@ -19,8 +19,8 @@ from typing import Final
 
 from rota.api.errors import Overloaded
 from rota.core.states.sender_transaction import WAITING
-from rota.runtime.engine import monotonic_ms
 from rota.runtime.node import RunningNode
+from rota.runtime.run_time import monotonic_ms
 from rota.types import ContractAddress, IntentId
 
 LEAST: Final = 1_000

@@ -139,9 +139,9 @@ class TransactionDesk(Protocol):
         ...
 
 
-def wall_clock_ms() -> int:
+def wall_clock_us() -> int:
     """The node's own clock, by which durations are measured."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // 1_000
 
 
 class CommandOffice:
@@ -153,7 +153,7 @@ class CommandOffice:
         store: CommandStore,
         transactions: TransactionDesk,
         maximum_ms: int,
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_us: Callable[[], int] = wall_clock_us,
         limits: DeskLimits | None = None,
     ) -> None:
         self.name: Final = name
@@ -161,7 +161,7 @@ class CommandOffice:
         self.transactions: Final = transactions
         self.counts: Final[Counter[str]] = Counter()
         self.patience_s = PATIENCE_S
-        self._clock_ms: Final = clock_ms
+        self._clock_us: Final = clock_us
         self._limits: Final = limits
         self._desk: Desk | None = None
         self._maximum_ms = maximum_ms
@@ -214,7 +214,7 @@ class CommandOffice:
     async def begin(self) -> None:
         """What the last life left in flight is looked after."""
         stream, in_flight = await _patiently(self.store.restore)
-        self._desk = Desk(stream, in_flight, self._maximum_ms, self._limits)
+        self._desk = Desk(stream, in_flight, self._maximum_ms * 1_000, self._limits)
         if in_flight:
             logger.info("commands of an earlier life go on", in_flight=len(in_flight))
         self._perform_all(self._desk.begin())
@@ -369,7 +369,7 @@ class CommandOffice:
     async def end(self) -> Checkpoint:
         """Where the stream ends now."""
         stream = self.desk.stream
-        return Checkpoint(stream.end, stream.published_at_ms)
+        return Checkpoint(stream.end, stream.published_at_us)
 
     # Configuration.
 
@@ -389,7 +389,7 @@ class CommandOffice:
         """An operator has changed it; from now on it holds."""
         self._maximum_ms = maximum_ms
         if self._desk is not None:
-            self._step(self._desk, MaximumChanged(maximum_ms))
+            self._step(self._desk, MaximumChanged(maximum_ms * 1_000))
         self._maximum_changed = _set_anew(self._maximum_changed)
 
     # The desk.
@@ -400,7 +400,7 @@ class CommandOffice:
         self._step(self._desk, event)
 
     def _step(self, desk: Desk, event: DeskEvent) -> None:
-        self._perform_all(desk.step(self._clock_ms(), event))
+        self._perform_all(desk.step(self._clock_us(), event))
 
     def _perform_all(self, effects: Sequence[DeskEffect]) -> None:
         for effect in effects:
@@ -425,8 +425,8 @@ class CommandOffice:
                 self._begin(self._write_completions(effect))
             case LookUpPruning():
                 self._begin(self._look_up_pruning(effect))
-            case WritePruning(offset, published_at_ms):
-                written = self.store.prune(offset, published_at_ms)
+            case WritePruning(offset, published_at_us):
+                written = self.store.prune(offset, published_at_us)
                 self._begin(self._written(written, PruningWritten(), PruningNotWritten()))
             case FindTransaction(submission):
                 self._begin(self._find(submission))
@@ -523,7 +523,7 @@ class CommandOffice:
 
     async def _look_up_pruning(self, order: LookUpPruning) -> None:
         try:
-            point = await self.store.pruning_point(order.offset, order.horizon_ms)
+            point = await self.store.pruning_point(order.offset, order.horizon_us)
         except Unavailable as trouble:
             self.tell(PruningNotLookedUp(str(trouble)))
         else:

@@ -28,7 +28,17 @@ from rota.ledger.proved_ledgers import LedgerCode, code_of
 from rota.payload import is_nullifier
 from rota.ports import Policy, Signer, Unavailable
 from rota.runtime.development_keys import rests_on_development_keys
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, NodeName, Party, State
+from rota.types import (
+    NO_CONTRACT,
+    NOTHING_CHOSEN,
+    ContractAddress,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Party,
+    SequencingChoice,
+    State,
+)
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.reading import name_flaw
 
@@ -239,8 +249,16 @@ class KnownContracts:
 
     # Contracts that are to come.
 
-    def plan(self, domain: str, arguments: object, sender: Party, defaults: ContractDefaults, salt: bytes) -> Genesis:
-        """The genesis of a contract that a user wants. `domains.base.Rejected` names what is to be mended."""
+    def plan(
+        self,
+        domain: str,
+        arguments: object,
+        sender: Party,
+        defaults: ContractDefaults,
+        salt: bytes,
+        sequencing: SequencingChoice = NOTHING_CHOSEN,
+    ) -> Genesis:
+        """The genesis of a contract that a user wants. `domains.base.Rejected` names what is wrong."""
         found = self._domains.get(domain)
         if found is None:
             raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
@@ -248,7 +266,7 @@ class KnownContracts:
         ledger = found.ledger_of(wanted.configuration)
         if not self.allows_development_keys and _can_be_forged(ledger):
             raise Rejected("domain", f"{domain} takes proofs by {DEVELOPMENT_KEYS_REFUSED}")
-        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(ledger))
+        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(ledger), sequencing)
         open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
         if not genesis.threshold and not genesis.ledger:
             raise Rejected("domain", f"{domain} asks for neither endorsement nor proofs, so nobody could trust it")

@@ -5,13 +5,13 @@ in an inbox and are stepped in turns: a turn takes what is there, up to `EVENTS_
 look after its sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn
 shares one commit. After each turn the timer is set to the core's next deadline.
 
-The core's clock is the process's own, which never jumps; no time of another node is ever compared with it.
+The core's clock is the time for which this process has run (`run_time.py`): it never jumps, and a node that starves for
+processor takes it neither for a lost ledger nor for a silent peer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
@@ -22,22 +22,19 @@ from rota.core.events import Persisted, PersistFailed, Tick
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.runtime.outbox import Outbox
+from rota.runtime.run_time import RunTime
 
 EVENTS_A_TURN_MAX: Final = 256
 
 Died = Callable[[BaseException], None]
 
 
-def monotonic_ms() -> int:
-    """Milliseconds of a clock that never jumps."""
-    return time.monotonic_ns() // 1_000_000
-
-
 class Engine:
     """Runs one core. An exception within it is our own error: `died` is told, and nothing is stepped any more."""
 
-    def __init__(self, perform: Callable[[Effect], None], died: Died) -> None:
+    def __init__(self, perform: Callable[[Effect], None], died: Died, clock: RunTime | None = None) -> None:
         self.outbox: Final = Outbox(perform, self._tell_written)
+        self.clock: Final = clock or RunTime()
         self.steps = 0
         self._died: Final = died
         self._inbox: Final[deque[Event]] = deque()
@@ -65,12 +62,14 @@ class Engine:
         assert self._core is None, "an engine runs one life"
         self._core = core
         self._is_running = True
+        self.clock.start()
         self.outbox.put(core.start())
         self._take_turn_soon()
 
     def stop(self) -> None:
         """No further step: what was not done is done by the next life."""
         self._is_running = False
+        self.clock.stop()
         self._inbox.clear()
         for handle in (self._turn, self._timer):
             if handle is not None:
@@ -108,7 +107,7 @@ class Engine:
             if not self._is_running:
                 return
             self.steps += 1
-            self.outbox.put(self.core.step(monotonic_ms(), self._inbox.popleft()))
+            self.outbox.put(self.core.step(self.clock.now_ms(), self._inbox.popleft()))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -116,7 +115,7 @@ class Engine:
             self._timer = None
         due_ms = self.core.next_deadline_ms() if self._is_running else None
         if due_ms is not None:
-            delay_s = max(0, due_ms - monotonic_ms()) / 1_000
+            delay_s = max(0, due_ms - self.clock.now_ms()) / 1_000
             self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:

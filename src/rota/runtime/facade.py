@@ -37,7 +37,6 @@ from rota.runtime.backlog import backlog_of
 from rota.runtime.caller_shares import CallerShares
 from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
-from rota.runtime.engine import monotonic_ms
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.aside import Aside
 from rota.runtime.facades.chain import Chain
@@ -64,6 +63,7 @@ from rota.runtime.message_source import MessageSource
 from rota.runtime.node import RunningNode
 from rota.runtime.payees import Payees
 from rota.runtime.positions import read_positions
+from rota.runtime.run_time import monotonic_ms
 from rota.runtime.settling import Settlements
 from rota.transport.peer_state import PeerStatus
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Receipt, SubmitMode, intent_text
@@ -116,7 +116,7 @@ class NodeFacade:
             running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
         )
         self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
-            MessageSource(running.name, store.mail, running.mail), store, running.acceptances
+            MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
         self.states: Final = States(running.name, running.contracts, store, running.mail)
@@ -161,7 +161,9 @@ class NodeFacade:
         self.consents: Final = Consents(running, self._ask)
         self._receipts: Final = ReceiptViews(running, self.public)
         self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
-        self._listeners: Final = NodeListeners(running, client, self._receipts.at, self.following.full_receipt_at)
+        self._listeners: Final = NodeListeners(
+            running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation
+        )
         # The core's clock begins anywhere: this is what its zero was on the calendar.
         self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
         self._explaining: Final = Explaining(running, self._at, self.public, self._receipts)
@@ -450,10 +452,11 @@ class NodeFacade:
         return self._feed.watch(interval_ms, opened)
 
     def _at(self, core_ms: int) -> int:
-        return self._epoch_ms + core_ms
+        # The core's clock stood still for so long in all; most times that are shown are recent.
+        return self._epoch_ms + self._running.engine.clock.lost_ms + core_ms
 
     def _now_ms(self) -> int:
-        return self._at(monotonic_ms())
+        return self._epoch_ms + monotonic_ms()
 
     # Contracts.
 

@@ -10,13 +10,13 @@ import json
 from typing import Any
 
 from rota.api.facade import GasOptions, Submission, TransactionType, WhichPayees
-from rota.types import ContractAddress, IntentId, SubmitMode
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Mode, Rotation, SequencingChoice, SubmitMode
 
 
 def encode_submission(submission: Submission) -> bytes:
     """Without its idempotency key: that is the command's."""
     options = submission.options
-    kept = {
+    kept: dict[str, object] = {
         "type": submission.type.value,
         "sender": submission.sender,
         "domain": submission.domain,
@@ -34,6 +34,8 @@ def encode_submission(submission: Submission) -> bytes:
         "tip_wei": options.tip_wei,
         "payees": submission.payees.value,
     }
+    if submission.sequencing != NOTHING_CHOSEN:
+        kept["sequencing"] = _kept_sequencing(submission.sequencing)
     return json.dumps(kept, separators=(",", ":")).encode()
 
 
@@ -56,4 +58,23 @@ def decode_submission(content: bytes, key: str) -> Submission:
         options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
         # Those that were kept before there was a choice may pay any.
         payees=WhichPayees(kept.get("payees", WhichPayees.ANY.value)),
+        sequencing=_read_sequencing(kept.get("sequencing", {})),
+    )
+
+
+def _kept_sequencing(sequencing: SequencingChoice) -> dict[str, object]:
+    mode, rotation = sequencing.mode, sequencing.rotation
+    return {
+        "mode": mode.value if mode is not None else None,
+        "rotation": rotation.value if rotation is not None else None,
+        "range_size": sequencing.range_size,
+    }
+
+
+def _read_sequencing(kept: dict[str, Any]) -> SequencingChoice:
+    mode, rotation = kept.get("mode"), kept.get("rotation")
+    return SequencingChoice(
+        Mode(mode) if mode is not None else None,
+        Rotation(rotation) if rotation is not None else None,
+        kept.get("range_size"),
     )

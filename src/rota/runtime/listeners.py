@@ -29,6 +29,7 @@ from rota.domains.records import Record
 from rota.domains.records import Rejected as QueryRejected
 from rota.ports import ListenerPosition, ListeningStore, Store, StoredListener, Unavailable
 from rota.runtime.accepting import Acceptance, Acceptances, settled
+from rota.runtime.held_listeners import HeldListeners, Narrowed
 
 LISTENERS_MAX: Final = 1_000
 RECEIVERS_MAX: Final = 1_000
@@ -38,7 +39,7 @@ RETRY_S: Final = 0.5
 # Of a listener whose filters let little pass: so far it goes without an acknowledgement before that is noted.
 PASSED_NOTED: Final = 10_000
 
-D = TypeVar("D")
+D = TypeVar("D", bound=Narrowed)
 T = TypeVar("T")
 
 logger = structlog.get_logger("rota.listeners")
@@ -137,13 +138,28 @@ class DurableListeners(Generic[D, T]):
         stored = await self._listening.listener(self._source.kind, name)
         return self._shown(stored) if stored is not None else None
 
+    async def listeners(self) -> tuple[Listener[D], ...]:
+        """All of them, by name."""
+        return tuple(self._shown(each) for each in await self._listening.listeners(self._source.kind))
+
     async def find(self, query: Mapping[str, Any]) -> tuple[Listener[D], ...]:
         """Those that a query looks for."""
-        stored = await self._listening.listeners(self._source.kind)
+        return self.chosen(query, await self.listeners())
+
+    def chosen(self, query: Mapping[str, Any], listeners: tuple[Listener[D], ...]) -> tuple[Listener[D], ...]:
+        """Of these, those that a query looks for."""
         try:
-            return tuple(self._shown(each) for each in Query.parse(query).select(stored, _Row.of))
+            return tuple(Query.parse(query).select(listeners, _Row.of))
         except QueryRejected as flaw:
             raise invalid(flaw.field, flaw.message) from None
+
+    def held_by(self, credential: str, parties: tuple[str, ...]) -> HeldListeners[D, T]:
+        """Those of a credential that is held to parties."""
+        return HeldListeners(self, credential, parties)
+
+    def stored_name(self, name: str) -> str:
+        """The name under which one is stored."""
+        return name
 
     async def start(self, name: str) -> None:
         """Its receivers are given batches from now on."""
@@ -223,9 +239,9 @@ class _Row(Record):
     started: bool
 
     @classmethod
-    def of(cls, stored: StoredListener) -> _Row:
+    def of(cls, listener: Listener[Any]) -> _Row:
         """With its time as clients read it."""
-        return cls(stored.name, timestamp_of(stored.created_at_ms), stored.is_started)
+        return cls(listener.name, timestamp_of(listener.created_at_ms), listener.is_started)
 
 
 class _Delivery(Generic[D, T]):

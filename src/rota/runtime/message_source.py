@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from rota.api.privacy_groups import MessageDefinition, MessageView
-from rota.ports import ListenerPosition, Mail, StoredMessage
-from rota.runtime.facades.groups import message_view
+from rota.ports import Groups, ListenerPosition, Mail, PartyNames, StoredMessage
+from rota.runtime.facades.groups import message_view, messages_of
 from rota.runtime.listeners import Bell, Found
 from rota.runtime.mail import GroupMail
 from rota.types import NodeName
@@ -22,7 +23,8 @@ class MessageSource:
 
     kind: Final = "messages"
 
-    def __init__(self, node: NodeName, messages: Mail, mail: GroupMail) -> None:
+    def __init__(self, node: NodeName, messages: Mail, mail: GroupMail, groups: Groups) -> None:
+        self._groups: Final = groups
         self._node: Final = node
         self._messages: Final = messages
         self.bell: Final = Bell()
@@ -43,16 +45,28 @@ class MessageSource:
     async def read(self, definition: MessageDefinition, position: ListenerPosition) -> Found[MessageView]:
         """The next page of the order, as far as it passes the filters and fits in a batch."""
         page = await self._messages.messages_after(position.number, PAGE)
+        own = await self._own(definition, page)
         wanted: list[MessageView] = []
-        reached = position.number
+        reached, number = position
         for each in page:
             if len(wanted) == MESSAGES_A_BATCH_MAX:
                 break
             reached = each.sequence
-            if self._passes(definition, each):
-                wanted.append(message_view(each))
+            if self._passes(definition, each) and each.sequence in own:
+                view = message_view(each)
+                if definition.parties is not None:
+                    # The node's own numbers would reveal the number of messages of other groups.
+                    number += 1
+                    view = replace(view, sequence=number)
+                wanted.append(view)
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
-        return Found(tuple(wanted), ListenerPosition(reached), is_all)
+        return Found(tuple(wanted), ListenerPosition(reached, number), is_all)
+
+    async def _own(self, definition: MessageDefinition, page: tuple[StoredMessage, ...]) -> frozenset[int]:
+        """The numbers of those that a listener may get: one that is held to parties, those of their groups."""
+        if definition.parties is not None:
+            page = await messages_of(self._groups, page, PartyNames(definition.parties, self._node))
+        return frozenset(each.sequence for each in page)
 
     def _passes(self, definition: MessageDefinition, message: StoredMessage) -> bool:
         return (

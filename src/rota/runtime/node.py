@@ -66,7 +66,7 @@ from rota.runtime.asking_makers import Makers
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.deploying import Deploying
 from rota.runtime.encryption import StateEncryption
-from rota.runtime.engine import Engine, monotonic_ms
+from rota.runtime.engine import Engine
 from rota.runtime.feed import LiveFeed
 from rota.runtime.holdings import Holdings
 from rota.runtime.leaders import Leaders
@@ -178,7 +178,13 @@ class RunningNode:
         self.engine: Final = Engine(self._perform, self.fail)
         self.adapters: Final = adapters_for(self.tell)
         self.mail: Final = GroupMail(
-            name, contracts, self.adapters.store, self.adapters.peers.send, self._author, monotonic_ms, self.acceptances
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            self._author,
+            self.engine.clock.now_ms,
+            self.acceptances,
         )
         self._makers: Final = Makers(
             contracts, self.adapters.peers.send, self._author, lambda: self.engine.core.deployments.connected
@@ -336,7 +342,9 @@ class RunningNode:
         stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         factory = self.factory or NO_CONTRACT
-        core = Core(self.name, contracts, self.config, monotonic_ms(), stored, self.account, factory, self.consent)
+        core = Core(
+            self.name, contracts, self.config, self.engine.clock.now_ms(), stored, self.account, factory, self.consent
+        )
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
         for known in every:

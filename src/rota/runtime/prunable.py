@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rota.command_types import CommandRejected
+from rota.command_types import MICROSECONDS_PER_MS, CommandRejected
 from rota.ports import CommandStore, Unavailable
-from rota.runtime.commands import CommandOffice, wall_clock_ms
+from rota.runtime.commands import CommandOffice, wall_clock_us
 
 
 class PrunableCompletions:
@@ -25,8 +25,9 @@ class PrunableCompletions:
         stream = office.desk.stream
         if stream.end <= stream.pruned:
             return 0
-        horizon_ms = stream.now_ms(wall_clock_ms()) - max(keep_ms, office.configuration().maximum_duration_ms)
-        _, latest = await self._store.pruning_point(stream.end, horizon_ms)
+        kept_ms = max(keep_ms, office.configuration().maximum_duration_ms)
+        horizon_us = stream.now_us(wall_clock_us()) - kept_ms * MICROSECONDS_PER_MS
+        _, latest = await self._store.pruning_point(stream.end, horizon_us)
         return latest if latest > stream.pruned else 0
 
     async def prune(self, offset: int) -> None:

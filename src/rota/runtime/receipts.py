@@ -18,6 +18,8 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import Final
 
@@ -45,6 +47,16 @@ PAGES_KEPT_MAX: Final = 64
 Ready = Callable[[Sequence[DueReceipt]], Sequence[DueReceipt]]
 View = Callable[[NumberedReceipt], Awaitable[ReceiptView | None]]
 FullView = Callable[[NumberedReceipt], Awaitable[FullReceipt | None]]
+
+
+class Relation(Enum):
+    """What a transaction is to parties: one of them sent it, or it made a state that one of them may see."""
+
+    SENT = "sent"
+    RECEIVED = "received"
+
+
+RelationOf = Callable[[NumberedReceipt, tuple[str, ...]], Awaitable[Relation | None]]
 
 logger = structlog.get_logger("rota.receipts")
 
@@ -170,12 +182,17 @@ class ReceiptOrder:
 class ReceiptSource:
     """`runtime.listeners.Source`: receipts in their order. `view` makes what users see of one, `full_view` all.
 
-    Those that were shown last are kept: many listeners read the same.
+    Those that were shown last are kept: many listeners read the same. `relation` is the relation of a receipt to
+    parties, for listeners that are held to some: these get the receipts of their parties, with numbers of the listener,
+    because the node's own numbers count the receipts of all. Of transactions of other parties they get no states.
     """
 
     kind: Final = "receipts"
 
-    def __init__(self, order: ReceiptOrder, store: Store, view: View, full_view: FullView) -> None:
+    def __init__(
+        self, order: ReceiptOrder, store: Store, view: View, full_view: FullView, relation: RelationOf | None = None
+    ) -> None:
+        self._relation: Final = relation
         self.bell: Final = order.bell
         self._order: Final = order
         self._breaks = 0
@@ -202,19 +219,28 @@ class ReceiptSource:
         self._forget_broken()
         most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
         page = await self._page(position.number)
-        wanted: list[NumberedReceipt] = []
-        reached = position.number
-        for each in page:
-            if len(wanted) == most:
-                break
-            reached = each.sequence
-            if _passes(definition, each):
-                wanted.append(each)
         views: list[AnyReceipt] = []
-        for each in wanted:
-            views.append(await (self._full(each) if definition.has_domain_receipts else self.view_of(each)))
+        reached, number = position
+        for each in page:
+            if len(views) == most:
+                break
+            relation = await self._relation_of(definition, each) if _passes(definition, each) else None
+            if relation is not None:
+                is_full = definition.has_domain_receipts and relation is Relation.SENT
+                view = await (self._full(each) if is_full else self.view_of(each))
+                if definition.parties is not None:
+                    number += 1
+                    view = _numbered(view, number)
+                views.append(view)
+            reached = each.sequence
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
-        return Found(tuple(views), ListenerPosition(reached), is_all)
+        return Found(tuple(views), ListenerPosition(reached, number), is_all)
+
+    async def _relation_of(self, definition: ReceiptDefinition, place: NumberedReceipt) -> Relation | None:
+        """To a listener that is held to no parties, every receipt is as one of its own."""
+        if definition.parties is None:
+            return Relation.SENT
+        return await self._relation(place, definition.parties) if self._relation is not None else None
 
     def _forget_broken(self) -> None:
         """What was kept may be a receipt that no longer holds."""
@@ -276,6 +302,12 @@ class ReceiptSource:
             position = found.position
             if found.is_all:
                 await self.bell.wait(rung)
+
+
+def _numbered(view: AnyReceipt, number: int) -> AnyReceipt:
+    if isinstance(view, FullReceipt):
+        return replace(view, receipt=replace(view.receipt, sequence=number))
+    return replace(view, sequence=number)
 
 
 def undone_view(place: NumberedReceipt) -> ReceiptView:

@@ -22,7 +22,15 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration, DeduplicationOffset, Failure
+from rota.command_types import (
+    MICROSECONDS_PER_MS,
+    ChangeId,
+    Command,
+    Completion,
+    DeduplicationDuration,
+    DeduplicationOffset,
+    Failure,
+)
 from rota.commands import errors
 from rota.commands.acceptance import Acceptance
 from rota.commands.changes import change_of
@@ -115,10 +123,10 @@ class CommandDisk:
             case WriteCompletions(closings):
                 for closing in closings:
                     self._complete(closing)
-            case WritePruning(offset, published_at_ms):
+            case WritePruning(offset, published_at_us):
                 self.completions = {at: each for at, each in self.completions.items() if at > offset}
                 self.acceptances = {of: each for of, each in self.acceptances.items() if each.offset >= offset}
-                self.stream = replace(self.stream, pruned=offset, pruned_at_ms=published_at_ms)
+                self.stream = replace(self.stream, pruned=offset, pruned_at_us=published_at_us)
             case _:
                 raise AssertionError(f"{type(effect).__name__} is no write")
 
@@ -127,7 +135,7 @@ class CommandDisk:
         if completion.offset <= self.stream.end:
             return
         self.completions[completion.offset] = completion
-        self.stream = replace(self.stream, end=completion.offset, published_at_ms=completion.published_at_ms)
+        self.stream = replace(self.stream, end=completion.offset, published_at_us=completion.published_at_us)
         accepted = self.acceptances.get(submission.change)
         if completion.corrects is not None and accepted is not None and accepted.offset == completion.corrects:
             del self.acceptances[submission.change]
@@ -138,7 +146,7 @@ class CommandDisk:
         if completion.failure is None:
             command = submission.command
             self.acceptances[submission.change] = Acceptance(
-                completion.offset, completion.published_at_ms, command.submission_id, completion.transaction
+                completion.offset, completion.published_at_us, command.submission_id, completion.transaction
             )
         held = self.in_flight.get(submission.change)
         if held is not None and held.key == submission.key:
@@ -211,7 +219,7 @@ class CommandWorld:
         self.transactions: Final[dict[str, ModelTransaction]] = {}
         self.answers: Final[list[tuple[Submitted, Answer]]] = []
         self.published: Final[dict[int, Completion]] = {}
-        self.maximum_ms: Final = 1_000
+        self.maximum_us: Final = 1_000_000
         self.now_ms = EPOCH_MS
         self.moments = 0
         self.prunings = 0
@@ -225,7 +233,7 @@ class CommandWorld:
         self._due: Final[list[tuple[int, int, Callable[[], None]]]] = []
         self._writes: Final[deque[tuple[DeskEffect, int]]] = deque()
         self._calls: Final[dict[int, Submitted]] = {}
-        self.desk = Desk(Stream(), (), self.maximum_ms, DeskLimits(retry_ms=5, batch_max=3))
+        self.desk = Desk(Stream(), (), self.maximum_us, DeskLimits(retry_ms=5, batch_max=3))
         for each in script:
             match each:
                 case Submitted():
@@ -310,7 +318,7 @@ class CommandWorld:
                     completion.application_id, completion.command_id, completion.parties, completion.submission_id
                 )
                 submission = InFlight(
-                    change_of(command), key, command, completion.period, completion.published_at_ms, b""
+                    change_of(command), key, command, completion.period, completion.published_at_us, b""
                 )
                 found.append(Contradicted(submission, completion))
         return tuple(found)
@@ -320,7 +328,7 @@ class CommandWorld:
             return
         if self.faults.clock_steps_back_ms_max and self._happens(20):
             self._skew_ms = -self.random.randrange(self.faults.clock_steps_back_ms_max)
-        self._order_effects(self.desk.step(self.now_ms + self._skew_ms, event))
+        self._order_effects(self.desk.step((self.now_ms + self._skew_ms) * MICROSECONDS_PER_MS, event))
 
     def _order_effects(self, effects: Sequence[DeskEffect]) -> None:
         """In their order, until the node crashes over one of them."""
@@ -365,10 +373,10 @@ class CommandWorld:
                 self._tell_soon(life, self._hand_over(submission))
             case AwaitEnd(change, transaction):
                 self._tell_end(life, change, transaction)
-            case LookUpPruning(offset, horizon_ms):
-                older = [at for at, each in self.disk.completions.items() if each.published_at_ms < horizon_ms]
-                at_ms = self.disk.completions[offset].published_at_ms
-                self._tell_soon(life, PruningLookedUp(at_ms, max(older, default=self.disk.stream.pruned)))
+            case LookUpPruning(offset, horizon_us):
+                older = [at for at, each in self.disk.completions.items() if each.published_at_us < horizon_us]
+                at_us = self.disk.completions[offset].published_at_us
+                self._tell_soon(life, PruningLookedUp(at_us, max(older, default=self.disk.stream.pruned)))
             case _:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
 
@@ -457,7 +465,7 @@ class CommandWorld:
         self._life += 1
         self.is_up = True
         stored = tuple(self.disk.in_flight.values())
-        self.desk = Desk(self.disk.stream, stored, self.maximum_ms, self.desk.limits)
+        self.desk = Desk(self.disk.stream, stored, self.maximum_us, self.desk.limits)
         self._publish(self.disk.stream)
         self._order_effects(self.desk.begin())
         self._look_for_contradicted()
@@ -502,7 +510,7 @@ def _flaws_of_stream(world: CommandWorld) -> list[str]:
         flaws.append(f"{len(world.disk.in_flight)} stay in flight, {len(world.desk.entries)} in memory")
     if list(world.published) != list(range(1, world.disk.stream.end + 1)):
         flaws.append("subscribers see a gap")
-    times = [each.published_at_ms for each in world.published.values()]
+    times = [each.published_at_us for each in world.published.values()]
     if times != sorted(times):
         flaws.append("times of publication step back")
     for offset, completion in world.disk.completions.items():
@@ -546,8 +554,8 @@ def _covers(completion: Completion, earlier: Completion) -> bool:
     match completion.period:
         case DeduplicationOffset(offset):
             return earlier.offset >= offset
-        case DeduplicationDuration(duration_ms):
-            return earlier.published_at_ms >= completion.published_at_ms - duration_ms
+        case DeduplicationDuration(duration_us):
+            return earlier.published_at_us >= completion.published_at_us - duration_us
 
 
 def _is_withdrawal(completion: Completion) -> bool:

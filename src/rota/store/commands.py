@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from rota.command_types import (
+    MICROSECONDS_PER_MS,
     ChangeId,
     Checkpoint,
     Command,
@@ -102,11 +103,11 @@ class DatabaseCommands:
             found += [_contradicted(*row) for row in rows]
         return tuple(found[:limit])
 
-    async def pruning_point(self, offset: int, horizon_ms: int) -> tuple[int, int]:
+    async def pruning_point(self, offset: int, horizon_us: int) -> tuple[int, int]:
         """When the completion at this offset was published, and the latest that was before the horizon."""
-        return await self._store.read(_pruning_point(offset, horizon_ms))
+        return await self._store.read(_pruning_point(offset, horizon_us))
 
-    async def prune(self, offset: int, published_at_ms: int) -> None:
+    async def prune(self, offset: int, published_at_us: int) -> None:
         """Forget completions and acceptances before this offset, and note that.
 
         The completion at the offset is not told any more, and stays: a duplicate is compared with its transaction.
@@ -115,7 +116,7 @@ class DatabaseCommands:
             (
                 Statement("DELETE FROM completions WHERE completion_offset < ?", (offset,)),
                 Statement("DELETE FROM command_acceptances WHERE completion_offset < ?", (offset,)),
-                Statement(_PRUNED, (offset, published_at_ms, offset)),
+                Statement(_PRUNED, (offset, published_at_us, offset)),
             )
         )
 
@@ -138,12 +139,12 @@ def _completion_row(closing: Closing) -> tuple[Value, ...]:
     submission, completion = closing.submission, closing.completion
     return (
         completion.offset,
-        completion.published_at_ms,
+        completion.published_at_us,
         encode_text(completion.application_id),
         encode(_kept_completion(completion)),
         submission.change,
         submission.key,
-        submission.submitted_at_ms,
+        submission.submitted_at_us,
         completion.transaction,
         int(completion.failure is None),
         int(closing.reopens),
@@ -154,7 +155,7 @@ def _statements_of(closings: Sequence[Closing]) -> Iterator[Statement]:
     for each in closings:
         submission, completion = each.submission, each.completion
         change = submission.change
-        at = completion.offset, completion.published_at_ms
+        at = completion.offset, completion.published_at_us
         yield Statement(_INSERT_COMPLETION, _completion_row(each), change)
         if completion.corrects is not None:
             yield Statement(_CORRECTED, (completion.corrects,), change)
@@ -166,7 +167,7 @@ def _statements_of(closings: Sequence[Closing]) -> Iterator[Statement]:
             yield Statement(_ACCEPT, (change, *at, encode_text(completion.submission_id)), change)
         yield _removal(submission)
     latest = closings[-1].completion
-    yield Statement(_END, (latest.offset, latest.published_at_ms, latest.offset))
+    yield Statement(_END, (latest.offset, latest.published_at_us, latest.offset))
 
 
 _INSERT_IN_FLIGHT: Final = """
@@ -177,7 +178,7 @@ _REMOVE_IN_FLIGHT: Final = "DELETE FROM commands_in_flight WHERE change_id = ? A
 
 _INSERT_COMPLETION: Final = """
 INSERT INTO completions (
-    completion_offset, published_at_ms, application_id, completion, change_id, submission_key, submitted_at_ms,
+    completion_offset, published_at_us, application_id, completion, change_id, submission_key, submitted_at_us,
     transaction_id, has_succeeded, is_corrected)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (completion_offset) DO NOTHING"""
@@ -186,21 +187,21 @@ _CORRECTED: Final = "UPDATE completions SET is_corrected = 1 WHERE completion_of
 _NOT_ACCEPTED: Final = "DELETE FROM command_acceptances WHERE change_id = ? AND completion_offset = ?"
 
 _ACCEPT: Final = """
-INSERT INTO command_acceptances (change_id, completion_offset, published_at_ms, submission_id) VALUES (?, ?, ?, ?)
+INSERT INTO command_acceptances (change_id, completion_offset, published_at_us, submission_id) VALUES (?, ?, ?, ?)
 ON CONFLICT (change_id) DO UPDATE SET
-    completion_offset = excluded.completion_offset, published_at_ms = excluded.published_at_ms,
+    completion_offset = excluded.completion_offset, published_at_us = excluded.published_at_us,
     submission_id = excluded.submission_id
 WHERE command_acceptances.completion_offset < excluded.completion_offset"""
 
-_END: Final = "UPDATE command_stream SET end_offset = ?, published_at_ms = ? WHERE end_offset < ?"
-_PRUNED: Final = "UPDATE command_stream SET pruned_offset = ?, pruned_at_ms = ? WHERE pruned_offset < ?"
+_END: Final = "UPDATE command_stream SET end_offset = ?, published_at_us = ? WHERE end_offset < ?"
+_PRUNED: Final = "UPDATE command_stream SET pruned_offset = ?, pruned_at_us = ? WHERE pruned_offset < ?"
 
 
 # Readings.
 
 
 def _restored() -> Reading[tuple[Stream, tuple[InFlight, ...]]]:
-    rows: Any = yield Statement("SELECT end_offset, published_at_ms, pruned_offset, pruned_at_ms FROM command_stream")
+    rows: Any = yield Statement("SELECT end_offset, published_at_us, pruned_offset, pruned_at_us FROM command_stream")
     stream = Stream(*rows[0])
     rows = yield Statement("SELECT change_id, submission_key, submission FROM commands_in_flight ORDER BY change_id")
     return stream, tuple(_submission(ChangeId(change), key, kept) for change, key, kept in rows)
@@ -212,9 +213,9 @@ def _acceptances(changes: Sequence[ChangeId]) -> Reading[dict[ChangeId, Acceptan
         some = tuple(changes[first : first + CHANGES_READ_MAX])
         marks = ", ".join("?" * len(some))
         rows: Any = yield Statement(f"{_ACCEPTANCES} WHERE command_acceptances.change_id IN ({marks})", some)
-        for change, offset, published_at_ms, submission_id, transaction in rows:
+        for change, offset, published_at_us, submission_id, transaction in rows:
             known = IntentId(transaction) if transaction is not None else None
-            found[ChangeId(change)] = Acceptance(offset, published_at_ms, decode_text(submission_id) or "", known)
+            found[ChangeId(change)] = Acceptance(offset, published_at_us, decode_text(submission_id) or "", known)
     return found
 
 
@@ -222,34 +223,34 @@ def _completions(wanted: CompletionFilter, after: int, end: int, limit: int) -> 
     rows: Any = yield Statement(_COMPLETIONS, (encode_text(wanted.application_id), after, end, limit))
     read = [_completion(wanted.application_id, *row) for row in rows]
     if len(read) == limit:
-        checkpoint = Checkpoint(read[-1].offset, read[-1].published_at_ms)
+        checkpoint = Checkpoint(read[-1].offset, read[-1].published_at_us)
     else:
-        rows = yield Statement("SELECT published_at_ms FROM completions WHERE completion_offset = ?", (end,))
+        rows = yield Statement("SELECT published_at_us FROM completions WHERE completion_offset = ?", (end,))
         checkpoint = Checkpoint(end, rows[0][0] if rows else 0)
     return CompletionPage(tuple(each for each in read if wanted.admits(each)), checkpoint)
 
 
-def _pruning_point(offset: int, horizon_ms: int) -> Reading[tuple[int, int]]:
-    rows: Any = yield Statement("SELECT published_at_ms FROM completions WHERE completion_offset = ?", (offset,))
-    ((published_at_ms,),) = rows
-    rows = yield Statement(_LATEST_BEFORE, (horizon_ms,))
-    return published_at_ms, rows[0][0] if rows else 0
+def _pruning_point(offset: int, horizon_us: int) -> Reading[tuple[int, int]]:
+    rows: Any = yield Statement("SELECT published_at_us FROM completions WHERE completion_offset = ?", (offset,))
+    ((published_at_us,),) = rows
+    rows = yield Statement(_LATEST_BEFORE, (horizon_us,))
+    return published_at_us, rows[0][0] if rows else 0
 
 
 _ACCEPTANCES: Final = """
-SELECT command_acceptances.change_id, command_acceptances.completion_offset, command_acceptances.published_at_ms,
+SELECT command_acceptances.change_id, command_acceptances.completion_offset, command_acceptances.published_at_us,
     submission_id, transaction_id
 FROM command_acceptances LEFT JOIN completions
     ON completions.completion_offset = command_acceptances.completion_offset"""
 
 _COMPLETIONS: Final = """
-SELECT completion_offset, published_at_ms, completion FROM completions
+SELECT completion_offset, published_at_us, completion FROM completions
 WHERE application_id = ? AND completion_offset > ? AND completion_offset <= ?
 ORDER BY completion_offset LIMIT ?"""
 
 _COMPLETED: Final = """
-SELECT completions.application_id, completions.change_id, completions.submission_key, completions.submitted_at_ms,
-    completions.completion_offset, completions.published_at_ms, completions.completion
+SELECT completions.application_id, completions.change_id, completions.submission_key, completions.submitted_at_us,
+    completions.completion_offset, completions.published_at_us, completions.completion
 FROM completions"""
 
 # The list of what no longer holds is short, so that it comes first. An id in another contract is nobody's of ours.
@@ -275,15 +276,17 @@ AND (intents.settled_at <= ? OR (public_transactions.is_final = 1 AND public_tra
 ORDER BY completions.completion_offset LIMIT ?"""
 
 _LATEST_BEFORE: Final = """
-SELECT completion_offset FROM completions WHERE published_at_ms < ? ORDER BY completion_offset DESC LIMIT 1"""
+SELECT completion_offset FROM completions WHERE published_at_us < ? ORDER BY completion_offset DESC LIMIT 1"""
 
 
 # Values as they are stored: a class by the names of its fields, so that a later version may add some.
 
 
 class _Period(msgspec.Struct, omit_defaults=True):
+    # As databases of earlier versions have it.
     duration_ms: int | None = None
     offset: int | None = None
+    duration_us: int | None = None
 
 
 class _Submission(msgspec.Struct):
@@ -293,8 +296,10 @@ class _Submission(msgspec.Struct):
     submission_id: str
     asked: _Period | None
     effective: _Period
-    submitted_at_ms: int
     transaction: bytes
+    submitted_at_us: int = 0
+    # As databases of earlier versions have it.
+    submitted_at_ms: int = 0
 
 
 class _Completion(msgspec.Struct, omit_defaults=True):
@@ -320,8 +325,8 @@ def _kept_submission(submission: InFlight) -> _Submission:
         command.submission_id,
         _kept_period(command.period) if command.period is not None else None,
         _kept_period(submission.period),
-        submission.submitted_at_ms,
         submission.transaction,
+        submission.submitted_at_us,
     )
 
 
@@ -334,7 +339,8 @@ def _submission(change: ChangeId, key: str, content: bytes) -> InFlight:
         kept.submission_id,
         _period(kept.asked) if kept.asked is not None else None,
     )
-    return InFlight(change, key, command, _period(kept.effective), kept.submitted_at_ms, kept.transaction)
+    submitted_at_us = kept.submitted_at_us or kept.submitted_at_ms * MICROSECONDS_PER_MS
+    return InFlight(change, key, command, _period(kept.effective), submitted_at_us, kept.transaction)
 
 
 def _kept_completion(completion: Completion) -> _Completion:
@@ -350,21 +356,21 @@ def _kept_completion(completion: Completion) -> _Completion:
 
 
 def _contradicted(
-    application_id: bytes, change: bytes, key: str, submitted_at_ms: int, offset: int, at_ms: int, content: bytes
+    application_id: bytes, change: bytes, key: str, submitted_at_us: int, offset: int, at_us: int, content: bytes
 ) -> Contradicted:
     """With its submission as it was, but for the transaction's bytes: it was handed over long ago."""
-    completion = _completion(decode_text(application_id) or "", offset, at_ms, content)
+    completion = _completion(decode_text(application_id) or "", offset, at_us, content)
     period = completion.period
     named = (completion.application_id, completion.command_id, completion.parties, completion.submission_id)
-    submission = InFlight(ChangeId(change), key, Command(*named, period), period, submitted_at_ms, b"")
+    submission = InFlight(ChangeId(change), key, Command(*named, period), period, submitted_at_us, b"")
     return Contradicted(submission, completion)
 
 
-def _completion(application_id: str, offset: int, published_at_ms: int, content: bytes) -> Completion:
+def _completion(application_id: str, offset: int, published_at_us: int, content: bytes) -> Completion:
     kept = _decode_completion(content)
     return Completion(
         offset,
-        published_at_ms,
+        published_at_us,
         application_id,
         kept.command_id,
         tuple(map(Party, kept.parties)),
@@ -378,8 +384,8 @@ def _completion(application_id: str, offset: int, published_at_ms: int, content:
 
 def _kept_period(period: Period) -> _Period:
     match period:
-        case DeduplicationDuration(duration_ms):
-            return _Period(duration_ms=duration_ms)
+        case DeduplicationDuration(duration_us):
+            return _Period(duration_us=duration_us)
         case DeduplicationOffset(offset):
             return _Period(offset=offset)
 
@@ -387,5 +393,7 @@ def _kept_period(period: Period) -> _Period:
 def _period(kept: _Period) -> Period:
     if kept.offset is not None:
         return DeduplicationOffset(kept.offset)
+    if kept.duration_us is not None:
+        return DeduplicationDuration(kept.duration_us)
     assert kept.duration_ms is not None, "a period is a duration or an offset"
-    return DeduplicationDuration(kept.duration_ms)
+    return DeduplicationDuration(kept.duration_ms * MICROSECONDS_PER_MS)

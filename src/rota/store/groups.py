@@ -8,9 +8,9 @@ from typing import Any, Final
 from rota.domains.pente.groups import DescribedGroup, group_in
 from rota.domains.queries import Query
 from rota.genesis import MalformedGenesis, decode_genesis
-from rota.ports import StoredGroup
+from rota.ports import PartyNames, StoredGroup
 from rota.store.database import Read, Reading, Statement, Value
-from rota.store.queries import Column, Kind, Table, selection, stored_text
+from rota.store.queries import Column, Kind, Table, named_by, selection, stored_text
 from rota.types import ContractAddress, Intent, IntentId, KnownContract, Party
 
 
@@ -29,16 +29,33 @@ class Groups:
         """The group whose contract this is."""
         return await self._one(Statement(f"SELECT {_SELECTED} FROM groups WHERE contract = ?", (contract,)))
 
-    async def find(self, query: Query, member: Party | None = None) -> tuple[StoredGroup, ...]:
-        """Those that are looked for, the oldest first if no other order is asked for."""
-        if member is None:
-            return await self._read(_groups(selection(_TABLE, _SELECTED, query)))
-        found = selection(_TABLE, _SELECTED, query, also=_HAS_MEMBER)
-        return await self._read(_groups(Statement(found.sql, (stored_text(member), *found.parameters))))
+    async def find(
+        self, query: Query, member: Party | None = None, among: PartyNames | None = None
+    ) -> tuple[StoredGroup, ...]:
+        """Those that are looked for, the oldest first if no other order is asked for; perhaps only those with a member,
+        and those of which one of these parties is a member.
+        """
+        also = [Statement("TRUE")]
+        if member is not None:
+            also.append(Statement(_HAS_MEMBER, (stored_text(member),)))
+        if among is not None:
+            also.append(group_of_one_of(among, "groups.domain", "groups.id"))
+        found = selection(_TABLE, _SELECTED, query, also=" AND ".join(each.sql for each in also))
+        parameters = [value for each in also for value in each.parameters]
+        return await self._read(_groups(Statement(found.sql, (*parameters, *found.parameters))))
 
     async def _one(self, statement: Statement) -> StoredGroup | None:
         found = await self._read(_groups(statement))
         return found[0] if found else None
+
+
+def group_of_one_of(names: PartyNames, domain: str, group: str) -> Statement:
+    """A condition: one of these parties is a member of the group that these columns name."""
+    named = named_by(names, "own.member")
+    sql = (
+        f"EXISTS (SELECT 1 FROM group_members AS own WHERE own.domain = {domain} AND own.id = {group} AND {named.sql})"
+    )
+    return Statement(sql, named.parameters)
 
 
 def group_of_deployment(intent: Intent, now_ms: int) -> Iterator[Statement]:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rota.domains.queries import Query
-from rota.ports import StoredMail, StoredMessage
+from rota.ports import PartyNames, StoredMail, StoredMessage
 from rota.store.database import Read, Reading, Statement, Write
+from rota.store.groups import group_of_one_of
 from rota.store.queries import Column, Kind, Table, selection, stored_text
 from rota.types import NO_CONTRACT, ContractAddress, NodeName
 
@@ -64,9 +65,15 @@ class Mail:
         )
         return found[0] if found else None
 
-    async def messages(self, query: Query) -> tuple[StoredMessage, ...]:
-        """Those that are looked for, in this node's order if no other is asked for."""
-        return await self._read(_messages(selection(_MESSAGES, _MESSAGE, query)))
+    async def messages(self, query: Query, among: PartyNames | None = None) -> tuple[StoredMessage, ...]:
+        """Those that are looked for, in this node's order if no other is asked for; perhaps only those of groups of
+        which one of these parties is a member.
+        """
+        if among is None:
+            return await self._read(_messages(selection(_MESSAGES, _MESSAGE, query)))
+        own = group_of_one_of(among, "group_messages.domain", "group_messages.group_id")
+        found = selection(_MESSAGES, _MESSAGE, query, also=own.sql)
+        return await self._read(_messages(Statement(found.sql, (*own.parameters, *found.parameters))))
 
     async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:
         """The next ones in this node's order."""

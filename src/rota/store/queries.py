@@ -17,11 +17,13 @@ from uuid import UUID
 
 from rota.domains.queries import Query
 from rota.domains.queries import Statement as Comparison
+from rota.ports.parties import ANY_BELOW, PartyNames
 from rota.store.database import Statement, Value
 from rota.types import Rejected
 
 ROWS_MAX: Final = 10_000
 ROWS_DEFAULT: Final = 1_000
+ALTERNATIVES_A_PART: Final = 64
 NUMBER_MAX: Final = 2**63 - 1
 
 _HEX: Final = re.compile("(?:0x)?((?:[0-9a-fA-F]{2})*)")
@@ -59,6 +61,24 @@ class Table:
     source: str
     columns: Mapping[str, Column]
     order: str
+
+
+def named_by(names: PartyNames, column: str) -> Statement:
+    """A condition: the party in this column is one of these. Names are compared byte by byte on both databases."""
+    suffix = f"@{names.node}"
+    exact = [stored_text(each + suffix) for each in names.patterns if not each.endswith(ANY_BELOW)]
+    parts = [f"{column} IN ({', '.join('?' * len(exact))})"] if exact else []
+    parameters: list[Value] = [*exact]
+    # Databases bound how deep an expression is: the alternatives are taken some at a time.
+    below = [stored_text(each[:-1]) for each in names.patterns if each.endswith(ANY_BELOW)]
+    for begin in range(0, len(below), ALTERNATIVES_A_PART):
+        some = below[begin : begin + ALTERNATIVES_A_PART]
+        begins = " OR ".join(
+            [f"(SUBSTR({column}, 1, {len(each)}) = ? AND LENGTH({column}) > {len(each + suffix)})" for each in some]
+        )
+        parts.append(f"(SUBSTR({column}, LENGTH({column}) - {len(suffix) - 1}) = ? AND ({begins}))")
+        parameters += [suffix, *some]
+    return Statement(f"({' OR '.join(parts) or 'FALSE'})", tuple(parameters))
 
 
 def selection(table: Table, selected: str, query: Query, path: str = "query", also: str = "TRUE") -> Statement:

@@ -56,6 +56,11 @@ WHEN receipts.leaf <> receipts.intent THEN 1
 WHEN receipts.contract <> '{NO_CONTRACT}' THEN 0
 WHEN EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = receipts.intent) THEN 1 ELSE 0 END"""
 
+# Of this node's own transactions: a liar can commit the id of one in another contract.
+_SENDER_OF_RECEIPT: Final = f"""
+SELECT submissions.sender FROM submissions
+WHERE submissions.id = receipts.intent AND (receipts.type = '{PUBLIC}' OR intents.id IS NOT NULL)"""
+
 _ENDED: Final = Table(
     "receipts LEFT JOIN public_transactions "
     f"ON public_transactions.id = receipts.intent AND receipts.type = '{PUBLIC}' "
@@ -66,6 +71,7 @@ _ENDED: Final = Table(
         "indexed": Column("receipts.numbered_at_ms", Kind.TIME),
         "domain": Column("receipts.domain", Kind.TEXT),
         "type": Column("receipts.type", Kind.TEXT),
+        "from": Column(f"({_SENDER_OF_RECEIPT})", Kind.TEXT),
         "source": Column("receipts.contract", Kind.TEXT),
         "success": Column(f"({_HAS_SUCCEEDED})", Kind.BOOLEAN),
         "blockNumber": Column("COALESCE(intents.settled_at, public_transactions.height)", Kind.NUMBER),

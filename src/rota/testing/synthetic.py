@@ -166,9 +166,14 @@ class Synthetic(Domain[Configuration]):
         except ValueError:
             raise Rejected("mode", "must be ring, static or sender") from None
         every = AttestationPlan.some_of(members, arguments.threshold or None)
-        committee = every.committee[:1] if mode is Mode.STATIC else every.committee
-        plan = AttestationPlan(every.endorsers, every.threshold, mode, committee)
-        return Deployment(plan, Configuration(members), members)
+        plans = {
+            each: AttestationPlan(
+                every.endorsers, every.threshold, each, every.committee[:1] if each is Mode.STATIC else every.committee
+            )
+            for each in Mode
+        }
+        plan = plans.pop(mode)
+        return Deployment(plan, Configuration(members), members, tuple(plans.values()))
 
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
         """Who is paid must be somebody."""

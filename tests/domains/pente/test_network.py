@@ -120,6 +120,7 @@ async def created(nodes: Network, **configuration: object) -> Group:
     return Group(nodes, addresses[0])
 
 
+@pytest.mark.slow
 @in_loop
 async def test_members_transfer_concurrently_and_a_member_that_lost_all_builds_it_again(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -180,6 +181,7 @@ async def test_processes_that_run_private_code_are_killed_and_the_group_goes_on(
             await group.until_told({"balance": "300"}, node, coins, token(), "balanceOf", first)
 
 
+@pytest.mark.slow
 @in_loop
 async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:

@@ -23,6 +23,7 @@ def few(*_: object, **__: object) -> tuple[TransferFigures, ...]:
     return (TransferFigures("Zeto_Anon", True, 20, 5.0, 4.0, 0.25, 3, 150_000.0),)
 
 
+@pytest.mark.slow
 def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_module, "measure_zeto", little)
     monkeypatch.setattr(command_module, "measure_transfers", few)
@@ -48,7 +49,6 @@ def test_without_the_extra_it_says_which(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_every_kind_of_token_has_gas_for_every_load() -> None:
     loads = {"transfer": (1,), "chained": (1, 2), "mint": (1,), "deposit": (1,), "withdrawal": (1,)}
     for token, figures in measure_zeto_gas(loads=loads).items():
@@ -58,7 +58,6 @@ def test_every_kind_of_token_has_gas_for_every_load() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_transfers_of_one_owner_are_counted_on_a_real_node() -> None:
     for figures in measure_transfers(2):
         assert figures.transfers == 2

@@ -203,6 +203,7 @@ def test_nobody_finds_a_coin_of_root_zero() -> None:
     assert broken(statement) == {"membership"}
 
 
+@pytest.mark.slow
 @BOTH
 def test_every_rule_has_constraints_and_every_constraint_a_rule(kind: Kind) -> None:
     for circuit in CIRCUITS:

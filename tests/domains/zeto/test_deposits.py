@@ -49,7 +49,6 @@ async def address_of(caller: Caller, party: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: Path) -> None:
@@ -104,7 +103,6 @@ async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @in_loop
 async def test_owner_that_dies_while_it_proves_deposits_once_when_it_is_back(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:

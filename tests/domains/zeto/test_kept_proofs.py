@@ -54,7 +54,6 @@ def proofs_in_store(net: Network, node: NodeName) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_node_that_dies_between_proof_and_round_does_not_prove_again(tmp_path: Path, kind: str) -> None:

@@ -15,19 +15,8 @@ from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data
 from rota.types import Call, ContractAddress, Transition
 from tests.contracts.evm import artifact, call_data
-from tests.domains.zeto.on_chain import (
-    BOB,
-    ISSUER,
-    TOKENS,
-    Input,
-    Made,
-    TokenLedger,
-    UnlinkedLedger,
-    coin,
-    token_ledger,
-    words,
-)
-from tests.domains.zeto.test_refusals import KINDS, WRONG, with_proof_of
+from tests.domains.zeto.on_chain import BOB, ISSUER, Input, Made, TokenLedger, UnlinkedLedger, coin, token_ledger, words
+from tests.domains.zeto.test_refusals import PAIRS, WRONG, with_proof_of
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 
@@ -124,9 +113,7 @@ def withdrawal_of(bank: Bank, deposit: Made) -> Made:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize(("token", "kind"), PAIRS)
 @in_loop
 async def test_tokens_become_coins_and_coins_tokens_by_what_is_proved_alone(
     token: str, kind: str, tmp_path: Path

@@ -27,7 +27,6 @@ from tests.runtime.test_public_flow import FREE
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @in_loop
 async def test_token_is_deployed_minted_paid_and_its_change_paid_on(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
@@ -64,7 +63,6 @@ async def test_token_is_deployed_minted_paid_and_its_change_paid_on(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_locked_coin_is_spent_by_its_delegate(kind: str, tmp_path: Path) -> None:
@@ -97,7 +95,6 @@ async def test_locked_coin_is_spent_by_its_delegate(kind: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_prepared_payment_is_voided_in_seconds_and_without_a_proof(kind: str, tmp_path: Path) -> None:
@@ -133,7 +130,6 @@ async def test_prepared_payment_is_voided_in_seconds_and_without_a_proof(kind: s
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @in_loop
 async def test_owner_that_dies_while_it_proves_pays_once_when_it_is_back(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:

@@ -16,7 +16,6 @@ from tests.runtime.kit import network
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @in_loop
 async def test_node_proves_in_a_process_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
     before = set(multiprocessing.active_children())

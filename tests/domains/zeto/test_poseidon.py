@@ -25,6 +25,7 @@ def test_hashes_of_the_first_numbers_are_those_that_are_published(count: int) ->
     assert poseidon(*range(1, count + 1)) == PUBLISHED[count]
 
 
+@pytest.mark.slow
 @given(st.lists(elements, min_size=2, max_size=6))
 def test_partial_rounds_in_other_coordinates_come_to_the_same(state: list[int]) -> None:
     assert permute(state) == _permuted_at_length(state)

@@ -39,7 +39,13 @@ from tests.domains.zeto.prover import key_of, proved
 from tests.ledger.chains import CHAIN_ID, in_loop, running
 from tests.ledger.participant import deploy_contract
 
-KINDS = ("embedded", "anvil")
+# `make test` has each token on one chain.
+PAIRS = (
+    (ANON, "embedded"),
+    (ANON_NULLIFIER, "anvil"),
+    pytest.param(ANON, "anvil", marks=pytest.mark.nightly),
+    pytest.param(ANON_NULLIFIER, "embedded", marks=pytest.mark.nightly),
+)
 WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
 # In `auth`, behind the length, the validity and the signature of its first intent's key.
@@ -47,7 +53,7 @@ ROOT = slice(74, 74 + WORD_BYTES)
 UNSIGNED = "NotIntentKey(0,)"
 
 
-@pytest.fixture(params=[ANON, ANON_NULLIFIER])
+@pytest.fixture
 def token(request: pytest.FixtureRequest) -> str:
     """A kind of token, whose small key is read before anything is timed."""
     name: str = request.param
@@ -239,10 +245,9 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("token", "kind"), PAIRS, indirect=["token"])
 @in_loop
-async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path: Path) -> None:
+async def test_ledger_refuses_what_is_not_proved(token: str, kind: str, tmp_path: Path) -> None:
     async with running(kind, tmp_path) as chain:
         factory = await deploy_contract(chain, "Factory")
         ledger, other = [await token_ledger(chain, factory, number, token) for number in range(2)]
@@ -269,7 +274,6 @@ async def test_ledger_refuses_what_is_not_proved(kind: str, token: str, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("token", [ANON, ANON_NULLIFIER])
 def test_both_shapes_go_in_one_round_on_top_of_one_another(token: str, tmp_path: Path) -> None:
     """As many coins as may be become as many, and one of these is spent at once; where it must be, it is named."""

@@ -182,7 +182,6 @@ async def coin_at(caller: Caller, contract: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_coin_is_in_no_place_but_those_of_who_paid_it_and_who_got_it(
@@ -241,7 +240,6 @@ def frames_but_for_keys(tap: Tap) -> Iterator[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @in_loop
 async def test_owner_that_lost_its_database_is_sent_its_coins_again_and_encrypted(tmp_path: Path, tap: Tap) -> None:
     async with network(tmp_path, NODE1, NODE2, NODE3) as net, aiohttp.ClientSession() as session:
@@ -265,7 +263,6 @@ async def test_owner_that_lost_its_database_is_sent_its_coins_again_and_encrypte
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 @in_loop
 async def test_draft_is_opened_by_the_node_of_its_reader_alone(tmp_path: Path) -> None:
     async with network(tmp_path, NODE1, NODE2, NODE3) as net, aiohttp.ClientSession() as session:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ def test_small_trees_have_the_roots_that_the_decision_says() -> None:
     assert Tree([7, 8, 9, 10, 11]).root == node_of((node_of((7, 8, 9, 10)), node_of((11, 0, 0, 0)), 0, 0))
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 9), max_size=8))
 def test_leaves_in_pieces_make_the_same_tree(pieces: list[int]) -> None:
     tree, added = Tree(), 0
@@ -38,6 +40,7 @@ def test_a_path_leads_from_its_leaf_to_the_root(count: int, data: st.DataObject)
         assert root_of(999, tree.path(position)) is None
 
 
+@pytest.mark.slow
 @given(st.integers(0, 40), st.data())
 def test_a_tree_that_is_cut_is_as_it_was(count: int, data: st.DataObject) -> None:
     tree = Tree(leaves(count))

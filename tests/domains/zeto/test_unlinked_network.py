@@ -64,7 +64,6 @@ async def input_of(net: Network, receipt: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @in_loop
 async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restart(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
@@ -123,7 +122,6 @@ async def test_owners_spend_at_the_same_time_and_their_change_and_after_a_restar
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @in_loop
 async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES) as net, aiohttp.ClientSession() as session:
@@ -146,7 +144,6 @@ async def test_owner_that_lost_its_database_finds_its_coins_and_spends_them(tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @in_loop
 async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path: Path) -> None:
     config = Config(confirmations=4)
@@ -191,7 +188,6 @@ async def test_spend_outlives_a_reorganisation_that_takes_its_root_back(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("is_old", [False, True])
 @in_loop
 async def test_proof_of_the_life_before_is_used_while_the_ledger_takes_its_root(is_old: bool, tmp_path: Path) -> None:

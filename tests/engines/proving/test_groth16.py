@@ -95,6 +95,7 @@ def test_keys_are_of_the_circuits_that_are_there(circuit: Circuit) -> None:
     assert (entry.proving_key_hash, entry.proving_key_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
 
 
+@pytest.mark.slow
 def test_a_key_is_read_as_it_was_written() -> None:
     key = key_of(CIRCUIT)
     assert write_key(CIRCUIT, key) == key_path(DEVELOPMENT_KEYS, CIRCUIT).read_bytes()
@@ -102,6 +103,7 @@ def test_a_key_is_read_as_it_was_written() -> None:
     assert verify(key.verifying, statement.public_inputs, prove(key, trace(statement)))
 
 
+@pytest.mark.slow
 def test_reading_a_key_tells_how_far_it_is() -> None:
     told: list[int] = []
     load_key(DEVELOPMENT_KEYS, CIRCUIT, told.append)

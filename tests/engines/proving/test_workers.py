@@ -18,11 +18,12 @@ from rota.engines.proving.groth16 import PROOF_BYTES, Unprovable
 from rota.engines.proving.key_files import DEVELOPMENT_KEYS
 from rota.engines.proving.workers import ProofWrong, ProverProcesses
 from rota.ports import Unavailable
+from tests import bounds
 from tests.domains.zeto.coins import transfer
 from tests.domains.zeto.prover import key_of
 
 STATEMENT = transfer(Kind.ANON)
-BOUND_S = 100
+BOUND_S = bounds.WAIT_S
 P = ParamSpec("P")
 
 

@@ -19,10 +19,11 @@ from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.transaction import DynamicFeeTransaction, Transaction, signing_hash, with_signature
+from tests import bounds
 from tests.ledger.embedded.contracts import creation
 
 GWEI = 10**9
-WAIT_S = 90
+WAIT_S = bounds.WAIT_S
 NOW_S = 1_750_000_000
 ALICE, BOB, CAROL = DEVELOPMENT_ACCOUNTS[:3]
 ALICE_HEX, BOB_HEX, CAROL_HEX = ("0x" + each.address.hex() for each in (ALICE, BOB, CAROL))

@@ -16,6 +16,7 @@ import pytest
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.transaction import AccessEntry, AccessListTransaction, LegacyTransaction, Transaction, created_address
 from rota.network.chains import NO_ANVIL, find_anvil
+from tests import bounds
 from tests.ledger.embedded.client import ALICE, GWEI, Client, payment, signed
 from tests.ledger.embedded.contracts import ENDLESS, INVALID, KEEPER, REVERTER, creation, error_string, keep, word
 from tests.ledger.embedded.test_blocks import header_hash
@@ -23,7 +24,7 @@ from tests.ledger.embedded.test_blocks import header_hash
 pytestmark = pytest.mark.slow
 
 LINES_MAX = 200
-WAIT_S = 90
+WAIT_S = bounds.WAIT_S
 KEEPER_ADDRESS, REVERTER_ADDRESS, INVALID_ADDRESS, ENDLESS_ADDRESS = (
     created_address(ALICE.address, nonce) for nonce in range(4)
 )

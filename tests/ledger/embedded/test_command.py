@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from rota.cli.main import main
+from tests import bounds
 
-WAIT_S = 90
+WAIT_S = bounds.WAIT_S
 ROTA = (sys.executable, "-c", "from rota.cli.main import main; main()")
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.types import Contract, ContractAddress, IntentId, NodeName, Party
 
 
 @dataclass(frozen=True, slots=True)
 class ConsentQuestion:
-    """One of them. Of long lists of names the first are shown; `contract` is set when the chain has it already."""
+    """One of them. Of long lists of names the first are shown; `contract` is set when the chain has it already.
+
+    `terms` has the terms of sequencing.
+    """
 
     proposer: NodeName
     deployment: IntentId
@@ -26,6 +29,7 @@ class ConsentQuestion:
     genesis_hash: bytes
     asked_at_s: int
     expires_at_s: int
+    terms: Contract
 
 
 class Consents(Protocol):

@@ -67,6 +67,14 @@ class Listeners(Protocol[Definition, Item]):
         """Those that a QueryJSON over name, created and started looks for; by name, unless it says otherwise."""
         ...
 
+    def held_by(self, credential: str, parties: tuple[str, ...]) -> Listeners[Definition, Item]:
+        """Those of a credential that is held to parties: only its own, which get only what these parties may see."""
+        ...
+
+    def stored_name(self, name: str) -> str:
+        """The name under which one is stored: a credential that is held to parties has names of its own."""
+        ...
+
     async def start(self, name: str) -> None:
         """Its receivers are given batches from now on."""
         ...
@@ -94,13 +102,18 @@ class IncompleteReceipts(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReceiptDefinition:
-    """Which receipts a listener gets: those after a number, of a type, of a domain; with the domain's own or not."""
+    """Which receipts a listener gets: those after a number, of a type, of a domain; with the domain's own or not.
+
+    With `parties` only those of transactions that one of these parties of this node sent, or that made a state which
+    one of them may see; they are numbered for this listener alone.
+    """
 
     sequence_above: int | None = None
     type: TransactionType | None = None
     domain: str | None = None
     has_domain_receipts: bool = False
     incomplete: IncompleteReceipts = IncompleteReceipts.BLOCK_CONTRACT
+    parties: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +128,15 @@ class EventSource:
 class EventDefinition:
     """Which events a listener gets, from which block on (None: from where the chain stands now), and how many at once.
 
-    A batch that is not full is given after `batch_timeout_ms`.
+    A batch that is not full is given after `batch_timeout_ms`. Events are public: with `parties` a listener gets no
+    fewer, and only who acts for these parties may use it.
     """
 
     sources: tuple[EventSource, ...]
     from_block: int | None = 0
     batch_size: int = EVENTS_A_BATCH
     batch_timeout_ms: int = BATCH_TIMEOUT_MS
+    parties: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

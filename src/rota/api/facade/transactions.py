@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rota.api.positions import PositionView
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, SubmitMode
+from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Leaf, NodeName, Party, SequencingChoice, SubmitMode
 
 
 class TransactionType(Enum):
@@ -43,7 +43,7 @@ class Submission:
     `sender` is a party's text, `alice` or `alice@node1`. Without `to` it is a deployment: of a private contract in
     `domain`, or of `bytecode`. `function` is a name, a signature or empty, and is looked up in `abi`, or in the ABI
     that `abi_reference` names. `data` is a list or an object of the function's parameters, hex text of the call data,
-    or None.
+    or None. `sequencing` is of the deployment of a private contract.
     """
 
     type: TransactionType
@@ -60,6 +60,7 @@ class Submission:
     submit_mode: SubmitMode = SubmitMode.AUTO
     options: GasOptions = GasOptions()
     payees: WhichPayees = WhichPayees.ANY
+    sequencing: SequencingChoice = NOTHING_CHOSEN
 
 
 @dataclass(frozen=True, slots=True)

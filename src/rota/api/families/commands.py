@@ -26,9 +26,9 @@ from rota.api.commands import (
 from rota.api.credentials import Role
 from rota.api.errors import command_rejected
 from rota.api.facade import HasCommands
-from rota.api.formats import Timestamp, Uuid, timestamp_of, uuid_of
+from rota.api.formats import Timestamp, Uuid, precise_timestamp_of, uuid_of
 from rota.api.methods import method
-from rota.command_types import CommandRejected, Completion, DeduplicationDuration
+from rota.command_types import MICROSECONDS_PER_MS, CommandRejected, Completion, DeduplicationDuration
 
 TIMEOUT_MS_MAX: Final = 25_000
 TIMEOUT_MS_DEFAULT: Final = 20_000
@@ -165,7 +165,7 @@ async def completion_end(node: HasCommands) -> Annotated[int, Meta(description="
 @method("cmd_configuration", role=Role.READ, answers="configuration")
 async def configuration(node: HasCommands) -> Annotated[CommandSettings, Meta(description="What holds now")]:
     """The maximum deduplication duration: periods up to it are always supported."""
-    return CommandSettings(duration_text_of(node.commands.configuration().maximum_duration_ms))
+    return CommandSettings(duration_text_of(node.commands.configuration().maximum_duration_ms * MICROSECONDS_PER_MS))
 
 
 @method("cmd_prune", role=Role.OPERATE, answers="offset")
@@ -189,13 +189,13 @@ def _shown(completion: Completion) -> CommandCompletion:
     period, failure = completion.period, completion.failure
     return CommandCompletion(
         completion.offset,
-        timestamp_of(completion.published_at_ms),
+        precise_timestamp_of(completion.published_at_us),
         completion.application_id,
         completion.command_id,
         list(completion.parties),
         completion.submission_id,
         uuid_of(completion.transaction) if completion.transaction is not None else None,
-        duration_text_of(period.duration_ms) if isinstance(period, DeduplicationDuration) else None,
+        duration_text_of(period.duration_us) if isinstance(period, DeduplicationDuration) else None,
         None if isinstance(period, DeduplicationDuration) else period.offset,
         CommandFailure(failure.code.name, failure.error_id, failure.message, dict(failure.metadata))
         if failure is not None

@@ -11,6 +11,7 @@ from rota.api.credentials import Role
 from rota.api.facade import ConsentQuestion, HasConsents
 from rota.api.formats import Address, Timestamp, Uuid, Word, timestamp_of, uuid_of, word_of
 from rota.api.methods import method
+from rota.api.transactions import SequencingTerms, shown_terms
 from rota.types import NodeName
 
 REASON_LETTERS_MAX: Final = 500
@@ -42,6 +43,7 @@ class PendingConsent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     asked: Timestamp
     expires: Timestamp
     contract: Address | None = None
+    sequencing: SequencingTerms | None = None
 
 
 @method("consent_list", role=Role.READ, answers="pending")
@@ -86,6 +88,7 @@ def _shown(found: ConsentQuestion) -> PendingConsent:
         asked=timestamp_of(found.asked_at_s * 1_000),
         expires=timestamp_of(found.expires_at_s * 1_000),
         contract=Address(found.contract) if found.contract is not None else None,
+        sequencing=shown_terms(found.terms),
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from rota.api.credentials import Role
 from rota.api.facade import Batch, Listener, MessageListening
 from rota.api.families.groups import PrivacyGroupMessage, shown_message
-from rota.api.families.listen import Done, Name, QueryInput, Sequence, checked_name
+from rota.api.families.listen import Done, Name, QueryInput, Sequence, checked_name, own
 from rota.api.formats import Choice, HexText, Timestamp, hex_of, timestamp_of
 from rota.api.methods import method
 from rota.api.privacy_groups import MessageDefinition, MessageView
@@ -75,7 +75,7 @@ async def create_message_listener(
         filters.topic or "",
         options.exclude_local,
     )
-    await node.message_listeners.create(checked_name(listener.name), definition, listener.started is not False)
+    await own(node.message_listeners).create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -84,7 +84,7 @@ async def get_message_listener(
     node: MessageListening, listener_name: Name
 ) -> Annotated[PrivacyGroupMessageListener | None, Meta(description="The listener; null when there is none")]:
     """A listener of messages."""
-    found = await node.message_listeners.listener(listener_name)
+    found = await own(node.message_listeners).listener(listener_name)
     return _shown(found) if found is not None else None
 
 
@@ -93,27 +93,27 @@ async def query_message_listeners(
     node: MessageListening, query: QueryInput
 ) -> Annotated[list[PrivacyGroupMessageListener], Meta(description="Those that are looked for")]:
     """Listeners of messages."""
-    return [_shown(each) for each in await node.message_listeners.find(query)]
+    return [_shown(each) for each in await own(node.message_listeners).find(query)]
 
 
 @method("pgroup_startMessageListener", role=Role.SUBMIT, answers="success")
 async def start_message_listener(node: MessageListening, listener_name: Name) -> Done:
     """Let it go on where it last acknowledged."""
-    await node.message_listeners.start(listener_name)
+    await own(node.message_listeners).start(listener_name)
     return True
 
 
 @method("pgroup_stopMessageListener", role=Role.SUBMIT, answers="success")
 async def stop_message_listener(node: MessageListening, listener_name: Name) -> Done:
     """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
-    await node.message_listeners.stop(listener_name)
+    await own(node.message_listeners).stop(listener_name)
     return True
 
 
 @method("pgroup_deleteMessageListener", role=Role.SUBMIT, answers="success")
 async def delete_message_listener(node: MessageListening, listener_name: Name) -> Done:
     """Forget it. An error when there is none of this name."""
-    await node.message_listeners.delete(listener_name)
+    await own(node.message_listeners).delete(listener_name)
     return True
 
 
@@ -139,7 +139,9 @@ async def subscribe(
     listener_name: Name,
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as pgroup_subscription with it")]:
     """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `pgroup_ack`."""
-    return await subscriber.follow(PUSH, lambda it: node.message_listeners.attach(listener_name, _MessagesOver(it)))
+    return await subscriber.follow(
+        PUSH, lambda it: own(node.message_listeners).attach(listener_name, _MessagesOver(it))
+    )
 
 
 @method("pgroup_ack", role=Role.READ, answers="nothing", is_silent=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 import msgspec
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import Role, held_parties
 from rota.api.errors import Rejected, invalid
 from rota.api.formats import (
     Address,
@@ -26,7 +26,15 @@ from rota.api.methods import method
 from rota.api.positions import AtLeast, HasPositions, reach
 from rota.api.privacy_groups import GroupCall, GroupView, HasGroups, MessageView, NewGroup, NewMessage
 from rota.api.query_json import QueryJson
-from rota.api.transactions import Abi, Text, require_latest
+from rota.api.transactions import (
+    Abi,
+    SequencingInput,
+    SequencingTerms,
+    Text,
+    require_latest,
+    sequencing_of,
+    shown_terms,
+)
 from rota.types import IntentId
 
 MEMBERS_MAX: Final = 1_024
@@ -66,10 +74,14 @@ class PrivacyGroupInput(msgspec.Struct, frozen=True, rename="camel"):
     properties: Annotated[dict[str, str], Meta(max_length=PROPERTIES_MAX)] | None = None
     configuration: dict[str, Any] | None = None
     transaction_options: PrivacyGroupTXOptions | None = None
+    sequencing: SequencingInput | None = None
 
 
 class PrivacyGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A group. `contractAddress` is there when it is deployed, which `genesisTransaction` does."""
+    """A group. `contractAddress` is there when it is deployed, which `genesisTransaction` does.
+
+    `sequencing` are the terms that its genesis fixes.
+    """
 
     id: HexText
     domain: str
@@ -82,6 +94,7 @@ class PrivacyGroup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     properties: dict[str, str]
     name: str = ""
     contract_address: Address | None = None
+    sequencing: SequencingTerms | None = None
 
 
 class PrivacyGroupEVMTXInput(msgspec.Struct, frozen=True, rename="camel"):
@@ -139,6 +152,7 @@ async def create_group(
         spec.properties or {},
         spec.configuration or {},
         options.idempotency_key or "",
+        sequencing=sequencing_of(spec.sequencing),
     )
     try:
         return _shown(await node.groups.create(wanted))
@@ -169,7 +183,7 @@ async def query_groups(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
     """The groups of this node. Fields: id, domain, name, created, genesisTransaction, contractAddress."""
-    return [_shown(each) for each in await node.groups.query(query)]
+    return [_shown(each) for each in await node.groups.query(query, parties=held_parties())]
 
 
 @method("pgroup_queryGroupsWithMember", role=Role.READ, answers="pgroups")
@@ -258,7 +272,7 @@ async def query_messages(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroupMessage], Meta(description="In this node's order, if no other is asked for")]:
     """Messages of groups. Fields: id, localSequence, sent, received, node, correlationId, domain, group, topic."""
-    return [shown_message(each) for each in await node.groups.messages(query)]
+    return [shown_message(each) for each in await node.groups.messages(query, held_parties())]
 
 
 def shown_message(view: MessageView) -> PrivacyGroupMessage:
@@ -313,6 +327,7 @@ def _shown(view: GroupView) -> PrivacyGroup:
         dict(view.properties),
         view.name,
         Address(view.contract) if view.contract is not None else None,
+        shown_terms(view.terms) if view.terms is not None else None,
     )
 
 

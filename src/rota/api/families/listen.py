@@ -14,18 +14,21 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import CALLER, Role
 from rota.api.errors import invalid
 from rota.api.facade import (
     BATCH_TIMEOUT_MS,
     EVENTS_A_BATCH,
     AnyReceipt,
     Batch,
+    Definition,
     EventDefinition,
     EventSource,
     EventView,
     IncompleteReceipts,
+    Item,
     Listener,
+    Listeners,
     Listening,
     ReceiptDefinition,
     ReceiptView,
@@ -200,7 +203,7 @@ async def create_receipt_listener(
         options.domain_receipts,
         IncompleteReceipts(behavior) if behavior is not None else IncompleteReceipts.BLOCK_CONTRACT,
     )
-    await node.receipt_listeners.create(checked_name(listener.name), definition, listener.started is not False)
+    await own(node.receipt_listeners).create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -209,7 +212,7 @@ async def get_receipt_listener(
     node: Listening, listener_name: Name
 ) -> Annotated[ReceiptListener | None, Meta(description="The listener; null when there is none of this name")]:
     """A listener of receipts."""
-    found = await node.receipt_listeners.listener(listener_name)
+    found = await own(node.receipt_listeners).listener(listener_name)
     return _shown_receipt_listener(found) if found is not None else None
 
 
@@ -218,27 +221,27 @@ async def query_receipt_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[ReceiptListener], Meta(description="Those that are looked for")]:
     """Listeners of receipts."""
-    return [_shown_receipt_listener(each) for each in await node.receipt_listeners.find(query)]
+    return [_shown_receipt_listener(each) for each in await own(node.receipt_listeners).find(query)]
 
 
 @method("ptx_startReceiptListener", role=Role.SUBMIT, answers="success")
 async def start_receipt_listener(node: Listening, listener_name: Name) -> Done:
     """Let it go on where it last acknowledged."""
-    await node.receipt_listeners.start(listener_name)
+    await own(node.receipt_listeners).start(listener_name)
     return True
 
 
 @method("ptx_stopReceiptListener", role=Role.SUBMIT, answers="success")
 async def stop_receipt_listener(node: Listening, listener_name: Name) -> Done:
     """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
-    await node.receipt_listeners.stop(listener_name)
+    await own(node.receipt_listeners).stop(listener_name)
     return True
 
 
 @method("ptx_deleteReceiptListener", role=Role.SUBMIT, answers="success")
 async def delete_receipt_listener(node: Listening, listener_name: Name) -> Done:
     """Forget it. An error when there is none of this name."""
-    await node.receipt_listeners.delete(listener_name)
+    await own(node.receipt_listeners).delete(listener_name)
     return True
 
 
@@ -263,7 +266,7 @@ async def create_event_listener(
         size,
         _duration_ms(options.batch_timeout),
     )
-    await node.event_listeners.create(checked_name(listener.name), definition, listener.started is not False)
+    await own(node.event_listeners).create(checked_name(listener.name), definition, listener.started is not False)
     return True
 
 
@@ -272,7 +275,7 @@ async def get_event_listener(
     node: Listening, listener_name: Name
 ) -> Annotated[EventListener | None, Meta(description="The listener; null when there is none of this name")]:
     """A listener of blockchain events."""
-    found = await node.event_listeners.listener(listener_name)
+    found = await own(node.event_listeners).listener(listener_name)
     return _shown_event_listener(found) if found is not None else None
 
 
@@ -281,27 +284,27 @@ async def query_event_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[EventListener], Meta(description="Those that are looked for")]:
     """Listeners of blockchain events."""
-    return [_shown_event_listener(each) for each in await node.event_listeners.find(query)]
+    return [_shown_event_listener(each) for each in await own(node.event_listeners).find(query)]
 
 
 @method("ptx_startBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def start_event_listener(node: Listening, listener_name: Name) -> Done:
     """Let it go on where it last acknowledged."""
-    await node.event_listeners.start(listener_name)
+    await own(node.event_listeners).start(listener_name)
     return True
 
 
 @method("ptx_stopBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def stop_event_listener(node: Listening, listener_name: Name) -> Done:
     """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
-    await node.event_listeners.stop(listener_name)
+    await own(node.event_listeners).stop(listener_name)
     return True
 
 
 @method("ptx_deleteBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def delete_event_listener(node: Listening, listener_name: Name) -> Done:
     """Forget it. An error when there is none of this name."""
-    await node.event_listeners.delete(listener_name)
+    await own(node.event_listeners).delete(listener_name)
     return True
 
 
@@ -310,7 +313,10 @@ async def event_listener_status(
     node: Listening, listener_name: Name
 ) -> Annotated[EventListenerState | None, Meta(description="How far it is; null when there is none of this name")]:
     """How far a listener of blockchain events is."""
-    found = await node.event_listener_status(listener_name)
+    listeners = own(node.event_listeners)
+    if await listeners.listener(listener_name) is None:
+        return None
+    found = await node.event_listener_status(listeners.stored_name(listener_name))
     if found is None:
         return None
     return EventListenerState(found.is_catching_up, EventCheckpoint(found.block_number))
@@ -339,8 +345,10 @@ async def subscribe(
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as ptx_subscription with it")]:
     """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `ptx_ack`."""
     if feed == "receipts":
-        return await subscriber.follow(PUSH, lambda it: node.receipt_listeners.attach(listener_name, _ReceiptsOver(it)))
-    return await subscriber.follow(PUSH, lambda it: node.event_listeners.attach(listener_name, _EventsOver(it)))
+        return await subscriber.follow(
+            PUSH, lambda it: own(node.receipt_listeners).attach(listener_name, _ReceiptsOver(it))
+        )
+    return await subscriber.follow(PUSH, lambda it: own(node.event_listeners).attach(listener_name, _EventsOver(it)))
 
 
 @method("ptx_ack", role=Role.READ, answers="nothing", is_silent=True)
@@ -411,6 +419,12 @@ def _shown_event(view: EventView) -> Event:
         Address(view.address),
         view.data,
     )
+
+
+def own(listeners: Listeners[Definition, Item]) -> Listeners[Definition, Item]:
+    """Those that the caller may use: one that is held to parties has listeners of its own."""
+    caller = CALLER.get()
+    return listeners if caller.parties is None else listeners.held_by(caller.name, caller.parties)
 
 
 # What users write.

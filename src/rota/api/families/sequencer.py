@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container
 from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import Role, held_parties
 from rota.api.facade import (
     ContractStatus,
     ContractSummary,
@@ -29,6 +29,7 @@ from rota.api.formats import Address, HexText, Timestamp, Uuid, hex_of, timestam
 from rota.api.methods import method
 from rota.api.ring import LeaderChange, RingRange, RingView
 from rota.api.subscriptions import Subscriber, Subscription
+from rota.types import IntentId
 
 CONTRACTS_DEFAULT: Final = 100
 CONTRACTS_MAX: Final = 1_000
@@ -407,6 +408,8 @@ async def subscribe(
 
     async def begin(subscription: Subscription) -> Callable[[], None]:
         updates = node.watch(interval_ms, subscription.opened)
+        if held_parties() is not None:
+            updates = _narrowed(updates, subscription.opened)
         first = await anext(updates)
         return partial(_cancel, asyncio.create_task(_push(subscription, first, updates)))
 
@@ -438,6 +441,27 @@ async def unsubscribe(
     """Be told no more."""
     subscriber.close(subscriber.find(subscription, PUSH))
     return True
+
+
+async def _narrowed(updates: AsyncIterator[FeedUpdate], opened: Container[IntentId]) -> AsyncIterator[FeedUpdate]:
+    """For callers that are held to parties: what of the transactions that they follow happens, and nothing else.
+
+    An update that has nothing for them is not sent, since it would tell that others do something.
+    """
+    number, has_gap = 0, False
+    try:
+        async for update in updates:
+            has_gap = has_gap or update.has_gap
+            own = tuple(each for each in update.transactions if each.id in opened)
+            if own or not number:
+                number += 1
+                yield FeedUpdate(
+                    number, update.at_ms, update.height, update.is_snapshot, has_gap and number > 1, transactions=own
+                )
+                has_gap = False
+    finally:
+        if isinstance(updates, AsyncGenerator):
+            await updates.aclose()
 
 
 def _cancel(pushing: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Protocol
 
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import Role, held_parties
 from rota.api.formats import Address, HexText, Uuid, Word, uuid_of
 from rota.api.methods import method
 from rota.api.positions import AtLeast, HasPositions, reach
@@ -44,7 +44,7 @@ async def query_states(
 ) -> Found:
     """States of all contracts of a domain. Fields: those of the schema; sorted also by .id and .created."""
     await reach(node, at_least, "atLeast")
-    return [*await node.states.query(domain, None, schema_ref.content, query, qualifier)]
+    return [*await node.states.query(domain, None, schema_ref.content, query, qualifier, held_parties())]
 
 
 @method("pstate_queryContractStates", role=Role.READ, answers="states")
@@ -59,7 +59,8 @@ async def query_contract_states(
 ) -> Found:
     """States of a contract. Fields: those of the schema; sorted also by .id and .created."""
     await reach(node, at_least, "atLeast")
-    return [*await node.states.query(domain, contract_address.contract, schema_ref.content, query, qualifier)]
+    contract, schema = contract_address.contract, schema_ref.content
+    return [*await node.states.query(domain, contract, schema, query, qualifier, held_parties())]
 
 
 @method("pstate_queryNullifiers", role=Role.READ, answers="states")
@@ -73,7 +74,7 @@ async def query_nullifiers(
 ) -> Found:
     """States of all contracts of a domain that nullifiers spend; only who owns a state knows of its nullifier."""
     await reach(node, at_least, "atLeast")
-    return [*await node.states.query_nullifiers(domain, None, schema_ref.content, query, qualifier)]
+    return [*await node.states.query_nullifiers(domain, None, schema_ref.content, query, qualifier, held_parties())]
 
 
 @method("pstate_queryContractNullifiers", role=Role.READ, answers="states")
@@ -88,8 +89,8 @@ async def query_contract_nullifiers(
 ) -> Found:
     """States of a contract that nullifiers spend; only who owns a state knows of its nullifier."""
     await reach(node, at_least, "atLeast")
-    found = await node.states.query_nullifiers(domain, contract_address.contract, schema_ref.content, query, qualifier)
-    return [*found]
+    contract, schema = contract_address.contract, schema_ref.content
+    return [*await node.states.query_nullifiers(domain, contract, schema, query, qualifier, held_parties())]
 
 
 @method("pstate_storeState", role=Role.OPERATE, answers="state")

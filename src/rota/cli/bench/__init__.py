@@ -7,7 +7,21 @@ from typing import Final, NamedTuple
 
 import click
 
-from rota.cli.bench import api, automation, commands, core, dashboard, failover, gas, ledger, node, pente, wan, zeto
+from rota.cli.bench import (
+    api,
+    automation,
+    commands,
+    core,
+    dashboard,
+    failover,
+    gas,
+    ledger,
+    node,
+    overload,
+    pente,
+    wan,
+    zeto,
+)
 from rota.cli.bench.printing import describe_machine, print_json
 
 
@@ -24,6 +38,7 @@ BENCHMARKS: Final = {
     "wan": Benchmark(wan.command, wan.measure, wan.show),
     "failover": Benchmark(failover.command, failover.measure, failover.show),
     "node": Benchmark(node.command, node.measure, node.show),
+    "overload": Benchmark(overload.command, overload.measure, overload.show),
     "api": Benchmark(api.command, api.measure, api.show),
     "commands": Benchmark(commands.command, commands.measure, commands.show),
     "gas": Benchmark(gas.command, gas.measure, gas.show),

@@ -329,6 +329,7 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     if event.outcome.leaf == transaction.leaf:
         transaction.coordinator.rounds.settle(transaction)
         transaction.coordinator.graph.remove(transaction.leaf)
+        transaction.count_as_assembled(False)
         if not transaction.made.is_empty:
             transaction.coordinator.context.proven.note(transaction.sender)
             transaction.coordinator.empties.earn(transaction.sender)
@@ -380,6 +381,7 @@ def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) 
     """Its block is gone: it is under way again, and what was assembled on its states is reset."""
     assert transaction.transition is not None
     transaction.coordinator.graph.place(transaction.transition, sender=transaction.sender)
+    transaction.count_as_assembled(True)
     transaction.coordinator.reset_users_of(transaction.leaf, frozenset())
 
 

@@ -439,7 +439,7 @@ def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
 
 def _call_back_strays(sender: Sender, reason: str) -> None:
     """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
-    for transaction in tuple(sender.delegated.values()):
+    for transaction in sender.possible_strays():
         if transaction.delegate != sender.delegate:
             transaction.handle(CoordinatorChanged(reason))
 

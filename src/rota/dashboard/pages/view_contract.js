@@ -151,7 +151,7 @@ export class ContractView {
       ["This node", `${words(status.coordinatorState)}, as sender ${words(status.senderState)}`],
       ["Committee", status.committee.join(", ")],
       ["Endorsers", `${status.threshold} of ${status.endorsers.length}: ${status.endorsers.join(", ")}`],
-      ["Mode", `${status.mode}, ${status.rotation}`],
+      ["Mode", `${status.mode}, ${status.rotation}, ranges of ${number(status.rangeSize)} blocks`],
       ["Range", `${number(status.range)} (blocks ${number(status.range * status.rangeSize)} to ${number((status.range + 1) * status.rangeSize - 1)})`],
       ["Height", number(status.height)],
       ["Silent", status.silent.join(", ") || "nobody"],

@@ -94,7 +94,7 @@ export class NodeView {
       "li",
       { "data-deployment": consent.deployment },
       h("p", {}, `${consent.domain}, proposed by `, chip(consent.proposer), `: this node would ${consent.parts.join(" and ")}. Asked ${date(msOf(consent.asked))}, expires ${date(msOf(consent.expires))}.`),
-      h("p", { class: "soft" }, `Members: ${names(consent.members, consent.memberCount) || "none"}. ${number(consent.threshold)} of ${number(consent.endorserCount)} endorsers sign: ${names(consent.endorsers, consent.endorserCount)}.`),
+      h("p", { class: "soft" }, `Members: ${names(consent.members, consent.memberCount) || "none"}. ${number(consent.threshold)} of ${number(consent.endorserCount)} endorsers sign: ${names(consent.endorsers, consent.endorserCount)}. Mode ${consent.sequencing.mode}, rotation ${consent.sequencing.rotation}, ranges of ${number(consent.sequencing.rangeSize)} blocks.`),
       h("div", { class: "buttons" }, act("accept", "Accept"), act("refuse", "Refuse")),
     );
   }

@@ -49,7 +49,7 @@ from rota.runtime.configuring.kinds import (
     Whole,
 )
 from rota.transport.settings import TransportSettings
-from rota.types import VIRTUAL_NODES_MAX, ContractAddress, NodeName, Rotation
+from rota.types import RANGE_SIZE_MAX, VIRTUAL_NODES_MAX, ContractAddress, NodeName, Rotation
 
 RPC_PORT: Final = 31_548
 WEBSOCKET_PORT: Final = 31_549
@@ -245,7 +245,7 @@ class ContractsSection:
     rotation: Rotation = key(
         OneOf(Rotation), "sticky", "Whether a coordinator stays until it fails or leaves with its range of blocks."
     )
-    range_size: int = key(Whole(), 100, "How long a range is.", "blocks")
+    range_size: int = key(Whole(1, RANGE_SIZE_MAX), 100, "How long a range is.", "blocks")
     virtual_nodes: int = key(Whole(1, VIRTUAL_NODES_MAX), 1_024, "Places of each member on the ring.", "places")
 
 

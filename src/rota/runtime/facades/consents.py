@@ -12,7 +12,7 @@ from rota.core.events.deployment import ProposalDecided
 from rota.core.machine import Event
 from rota.genesis import decode_genesis, genesis_hash
 from rota.runtime.node import RunningNode
-from rota.types import IntentId, NodeName, Party
+from rota.types import NO_CONTRACT, IntentId, NodeName, Party
 
 NAMES_SHOWN_MAX: Final = 16
 NAME_CHARACTERS_SHOWN_MAX: Final = 200
@@ -82,6 +82,7 @@ def shown_question(question: Proposal, node: NodeName, ttl_s: int) -> ConsentQue
         genesis_hash(question.genesis),
         question.asked_at_s,
         question.asked_at_s + ttl_s,
+        genesis.contract(question.contract or NO_CONTRACT),
     )
 
 

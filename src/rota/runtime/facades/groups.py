@@ -7,7 +7,7 @@ its genesis, so that every member's node knows it when it has the contract. Its 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, cast
 
 import msgspec
@@ -19,12 +19,14 @@ from rota.api.values import JsonValue
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.domains.pente.groups import DOMAIN, GENESIS_SCHEMA
+from rota.genesis import decode_genesis
 from rota.hosting import Hosted, UserCall
-from rota.ports import Store, StoredGroup, StoredMessage, Unavailable
+from rota.ports import Groups as StoredGroups
+from rota.ports import PartyNames, Store, StoredGroup, StoredMessage, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import of_query, read_query
 from rota.runtime.mail import MESSAGE_BYTES_MAX, GroupMail
-from rota.types import ContractAddress, IntentId, NodeName, Party, intent_text, node_of
+from rota.types import NO_CONTRACT, Contract, ContractAddress, IntentId, NodeName, Party, intent_text, node_of
 
 ID_BYTES: Final = 32
 
@@ -46,6 +48,7 @@ class Groups:
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
+        self._store: Final = store
         self._stored: Final = store.groups
         self._messages: Final = store.mail
         self._mail: Final = mail
@@ -68,6 +71,7 @@ class Groups:
                 "properties": cast(JsonValue, dict(wanted.properties)),
             },
             idempotency_key=wanted.idempotency_key,
+            sequencing=wanted.sequencing,
         )
         deployment = await self._submitted(submission, "members")
         try:
@@ -82,23 +86,55 @@ class Groups:
     async def with_id(self, domain: str, group: bytes) -> GroupView | None:
         """The group of this id."""
         self._require_one(group, "id")
-        return _shown(await self._stored.with_id(domain, group))
+        return await self._shown(await self._stored.with_id(domain, group))
 
     async def with_address(self, contract: ContractAddress) -> GroupView | None:
         """The group whose contract this is."""
-        return _shown(await self._stored.with_contract(contract))
+        return await self._shown(await self._stored.with_contract(contract))
 
-    async def query(self, query: JsonValue, member: str = "") -> tuple[GroupView, ...]:
+    async def query(
+        self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
+    ) -> tuple[GroupView, ...]:
         """Those that are looked for, the oldest first."""
+        among = PartyNames(parties, self._node) if parties is not None else None
         try:
             party = party_of("member", member, self._node) if member else None
         except DomainRejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
         try:
-            found = await self._stored.find(read_query(query), party)
+            found = await self._stored.find(read_query(query), party, among)
         except DomainRejected as flaw:
             raise of_query(flaw) from None
-        return tuple(_view(each) for each in found)
+        # A liar may copy an id and name other members: the group is the one whose genesis came first.
+        kept = (each for each in found if among is None or among.has_any(each.group.members))
+        return tuple([await self._view(each) for each in kept])
+
+    async def _shown(self, stored: StoredGroup | None) -> GroupView | None:
+        return await self._view(stored) if stored is not None else None
+
+    async def _view(self, stored: StoredGroup) -> GroupView:
+        group = stored.group
+        return GroupView(
+            group.id,
+            stored.domain,
+            stored.created_at_ms,
+            group.name,
+            group.members,
+            group.properties,
+            group.configuration,
+            GENESIS_SCHEMA,
+            stored.deployment,
+            stored.contract,
+            await self._terms_of(stored),
+        )
+
+    async def _terms_of(self, stored: StoredGroup) -> Contract | None:
+        """What its genesis fixes. A group that is not deployed yet is one of this node's own transactions."""
+        known = self._contracts.known(stored.contract) if stored.contract is not None else None
+        if known is not None:
+            return known.contract
+        planned = await self._store.transaction(stored.deployment)
+        return decode_genesis(planned.intent.payload).contract(NO_CONTRACT) if planned is not None else None
 
     # Private contracts.
 
@@ -172,12 +208,15 @@ class Groups:
         stored = await self._messages.message(message)
         return message_view(stored) if stored is not None else None
 
-    async def messages(self, query: JsonValue) -> tuple[MessageView, ...]:
+    async def messages(self, query: JsonValue, parties: tuple[str, ...] | None = None) -> tuple[MessageView, ...]:
         """Those that are looked for, in this node's order."""
+        among = PartyNames(parties, self._node) if parties is not None else None
         try:
-            found = await self._messages.messages(read_query(query))
+            found = await self._messages.messages(read_query(query), among)
         except DomainRejected as flaw:
             raise of_query(flaw) from None
+        if among is not None:
+            found = await messages_of(self._stored, found, among)
         return tuple(message_view(each) for each in found)
 
     async def _contract_of(self, domain: str, group: bytes) -> ContractAddress:
@@ -230,6 +269,16 @@ class Groups:
             raise errors.Rejected(flaw.code, field, flaw.message, flaw.details) from None
 
 
+async def messages_of(
+    groups: StoredGroups, messages: Sequence[StoredMessage], names: PartyNames
+) -> tuple[StoredMessage, ...]:
+    """Those of groups of which one of these parties is a member."""
+    kinds = dict.fromkeys((each.domain, each.group) for each in messages)
+    found = {each: await groups.with_id(*each) for each in kinds}
+    own = {each for each, group in found.items() if group is not None and names.has_any(group.group.members)}
+    return tuple(each for each in messages if (each.domain, each.group) in own)
+
+
 def message_view(stored: StoredMessage) -> MessageView:
     """As users see it."""
     return MessageView(
@@ -269,23 +318,3 @@ def _input_of(call: GroupCall) -> JsonValue:
     if call.input is not None:
         return call.input
     return [] if call.function else "0x"
-
-
-def _shown(stored: StoredGroup | None) -> GroupView | None:
-    return _view(stored) if stored is not None else None
-
-
-def _view(stored: StoredGroup) -> GroupView:
-    group = stored.group
-    return GroupView(
-        group.id,
-        stored.domain,
-        stored.created_at_ms,
-        group.name,
-        group.members,
-        group.properties,
-        group.configuration,
-        GENESIS_SCHEMA,
-        stored.deployment,
-        stored.contract,
-    )

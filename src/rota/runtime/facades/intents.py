@@ -11,6 +11,7 @@ from rota.api import errors
 from rota.digests import INTENT_BYTES
 from rota.domains.base import Rejected as DomainRejected
 from rota.genesis import SALT_BYTES, decode_genesis, encode_genesis
+from rota.hosting import SEQUENCING
 from rota.keys.one_time import OneTimeKeys
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.submitting import Read, Submitting, function_name, named_data
@@ -90,7 +91,7 @@ class Intents:
         data = named_data(read, abi.find_constructor(read.entries).inputs)
         salt = secrets.token_bytes(SALT_BYTES)
         try:
-            genesis = self._contracts.plan(submission.domain, data, sender, self._defaults, salt)
+            genesis = self._contracts.plan(submission.domain, data, sender, self._defaults, salt, submission.sequencing)
         except DomainRejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
         # No page: what a party has deployed is nobody's to see.
@@ -114,6 +115,6 @@ class Intents:
 
 def _field_of(flaw: DomainRejected) -> str:
     """A domain speaks of its arguments; to the user they are its `data`."""
-    if flaw.field in ("", "function", "domain"):
+    if flaw.field in ("", "function", "domain") or flaw.field.startswith(f"{SEQUENCING}."):
         return flaw.field or "data"
     return f"data.{flaw.field}"

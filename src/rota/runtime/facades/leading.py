@@ -57,7 +57,10 @@ def loss_by(sequencer: Sequencer | None, node: NodeName) -> Loss | None:
         return Loss.CONNECTION
     if not peer.has_ledger:
         return Loss.LEDGER
-    return Loss.HEARTBEATS if sequencer.observer.is_gone(node) else Loss.UNREACHED
+    if sequencer.observer.is_gone(node):
+        return Loss.HEARTBEATS
+    # A member that leaves it for its pace lists it as one that it cannot reach.
+    return None if sequencer.observer.is_demoted(node) else Loss.UNREACHED
 
 
 def _soon(look: Callable[[], None]) -> None:

@@ -19,11 +19,14 @@ from rota.ports import NumberedReceipt
 from rota.runtime.chain_events import ChainEvents
 from rota.runtime.listeners import DurableListeners
 from rota.runtime.node import RunningNode
-from rota.runtime.receipts import ReceiptSource
+from rota.runtime.receipts import ReceiptSource, RelationOf
 
 
 class NodeListeners:
-    """`api.facade.Listening`. `view` is how users see a receipt, `full_view` with all that is known of it."""
+    """`api.facade.Listening`. `view` is how users see a receipt, `full_view` with all that is known of it.
+
+    `relation` is what a receipt is to parties.
+    """
 
     def __init__(
         self,
@@ -31,9 +34,10 @@ class NodeListeners:
         client: RpcClient,
         view: Callable[[NumberedReceipt], Awaitable[ReceiptView | None]],
         full_view: Callable[[NumberedReceipt], Awaitable[FullReceipt | None]],
+        relation: RelationOf,
     ) -> None:
         store = running.adapters.store
-        self._receipts: Final = ReceiptSource(running.receipts, store, view, full_view)
+        self._receipts: Final = ReceiptSource(running.receipts, store, view, full_view, relation)
         self._events: Final = ChainEvents(client, running.final_height)
         self.receipt_listeners: Final[DurableListeners[ReceiptDefinition, AnyReceipt]] = DurableListeners(
             self._receipts, store, running.acceptances

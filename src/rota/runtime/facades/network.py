@@ -28,8 +28,8 @@ from rota.domains.records import Record, shown
 from rota.ledger.bindings import RegisteredNode
 from rota.ports import Mail, Registration, Registry
 from rota.runtime.contracts import KnownContracts
-from rota.runtime.engine import monotonic_ms
 from rota.runtime.facades.asking import of_query, read_query, selected_at_once
+from rota.runtime.run_time import monotonic_ms
 from rota.transport.peer_state import PeerStatus
 from rota.types import ContractAddress, NodeName
 

@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import Final
 
 from rota.api import errors, facade
+from rota.domains.available import readable
 from rota.genesis import decode_genesis
-from rota.ports import BASE_LEDGER, NumberedReceipt, Store, StoredTransaction
+from rota.hosting.proving import as_believed
+from rota.ports import BASE_LEDGER, NumberedReceipt, PartyNames, Store, StoredTransaction
 from rota.runtime.facades.public import Public
 from rota.runtime.failures import failure_of
 from rota.runtime.holdings import readers_of
 from rota.runtime.node import RunningNode
-from rota.runtime.receipts import undone_view
+from rota.runtime.receipts import Relation, undone_view
 from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Leaf, NodeName, Outcome, intent_text
 
 
@@ -55,6 +57,24 @@ class ReceiptViews:
             return await self._own(stored)
         latest = await self._store.listening.receipt_number(place.contract, place.intent)
         return await self._anothers(latest or place)
+
+    async def relation(self, place: NumberedReceipt, parties: tuple[str, ...]) -> Relation | None:
+        """What the transaction with this receipt is to parties of this node; nothing when it is none of theirs."""
+        names = PartyNames(parties, self._running.name)
+        if place.contract == BASE_LEDGER:
+            submission = await self._store.submissions.get(place.intent)
+            return Relation.SENT if submission is not None and names.has(submission.sender) else None
+        stored = await self._store.transaction(place.intent)
+        if stored is not None and stored.intent.contract == place.contract and names.has(stored.intent.sender):
+            return Relation.SENT
+        hosted = self._running.contracts.hosted(place.contract)
+        made = await self._store.traces.transition(place.contract, place.leaf)
+        if hosted is None or made is None:
+            return None
+        seen = [state.as_seen_by(self._running.name) for state in as_believed(hosted, made).outputs]
+        contents = [readable(hosted.known, state) for state in seen]
+        is_reader = any(content is not None and names.has_any(content.readers) for content in contents)
+        return Relation.RECEIVED if is_reader else None
 
     async def place_of_another(self, intent: IntentId) -> NumberedReceipt | None:
         """The place of the receipt of another node's transaction. `Rejected` when several contracts have this id."""

@@ -28,7 +28,7 @@ from rota.domains.queries import Query, Test
 from rota.domains.records import Record, accept, shown
 from rota.hosting import AnyDomain
 from rota.hosting.proving import is_believed
-from rota.ports import ArchivedState, StateStatus, Store
+from rota.ports import ArchivedState, PartyNames, StateStatus, Store
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.facades.asking import COMPARED_AT_ONCE, of_query, read_query
 from rota.runtime.mail import GroupMail
@@ -73,16 +73,28 @@ class States:
         )
 
     async def query(
-        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
         """The states of one kind that are looked for."""
-        return await self._query(domain, contract, schema, query, qualifier, is_nullified=False)
+        return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=False)
 
     async def query_nullifiers(
-        self, domain: str, contract: ContractAddress | None, schema: bytes, query: JsonValue, qualifier: str
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
     ) -> tuple[PrivateState, ...]:
         """Those that a nullifier spends; only who owns a state knows of it."""
-        return await self._query(domain, contract, schema, query, qualifier, is_nullified=True)
+        return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=True)
 
     async def _query(
         self,
@@ -91,15 +103,17 @@ class States:
         schema: bytes,
         query: JsonValue,
         qualifier: str,
+        parties: tuple[str, ...] | None,
         *,
         is_nullified: bool,
     ) -> tuple[PrivateState, ...]:
         record_type = self._record_type(domain, schema)
+        names = PartyNames(parties, self._node) if parties is not None else None
         wanted, own_sort = _own_sort(read_query(query))
         is_wanted = _test_of(wanted, record_type)
         found: list[Found] = []
         compared = 0
-        async for address, archived in self._states(domain, contract, qualifier):
+        async for address, archived in self._states(domain, contract, qualifier, is_narrowed=names is not None):
             # What a state says is read first, which costs as much as several comparisons.
             compared += READING + wanted.size
             if compared >= COMPARED_AT_ONCE:
@@ -108,7 +122,10 @@ class States:
             if is_nullified and archived.nullifier is None:
                 continue
             known = self._read(address, archived.state)
-            if known is None or not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
+            # Before anything is compared: an error of a comparison would reveal states of others.
+            if known is None or (names is not None and not names.has_any(known.readers)):
+                continue
+            if not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
                 continue
             found.append((address, archived, known))
             # In the order of the archive there is enough when there is as much as is wanted.
@@ -153,9 +170,12 @@ class States:
     # Looking.
 
     async def _states(
-        self, domain: str, contract: ContractAddress | None, qualifier: str
+        self, domain: str, contract: ContractAddress | None, qualifier: str, *, is_narrowed: bool
     ) -> AsyncIterator[tuple[ContractAddress, ArchivedState]]:
         status, transaction = _status(qualifier)
+        if is_narrowed and contract is not None and self._contracts.domain_of(contract) != domain:
+            # Whether other parties of this node have a contract is theirs to know.
+            return
         addresses = self._contracts_of(domain) if contract is None else (self._hosted(domain, contract),)
         leaves = await self._archive.made_by(transaction) if transaction is not None else ()
         looked_at = 0

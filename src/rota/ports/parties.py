@@ -1,0 +1,49 @@
+"""Names of parties of this node, as a credential is held to them: `alice`, or `treasury.*` for all that begin so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from rota.types import NodeName
+
+ANY_BELOW: Final = ".*"
+
+
+@dataclass(frozen=True, slots=True)
+class PartyNames:
+    """Parties of a node, each by its name or by what its name begins with."""
+
+    patterns: tuple[str, ...]
+    node: NodeName
+
+    def has(self, party: str) -> bool:
+        """Whether this is one of them; it is written with or without the node's name."""
+        name, separator, home = party.rpartition("@")
+        own = name if separator else party
+        if not own or "@" in own or (separator and home != self.node):
+            return False
+        return any(_matches(pattern, own) for pattern in self.patterns)
+
+    def has_any(self, parties: Iterable[str]) -> bool:
+        """Whether one of these is one of them."""
+        return any(self.has(party) for party in parties)
+
+
+def covers(wider: Iterable[str], narrower: Iterable[str]) -> bool:
+    """Whether every party that the second patterns name is named by the first."""
+    wide = tuple(wider)
+    return all(any(_includes(pattern, each) for pattern in wide) for each in narrower)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    if pattern.endswith(ANY_BELOW):
+        return name.startswith(pattern[:-1]) and name != pattern[:-1]
+    return name == pattern
+
+
+def _includes(pattern: str, other: str) -> bool:
+    if other.endswith(ANY_BELOW):
+        return pattern.endswith(ANY_BELOW) and other[:-1].startswith(pattern[:-1])
+    return _matches(pattern, other)
