@@ -38,7 +38,7 @@ def test_clean_seeds_exit_0_and_say_so() -> None:
 
 def test_json_is_one_object_of_the_named_shape() -> None:
     summary = json.loads(simulate("--seed", "3", "--minutes", "0.1", "--liars", "0", "--json").stdout)
-    counts = ["seeds", "events", "simulated_seconds", "faults", "intents", "domains", "liars", "lies"]
+    counts = ["seeds", "events", "simulated_seconds", "faults", "faults_by_kind", "intents", "domains", "liars", "lies"]
     assert list(summary) == [*counts, "mutated_fields", "invariants", "without_chances", "work", "violations"]
     assert summary["seeds"] == 1
     assert summary["intents"] > 0

@@ -512,3 +512,28 @@ def test_contract_whose_states_are_wanted_is_loaded_to_be_asked_for_later() -> N
     bench.tell(StatesWanted(MADE, (Leaf(bytes(32)),)))
     assert bench.all(LoadContract) == [LoadContract(MADE)]
     assert bench.node.name == A
+
+
+def test_contract_that_a_peer_may_not_give_is_wanted_of_it_no_more() -> None:
+    bench = learned()
+    known = bench.node.acquaintance
+    known._known(B).wanted[MADE] = 0
+    bench.end(B, Verdict.REFUSED)
+    assert MADE not in known._known(B).wanted
+
+
+def test_list_that_came_is_not_waited_for() -> None:
+    bench = Bench()
+    bench.tell(ConnectionMade(B))
+    known = bench.node.acquaintance
+    assert known.timers.is_set(known, f"list {B}")
+    bench.list(B)
+    assert not known.timers.is_set(known, f"list {B}")
+
+
+def test_list_of_a_peer_that_is_gone_is_not_waited_for() -> None:
+    bench = Bench()
+    bench.tell(ConnectionMade(B))
+    bench.tell(ConnectionLost(B))
+    known = bench.node.acquaintance
+    assert not known.timers.is_set(known, f"list {B}")

@@ -547,3 +547,13 @@ def test_rejected_endorsement_request_names_whom_we_accept() -> None:
     observer(bench).demote(B)
     bench.hear(B, request())
     assert bench.said(EndorsementError, B)[0].accepted == A
+
+
+def test_word_that_deposes_again_after_some_ranges_counts_from_then_on() -> None:
+    bench = Bench(node=D, of=THREE_OF_FOUR)
+    known, context = demotions(bench), bench.sequencer.context
+    known.note_deposed(C)
+    context.height = 100 * ACCUSATION_RANGES
+    assert known.accusers[C].deposed_range == 0
+    known.note_deposed(C)
+    assert known.accusers[C].deposed_range == context.block_range

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -725,3 +726,20 @@ def test_history_tells_the_way() -> None:
     bench.put_on_chain(deployed())
     states = [state for _, state in bench.node.explain(ID).history]
     assert states == ["Waiting", "Proposing", "Agreeing", "Calling", "Deployed", "Ending"]
+
+
+def test_members_are_not_reminded_while_the_agreement_is_written() -> None:
+    bench = DeploymentBench(slow=(DeploymentAgreed,))
+    bench.agreed()
+    deployments = bench.node.deployments
+    assert not deployments.context.timers.is_set(deployments.own[ID], "repeat")
+
+
+def test_own_deployment_is_acquired_with_its_own_genesis_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = DeploymentBench()
+    bench.deploy()
+    deployments = bench.node.deployments
+    monkeypatch.setattr(deployments, "proposals", SimpleNamespace(may_acquire=lambda *_: False))
+    payload = deployments.own[ID].intent.payload
+    assert deployments.may_acquire(ID, payload)
+    assert not deployments.may_acquire(ID, payload + b"!")

@@ -31,6 +31,7 @@ from rota.core.explanation import (
 )
 from rota.core.listing import Listing
 from rota.core.public_transaction import State as PublicState
+from rota.core.round import endorsers_missing
 from rota.core.sequencer import StoredContract
 from rota.core.states.coordinator_transaction import State as CoordinatorSide
 from rota.core.states.deployment import State as DeploymentState
@@ -533,3 +534,10 @@ def test_a_deployment_says_in_every_state_what_is_awaited(state: DeploymentState
     assert (found.state, found.meaning) == (state.value, MEANINGS[state])
     assert found.waits_for
     assert found.history
+
+
+def test_missing_endorser_is_reported_to_the_senders_of_its_round_alone() -> None:
+    bench = gathered()
+    rounds = bench.sequencer.coordinator.rounds.rounds.values()
+    assert endorsers_missing(rounds, B, bench.now_ms + 1, 0)
+    assert endorsers_missing(rounds, NodeName("D"), bench.now_ms + 1, 0) == ()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core import graph as graph_module
 from rota.core.graph import Graph
 from rota.messages import HandedOver
 from rota.types import Digest, FlushPoint, IntentId, Leaf, NodeName, State, StateId, Transition
@@ -311,3 +312,14 @@ def test_node_that_is_on_no_list_still_learns_every_lock() -> None:
     graph = Graph()
     graph.place(step_of(0, [(-1, 0)]))
     assert graph.snapshot(NodeName("stranger")).locks == graph.snapshot(A).locks
+
+
+def test_snapshot_has_no_more_spent_states_than_one_message_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph()
+    for each in (step_of(0), step_of(1, [(0, 0)]), step_of(2, [(1, 0)])):
+        graph.place(each)
+    unseen, offered = (leaf(0), leaf(1)), graph.snapshot(A).states
+    whole = graph.snapshot(A, unseen=unseen, bytes_max=1_000_000).states
+    assert len(whole) == len(offered) + 2
+    monkeypatch.setattr(graph_module, "SNAPSHOT_STATES_MAX", len(offered) + 1)
+    assert graph.snapshot(A, unseen=unseen, bytes_max=1_000_000).states == whole[:-1]

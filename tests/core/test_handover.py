@@ -7,13 +7,23 @@ from dataclasses import replace
 
 import pytest
 
+from rota.core.coordinator import Coordinator
 from rota.core.effects import VerifyEndorsers
 from rota.core.events import EndorsersVerified
 from rota.core.handover import ROUNDS_MAX
-from rota.messages import AssembleRequest, EndorserSignature, HandedOver, HandedRound, Handover, HandoverRequest
+from rota.core.rules import coordinator as rules
+from rota.messages import (
+    AssembleRequest,
+    EndorserSignature,
+    HandedOver,
+    HandedRound,
+    Handover,
+    HandoverReason,
+    HandoverRequest,
+)
 from rota.messages import CoordinatorState as State
 from rota.types import FlushPoint, RequestId, StateId
-from tests.core.coordinator_bench import CoordinatorBench, elect, handed, round_of
+from tests.core.coordinator_bench import CoordinatorBench, active, elect, hand_over, handed, prepared, round_of
 from tests.core.kit import FORGED, GENESIS_S, A, B, C, contract, digest_of, intent_id, transition
 
 SPENT = StateId(transition("X-1").leaf, 0)
@@ -187,3 +197,45 @@ def test_contract_that_needs_no_signatures_takes_what_is_consistent() -> None:
     bench.delegate("C-1")
     answer(bench, (POINT,), (round_of(POINT),))
     assert bench.state() is State.PREPARED
+
+
+def test_coordinator_that_has_its_answer_neither_repeats_its_request_nor_gives_up() -> None:
+    bench = elect()
+    timers, coordinator = bench.sequencer.context.timers, bench.coordinator
+    assert [timers.is_set(coordinator, name) for name in ("request", "handover")] == [True, True]
+    hand_over(bench)
+    assert [timers.is_set(coordinator, name) for name in ("request", "handover")] == [False, False]
+
+
+def test_coordinator_that_waited_long_enough_awaits_no_flush_point() -> None:
+    bench = prepared(handed("C-7"))
+    assert bench.coordinator.awaited
+    bench.wait(600_000)
+    assert bench.coordinator.awaited == {}
+
+
+def test_coordinator_that_yields_to_a_better_rank_redirects_by_rank_alone() -> None:
+    bench = active()
+    bench.block(400)
+    bench.ask_to_yield(B, HandoverReason.OUTRANKS)
+    assert bench.coordinator.successor == B
+    assert bench.coordinator.yielded_to is None
+
+
+def test_one_that_was_asked_because_it_outranks_is_better_and_one_that_was_tried_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = elect()
+    monkeypatch.setattr(Coordinator, "is_outranked_by", lambda *_: True)
+    assert (bench.coordinator.asked, bench.coordinator.asked_because) == (A, HandoverReason.OUTRANKS)
+    assert rules._is_better(bench.coordinator, A)
+    bench.coordinator.asked_because = HandoverReason.TRIED
+    assert not rules._is_better(bench.coordinator, A)
+
+
+def test_elect_that_yields_drops_what_it_holds_and_names_its_successor() -> None:
+    bench = elect(C)
+    assert bench.coordinator.transactions
+    bench.ask_to_yield(B)
+    assert bench.coordinator.transactions == {}
+    assert bench.coordinator.successor == B

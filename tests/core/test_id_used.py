@@ -62,6 +62,7 @@ from rota.types import (
     Leaf,
     NodeName,
     Outcome,
+    Party,
     Receipt,
     RequestId,
     SignedLeaf,
@@ -737,3 +738,23 @@ def test_leaf_of_an_intent_that_has_ended_is_recorded_without_harm() -> None:
     bench = used()
     bench.sequencer.sender.assembly.handle(VersionDurable(SignedLeaf(intent_id("A-9"), OURS.leaf, GENESIS_S)))
     assert x.state(bench) is State.ID_USED
+
+
+def test_restarted_sender_of_a_used_id_waits_for_no_dependency_and_no_party() -> None:
+    waiting = replace(intent("A-1", depends_on=(intent_id("X-1"),)), parties=(Party("bob@B"),))
+    found = Restored(waiting, used_leaf=OURS.leaf)
+    bench = Bench(height=x.HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    bench.tell(Tick())
+    restored = bench.sequencer.sender.transactions[waiting.id]
+    assert x.state(bench) is State.ID_USED
+    assert (list(restored.unmet), list(restored.unresolved)) == ([], [])
+
+
+def test_transitions_that_members_showed_are_forgotten_with_the_block_that_used_the_id() -> None:
+    bench = used()
+    show(bench)
+    transaction = bench.sequencer.sender.transactions[x.ID]
+    transaction.shown[RequestId(1, 99)] = (B, Consistent(OURS))
+    bench.tell(BlocksRemoved(x.HEIGHT, (committed(),)))
+    assert x.state(bench) is not State.ID_USED
+    assert transaction.shown == {}

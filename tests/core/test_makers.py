@@ -373,3 +373,13 @@ def test_makers_are_shown_as_far_as_a_message_holds_them_and_first_those_that_ar
     bench.hear(B, EndorsementError(first.request_id, Rejection.MISSING_STATES, missing=(third.leaf,)))
     [(_, second)] = bench.asked(EndorsementRequest, B)
     assert second.makers == (third,)
+
+
+def test_each_time_that_an_endorser_lacks_a_maker_counts_once() -> None:
+    bench = active(of=endorsed_by_others(threshold=1))
+    bench.bring(State.ENDORSEMENT_GATHERING, FIRST)
+    rounds = bench.coordinator.rounds
+    (opened,) = rounds.rounds.values()
+    rounds._note_lack(opened, C, ())
+    rounds._note_lack(opened, C, ())
+    assert opened.lacking[C].times == 2

@@ -474,3 +474,11 @@ def test_committee_of_any_size_is_known_whole() -> None:
     for member in members:
         watching.peer(member)
     assert len(watching.peers) == len(members)
+
+
+def test_own_node_is_reachable_while_it_has_a_ledger() -> None:
+    bench = Bench()
+    observer = bench.sequencer.observer
+    assert observer.is_reachable(bench.sequencer.context.node)
+    bench.sequencer.context.has_ledger = False
+    assert not observer.is_reachable(bench.sequencer.context.node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.config import Config
 from rota.core.context import Context, Ids
 from rota.core.demotion import ACCUSATION_RANGES
-from rota.core.pace import ENDS_KEPT_MAX, FRESH_MS, Measured
+from rota.core.pace import ENDS_KEPT_MAX, FRESH_MS, SLACK, SLOW_FACTOR, Measured
 from rota.core.progress import ENDING_FACTOR, Progress
 from rota.types import NodeName, Rotation
 from tests.core.kit import A, B, C, contract, intent_id
@@ -158,3 +158,22 @@ def test_delegate_that_does_nothing_is_left_without_regard_to_its_pace() -> None
     delegate.live(10_000)
     assert delegate.is_left()
     assert delegate.bench.sequencer.sender.progress.pace.left_range is None
+
+
+def test_delegate_that_is_exactly_as_slow_as_is_allowed_is_not_left() -> None:
+    watch = watch_of_two(2_000)
+    pace = watch.progress.pace
+    pace.term_ms = TERM_MS
+    other = pace.measured[C]
+    allowed_ms = int(SLOW_FACTOR * other.wait_ms * SLACK)
+    assert allowed_ms == SLOW_FACTOR * other.wait_ms * SLACK
+    pace.measured[B] = Measured(waited_ms=allowed_ms, watched_ms=allowed_ms)
+    assert not pace.is_to_be_left(B, TIMEOUT_MS, TERM_MS)
+    pace.measured[B] = Measured(waited_ms=allowed_ms + 1, watched_ms=allowed_ms + 1)
+    assert pace.is_to_be_left(B, TIMEOUT_MS, TERM_MS)
+
+
+def test_end_that_no_node_brought_is_no_measure_of_any() -> None:
+    watch = Watch()
+    watch.progress.ended(None)
+    assert watch.progress.pace.measured == {}

@@ -15,6 +15,7 @@ from rota.core.events import (
     ConnectionLost,
     ForContract,
     IntentSubmitted,
+    MessageReceived,
     ResumeRequested,
     Tick,
     TransitionSigned,
@@ -30,6 +31,7 @@ from rota.messages import (
     Delegation,
     DelegationAccepted,
     DelegationCommand,
+    Envelope,
     Handover,
     HandoverReason,
     HandoverRequest,
@@ -543,3 +545,12 @@ def made_states(of: ContractAddress) -> Transition:
     leaf = leaf_of(core_of(separator, B1, outputs=(commitment,)))
     made = State(StateId(leaf, 0), commitment, (A,), b"content")
     return Transition(B1, leaf, (), (), (made,), (), GENESIS_S + 600, b"signed")
+
+
+def test_message_does_not_wait_beyond_the_queue_though_its_peer_has_room() -> None:
+    made = paging()
+    message = MessageReceived(B, Envelope(X, RequestId(1, 1), 1, 0, Startup(RequestId(1, 1))))
+    assert made.may_wait(0, message)
+    for address in (X, Y, Y):
+        made.await_loading(0, address, Tick())
+    assert not made.may_wait(0, message)

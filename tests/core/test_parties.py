@@ -359,3 +359,12 @@ def test_answer_to_an_earlier_request_does_not_say_whether_a_party_is_announced(
     assert bench.take(ReportVerifier) == []
     bench.hear(B, VerifierResponse(asked.request_id, BOB, "0xb0b", announced=True))
     assert bench.take(ReportVerifier) == [ReportVerifier(ADDRESS, BOB, "0xb0b", announced=True)]
+
+
+def test_party_that_is_being_asked_for_is_not_asked_for_twice() -> None:
+    bench = bench_with(BOB)
+    asked = bench.sequencer.sender.parties.resolving[BOB]
+    bench.sequencer.sender.parties.want(BOB)
+    assert bench.sequencer.sender.parties.resolving[BOB] == asked
+    bench.sequencer.sender.parties.want(BOB, asks_announced=True)
+    assert bench.sequencer.sender.parties.resolving[BOB] != asked

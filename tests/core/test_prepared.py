@@ -38,6 +38,7 @@ from rota.core.events import (
 from rota.core.explanation import explain_at_sender
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
+from rota.core.turns import longest_rest_s
 from rota.messages import (
     AssembleError,
     AssembleRequest,
@@ -530,3 +531,25 @@ def test_prepared_transition_in_a_round_that_ends_soon_is_not_issued(left_s: int
     bench.hear(B, prepared(valid_until_s=GENESIS_S + left_s), height=HEIGHT)
     bench.write()
     assert state(bench) is not State.ISSUED
+
+
+def test_restarted_sender_of_an_issued_intent_waits_for_no_party() -> None:
+    found = Restored(replace(external(), parties=(Party("bob@B"),)), issued=prepared(), void_after_s=PREPARED_UNTIL_S)
+    bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
+    bench.tell(Tick())
+    assert list(bench.sequencer.sender.transactions[ID].unresolved) == []
+
+
+def test_sender_whose_prepared_transition_expired_rests() -> None:
+    bench = issued()
+    sender = bench.sequencer.sender
+    transaction = sender.transactions[ID]
+    transaction.versions[MADE.leaf] = PREPARED_UNTIL_S
+    sender.rests_until_ms = 0
+    sender.final_time_s = PREPARED_UNTIL_S
+    transaction.forget_expired_versions()
+    assert (MADE.leaf in transaction.versions, sender.rests_until_ms) == (True, 0)
+    sender.final_time_s = PREPARED_UNTIL_S + 1
+    transaction.forget_expired_versions()
+    assert MADE.leaf not in transaction.versions
+    assert sender.rests_until_ms == bench.now_ms + 1_000 * longest_rest_s(bench.config)

@@ -178,3 +178,7 @@ def test_version_that_does_what_is_asked_for_is_sent() -> None:
     withdrawn = replace(unsigned, versions=(FIRST, replace(SECOND, is_withdrawal=True)))
     assert (version_to_send(withdrawn).is_withdrawal, is_update_unsigned(withdrawn)) == (True, False)
     assert not is_update_unsigned(replace(WAITING, updates=1, asked=1))
+
+
+def test_replacement_offers_no_more_than_one_wei_above_the_percentage() -> None:
+    assert dearer(1_000) == 1_000 * (100 + REPLACEMENT_PERCENT) // 100 + 1

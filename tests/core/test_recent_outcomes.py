@@ -110,3 +110,12 @@ def test_commit_is_final_when_its_own_block_is() -> None:
     assert recent.is_final(INTENT)
     recent.undo(outcome())
     assert not recent.is_final(INTENT)
+
+
+def test_outcome_that_was_indexed_twice_is_open_again_after_both_are_undone() -> None:
+    skipped = outcome(LedgerStatus.SKIPPED)
+    recent = noted(skipped, skipped)
+    recent.undo(skipped)
+    assert recent.is_settled(POINT)
+    recent.undo(skipped)
+    assert not recent.is_settled(POINT)

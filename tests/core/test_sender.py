@@ -1319,3 +1319,13 @@ def test_intent_of_a_dependent_contract_is_told_of_what_it_depends_on_and_no_oth
     bench.sequencer.sender.dependency_ended(intent_id("X-2"), Outcome.REVERTED)
     assert transaction(bench, "A-3").state is TransactionState.REVERTED
     assert transaction(bench, "A-2").state is TransactionState.PENDING
+
+
+def test_delegate_that_has_room_again_is_not_asked_on_a_timer() -> None:
+    bench = bench_of_sender("A-1", of=WITHOUT_US)
+    accept(bench, B, Answer.FULL)
+    timers, sender = bench.sequencer.context.timers, bench.sequencer.sender
+    assert timers.is_set(sender, "room")
+    beat(bench, B, 1, "A-1")
+    assert not sender.is_full
+    assert not timers.is_set(sender, "room")

@@ -568,3 +568,22 @@ def test_sender_that_does_not_answer_is_asked_for_fewer_and_fewer() -> None:
         bench.wait(2_000)
         bench.asked(AssembleRequest)
     assert sizes == [4, 2, 1, 1]
+
+
+def test_slot_whose_answer_is_just_as_large_as_a_message_may_be_does_not_shorten_the_next() -> None:
+    bench = many_of_b(Config(assembly_slot_max=2), count=4)
+    open_slot(bench)
+    slots, limit_bytes = bench.coordinator.slots, bench.config.message_bytes_max
+    slots._note_pace(0, limit_bytes)
+    assert slots.sizes == {}
+    slots._note_pace(0, 1)
+    assert slots.sizes == {B: 1}
+
+
+def test_sender_that_takes_no_longer_than_a_slot_may_comes_back_at_once() -> None:
+    bench = many_of_b(Config(assembly_slot_max=2, slot_ms_max=500), count=4)
+    bench.delegate("C-1")
+    peer, request = open_slot(bench)
+    bench.wait(500)
+    bench.hear(peer, AssembleResponse(request.request_id, tuple(parked(name) for name in names(request)), 500))
+    assert bench.coordinator.slots.not_before_ms == {}

@@ -784,3 +784,33 @@ def use_all_nonces(chain: Chain, now_ms: int) -> None:
     assert chain.next_nonce == len(chain.payloads)
     while chain.final_count < len(chain.blocks):
         chain.make_final()
+
+
+@pytest.mark.parametrize("objection", [each for each in Objection if each is not Objection.UNDERPRICED])
+def test_transaction_that_is_refused_for_another_reason_than_its_price_is_not_offered_for_more(
+    objection: Objection,
+) -> None:
+    made = dispatched(order("A-1"))
+    made.take_refused(0, TransactionRefused(0, objection, ""))
+    assert made.next_to_sign(0, 0) is None
+
+
+def test_submission_that_is_done_leaves_nothing_in_memory() -> None:
+    both = order("A-1")
+    made = dispatched(both)
+    found = block(outcome("A-1", both), mined=[0])
+    settle(made, found)
+    finalise(made, found)
+    assert (made.submissions, made._nonces) == ({}, {})
+
+
+def test_dispatch_is_kept_while_an_outcome_of_it_in_a_later_block_is_not_final() -> None:
+    both = order("A-1", "B-1")
+    made = dispatched(both)
+    first, second = block(outcome("A-1", both), mined=[0]), block(outcome("B-1", both))
+    settle(made, first)
+    settle(made, second)
+    finalise(made, first)
+    assert list(made.submissions) == [0]
+    finalise(made, second)
+    assert made.submissions == {}

@@ -584,3 +584,30 @@ def test_endorsers_that_signed_different_versions_of_an_intent_are_believed_abou
     [found] = bench.coordinator.kept.standing.values()
     assert found._replace(leaf=first.leaf) == KeptStates(first.intent, first.leaf, (STATE,), second.valid_until_s)
     assert bench.transaction("B-1").refused_count == 0
+
+
+def test_longest_rest_is_that_of_the_last_step() -> None:
+    config = Bench().sequencer.context.config
+    assert module.longest_rest_s(config) == module.longest_keeping_s(config) * 2 ** (module.REST_STEPS_MAX - 1)
+
+
+def turns_of_b(*states: StateId, until_s: int = 10**9) -> Turns:
+    """An endorser keeps these states for an intent of B."""
+    turns = Turns(Bench().sequencer.context)
+    turns.take(B, KeptStates(intent_id("B-1"), transition("B-1").leaf, states, until_s))
+    return turns
+
+
+def test_later_version_on_a_state_for_which_its_sender_rests_is_not_kept() -> None:
+    turns = turns_of_b(STATES[0])
+    turns.rests[B, STATES[1]] = 10**9
+    assert turns.flaw_of(B, intent_id("B-1"), STATES[:1], 10**9) == ""
+    assert turns.flaw_of(B, intent_id("B-1"), STATES[:2], 10**9).startswith("states were kept for its sender")
+
+
+def test_prepared_transition_without_inputs_that_is_not_used_takes_no_excuse() -> None:
+    turns = turns_of_b()
+    turns._standing_of(B).excuses = 1
+    turns.time_is_final(10**9 + 1)
+    assert turns.turns == {}
+    assert turns._standing_of(B).excuses == 1

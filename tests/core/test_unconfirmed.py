@@ -324,3 +324,20 @@ def test_larger_copy_is_on_the_account_of_the_peer_that_sends_it() -> None:
     assert known.usage[C].count == 1
     known.release(((ADDRESS, small.leaf),))
     assert (known.usage, known.common_count, known.common_bytes) == ({}, 0, 0)
+
+
+def test_states_that_this_node_did_not_ask_for_need_room_although_it_asked_for_others() -> None:
+    known = Unconfirmed(CONFIG)
+    known.note_asked(ADDRESS, [made(0).leaf])
+    assert known.take(B, ADDRESS, (made(0), made(1)), 0)
+    assert list(known.sent) == [(ADDRESS, made(1).leaf)]
+
+
+def test_expired_transitions_are_looked_for_once_in_a_while() -> None:
+    known = Unconfirmed(CONFIG)
+    assert known.take_expired(GENESIS_S) == []
+    assert known.take(B, ADDRESS, (made(0),), 0)
+    (bound_s,) = (sent[2] for sent in known.sent.values())
+    assert known.take_expired(bound_s) == []
+    assert known.take_expired(bound_s + LOOK_EVERY_S - 1) == []
+    assert known.take_expired(bound_s + LOOK_EVERY_S) == [(ADDRESS, made(0).leaf)]

@@ -11,6 +11,7 @@ from rota.sim.plan import (
     DRAWN_IN_PERCENT,
     FAULTS,
     FEW_KINDS_MAX,
+    NEWEST,
     OUTAGES_MS,
     REORGANISATION_DEPTH_MAX,
     SLOW_SERVICE_MS,
@@ -45,10 +46,29 @@ def test_every_fault_is_drawn_when_all_are_asked_for() -> None:
 
 
 def test_good_part_of_the_seeds_has_few_kinds_of_faults_and_every_kind_is_drawn() -> None:
-    kinds = [{fault.kind for fault in draw_plan(seed, Settings()).faults} for seed in range(200)]
+    settings = Settings(has_newest_faults=True)
+    kinds = [{fault.kind for fault in draw_plan(seed, settings).faults} for seed in range(200)]
     few = [each for each in kinds if 1 <= len(each) <= FEW_KINDS_MAX]
     assert 50 <= len(few) <= 110
     assert set().union(*few) == set(FAULTS)
+
+
+def test_newest_kinds_are_drawn_where_asked_for_and_leave_the_other_faults_as_they_are() -> None:
+    changed = 0
+    for seed in range(100):
+        before = draw_plan(seed, Settings())
+        after = draw_plan(seed, Settings(has_newest_faults=True))
+        new = {fault.kind for fault in after.faults} & set(NEWEST)
+        assert not {fault.kind for fault in before.faults} & set(NEWEST)
+        if not new:
+            assert after == before
+            continue
+        changed += 1
+        assert after.submissions == before.submissions
+        kinds = {fault.kind for fault in before.faults}
+        if len(kinds) > FEW_KINDS_MAX:
+            assert kinds | new == {fault.kind for fault in after.faults}
+    assert 10 <= changed <= 40
 
 
 def test_outages_last_longer_than_the_timers() -> None:

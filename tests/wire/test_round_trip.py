@@ -44,7 +44,15 @@ NOT_OF_OURS = {
     "SubmittedIntent": set(fields_of(types.Fees)),
 }
 
-NOT_ON_THE_WIRE = {types.Contract, types.KnownContract, types.Receipt, types.Fees, types.SignedLeaf, types.CallFailure}
+NOT_ON_THE_WIRE = {
+    types.CallFailure,
+    types.Contract,
+    types.Fees,
+    types.KnownContract,
+    types.Receipt,
+    types.SequencingChoice,
+    types.SignedLeaf,
+}
 RECORDS = tuple(
     value
     for module in (messages, types)

@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING
 from rota.core.distribution import order_of
 from rota.core.effects import FetchBlocks, RoundDispatch, TransitionPrepared
 from rota.core.events import LedgerStatus
-from rota.core.events.chain import AccountSeen, BlocksFetched, ChainBlock, FactoryDeployment, HeadSeen, TransactionSent
+from rota.core.events.chain import (
+    AccountSeen,
+    BlocksFetched,
+    ChainBlock,
+    FactoryDeployment,
+    HeadSeen,
+    Objection,
+    TransactionRefused,
+    TransactionSent,
+)
 from rota.sim.facts import BlockMined, Committed, Deployed, Reorganised, Skipped, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S
+from rota.sim.sim_node import Refusing
 from rota.types import Contract, IntentId, NodeName
 
 if TYPE_CHECKING:
@@ -25,7 +35,7 @@ if TYPE_CHECKING:
 
 # How often a node asks where the chain stands, whether or not it hears of a new block.
 POLL_MS = 1_000
-BASE_FEE_WEI = 1_000_000_000
+TOO_CHEAP = Refusing(Objection.UNDERPRICED, is_passed_on=False)
 
 
 class Chain:
@@ -39,6 +49,8 @@ class Chain:
         self.mining_due = False
         self.ahead_s = 0
         self.highest = 0
+        # Whether pools refuse what pays less than the latest block asked for, or keep it until gas is cheaper.
+        self.refuses_cheap = False
 
     @property
     def time_s(self) -> int:
@@ -137,15 +149,33 @@ class Chain:
     def show_head(self, node: SimNode) -> None:
         """Tell a node where the chain stands, if it sees the chain."""
         if node.core is not None and not node.is_hung and node.has_ledger:
-            height = self._height_seen_by(node)
-            self.world.tell(node, HeadSeen(height, self.ledger.blocks[height].hash, BASE_FEE_WEI))
+            shown = self._blocks_shown_to(node)
+            height = min(self._height_seen_by(node), len(shown) - 1)
+            self.world.tell(node, HeadSeen(height, shown[height].hash, self.ledger.base_fee_wei))
 
     def answer_fetch(self, node: SimNode, order: FetchBlocks) -> None:
         """The blocks that a node asks for, as far as it sees the chain."""
         if node.has_ledger:
-            seen = self.ledger.blocks[order.first : min(order.last, self._height_seen_by(node)) + 1]
-            blocks = tuple(_awaited(self.ledger.as_seen_by(node.name, block), order.awaited) for block in seen)
+            shown = self._blocks_shown_to(node)
+            seen = shown[order.first : min(order.last, self._height_seen_by(node)) + 1]
+            blocks = tuple(_awaited(self._as_seen_by(node, block), order.awaited) for block in seen)
             self.world.tell(node, BlocksFetched(blocks))
+
+    def _as_seen_by(self, node: SimNode, block: ChainBlock) -> ChainBlock:
+        if node.fork is not None and block in node.fork.blocks:
+            # It has what the node saw in it when it was on the chain.
+            return block
+        return self.ledger.as_seen_by(node.name, block)
+
+    def _blocks_shown_to(self, node: SimNode) -> list[ChainBlock]:
+        """The chain, or a fork of it while that contradicts nothing that is final for the node."""
+        fork = node.fork
+        if fork is None or fork.random.random() < 0.5:
+            return self.ledger.blocks
+        common = fork.blocks[0].height - 1
+        if self.ledger.height - common > node.config.confirmations:
+            return self.ledger.blocks
+        return [*self.ledger.blocks[: common + 1], *fork.blocks]
 
     def _show_head_later(self) -> None:
         for node in self.world.nodes.values():
@@ -162,6 +192,14 @@ class Chain:
         """A node sends a transaction, which may be late or lost, and may not hear whether it arrived."""
         self.world.judge.tell(Submitted(node.name, dispatch))
         if not node.has_ledger:
+            return
+        refusing = node.refusing
+        if refusing is None and self.refuses_cheap and self.ledger.is_too_cheap(dispatch):
+            refusing = TOO_CHEAP
+        if refusing is not None:
+            self.world.tell(node, TransactionRefused(dispatch.nonce, refusing.objection, "refused by the simulator"))
+            if refusing.is_passed_on:
+                self._arrive(dispatch)
             return
         passage = self.world.wires.weather.passage()
         if passage.delay_ms == 0:

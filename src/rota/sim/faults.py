@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from rota.config import Config
+from rota.core.events.chain import Objection
 from rota.messages import (
     DelegationCommand,
     DelegationRejected,
@@ -25,8 +26,9 @@ from rota.messages import (
 )
 from rota.sim.clock import TRUE_RATE_PERMILLE
 from rota.sim.disk import Fate
+from rota.sim.ledger import BASE_FEE_WEI
 from rota.sim.plan import FAILOVER, LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
-from rota.sim.sim_node import SimNode
+from rota.sim.sim_node import Fork, Refusing, SimNode
 from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
 from rota.sim.world import World
 from rota.types import HeartbeatNumber, NodeName
@@ -49,6 +51,8 @@ DUPLICATION_MAX = 0.3
 DELAYS_MAX_MS = (1, 20, 500, 2_000)
 EFFECTS_BEFORE_DEATH_MAX = 40
 COMMITS_LOST_MAX = 200
+# How many times dearer gas becomes; the last is more than a submitter may pay.
+GAS_SPIKES = (2, 10, 100, 1_000)
 # Above what the forger has said of itself.
 FORGED_HEARTBEAT = 1_000_000
 
@@ -145,6 +149,8 @@ def mend_all(world: World, weather: BadWeather) -> None:
         node.effects_to_live = None
         node.clock.change(world.now_ms, TRUE_RATE_PERMILLE)
         node.blocks_behind, node.index_delay_ms, node.lags_at = 0, None, None
+        node.refusing = node.fork = None
+    world.ledger.base_fee_wei = BASE_FEE_WEI
     _start_mining(world)
     for node in world.nodes.values():
         if node.core is None or node.is_stopping:
@@ -243,6 +249,21 @@ def _restart(world: World, name: NodeName, config: Config, version: tuple[int, i
     world.start(name)
 
 
+def _older(harm: Harm) -> Mend:
+    """Killed, and started as the build before this one; the swarm may end while it still runs that."""
+    world, name = harm.world, harm.fault.node
+    if world.nodes[name].core is not None:
+        world.crash(name)
+    world.wires.older.add(name)
+    world.start(name)
+    return lambda: _upgrade_older(world, name)
+
+
+def _upgrade_older(world: World, name: NodeName) -> None:
+    world.wires.older.discard(name)
+    _restart(world, name, world.nodes[name].config)
+
+
 def _outage(harm: Harm) -> Mend:
     """Longer than every timer of the protocol: a node is away, hangs, has no ledger, or nobody reaches it."""
     world, name = harm.world, harm.fault.node
@@ -310,6 +331,20 @@ def _reconnect(harm: Harm) -> Mend:
     """A connection breaks and is made again."""
     harm.world.wires.reconnect(harm.fault.node, harm.fault.other)
     return _nothing
+
+
+def _certificate(harm: Harm) -> Mend:
+    """A node shows a new certificate: every connection breaks, and some peers do not know it for a while."""
+    world, name = harm.world, harm.fault.node
+    for other in world.nodes:
+        if other == name:
+            continue
+        if harm.random.random() < 0.5:
+            world.wires.reconnect(name, other)
+        else:
+            world.wires.cut_way(name, other)
+            world.wires.cut_way(other, name)
+    return world.wires.heal
 
 
 def _forge(harm: Harm) -> Mend:
@@ -429,6 +464,44 @@ def _reorganise(harm: Harm) -> Mend:
     return _nothing
 
 
+def _gas(harm: Harm) -> Mend:
+    """Gas becomes dearer; pools keep what pays too little, or refuse it."""
+    chain = harm.world.chain
+    harm.world.ledger.is_priced = True
+    harm.world.ledger.base_fee_wei = BASE_FEE_WEI * harm.random.choice(GAS_SPIKES)
+    chain.refuses_cheap = harm.random.random() < 0.5
+    return lambda: _cheapen(harm.world)
+
+
+def _cheapen(world: World) -> None:
+    world.ledger.base_fee_wei = BASE_FEE_WEI
+    _start_mining(world)
+
+
+def _refuse(harm: Harm) -> Mend:
+    """A node's Ethereum node refuses its transactions for any reason; sometimes it passes them on all the same."""
+    node = harm.world.nodes[harm.fault.node]
+    node.refusing = Refusing(harm.random.choice(tuple(Objection)), harm.random.random() < 0.3)
+    return lambda: setattr(node, "refusing", None)
+
+
+def _stranger(harm: Harm) -> Mend:
+    """Another process that has a node's key uses a nonce for which a transaction of the node waits in the pool."""
+    harm.world.ledger.take_nonce(harm.fault.node)
+    return _nothing
+
+
+def _forks(harm: Harm) -> Mend:
+    """The latest blocks are taken back, and the Ethereum nodes that a node asks show it now one fork, now the other."""
+    world, node = harm.world, harm.world.nodes[harm.fault.node]
+    depth = min(harm.random.randint(1, REORGANISATION_DEPTH_MAX), world.chain.depth_left(REORGANISATION_DEPTH_MAX))
+    if depth > 0:
+        removed = tuple(world.ledger.as_seen_by(node.name, block) for block in world.ledger.blocks[-depth:])
+        world.chain.reorganise(depth, keeps_transactions=harm.random.random() < 0.7)
+        node.fork = Fork(removed, harm.random)
+    return lambda: setattr(node, "fork", None)
+
+
 def _lose_blocks(harm: Harm) -> Mend:
     """Blocks are taken back that were final for everybody, with their transactions or without."""
     depth = harm.world.config.confirmations + harm.random.randint(1, REORGANISATION_DEPTH_MAX)
@@ -472,6 +545,12 @@ _KINDS: dict[str, Callable[[Harm], Mend]] = {
     "stuck-disk": _stuck_disk,
     "signer": _signer,
     "corrupt": _corrupt,
+    "gas": _gas,
+    "refuse": _refuse,
+    "stranger": _stranger,
+    "forks": _forks,
+    "certificate": _certificate,
+    "older": _older,
     LOST_BLOCKS: _lose_blocks,
     FAILOVER: _fail_over,
 }

@@ -6,7 +6,19 @@ kind of message that we do not know.
 
 from __future__ import annotations
 
-from rota.messages import PROTOCOL_VERSION, Envelope
+from dataclasses import replace
+
+from rota.messages import (
+    PROTOCOL_VERSION,
+    CoordinatorHeartbeat,
+    DeploymentAnswer,
+    Envelope,
+    HoldingsRequest,
+    HoldingsResponse,
+    Message,
+    VerifierRequest,
+    VerifierResponse,
+)
 from rota.wire import peer_pb2 as pb
 from rota.wire.codec import Frame, decode_frame, encode_frame
 
@@ -49,6 +61,23 @@ def acceptable(envelope: Envelope) -> Envelope | None:
     if not isinstance(frame, Frame) or len(frame.envelopes) != 1:
         return None
     return frame.envelopes[0].of_version(envelope.protocol_version)
+
+
+def as_before(body: Message) -> Message | None:
+    """What the build before this one sends or reads of a message: without the newest fields, or nothing."""
+    match body:
+        case CoordinatorHeartbeat():
+            return replace(body, missing=()) if body.missing else body
+        case VerifierRequest():
+            return replace(body, asks_announced=False)
+        case VerifierResponse():
+            return replace(body, announced=None)
+        case DeploymentAnswer():
+            return replace(body, asked_since_s=0)
+        case HoldingsRequest() | HoldingsResponse():
+            return None
+        case _:
+            return body
 
 
 def _as_of(version: tuple[int, int], data: bytes) -> bytes:

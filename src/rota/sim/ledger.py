@@ -17,6 +17,9 @@ from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, M
 from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
+BASE_FEE_WEI = 1_000_000_000
+# By how much a transaction must offer more than the one with its nonce in the pool.
+REPLACED_PERCENT = 10
 FAILS_ON_CHAIN = b"revert-on-chain"
 FAILS_FOR_GOOD = b"revert-on-chain-for-good"
 
@@ -56,6 +59,12 @@ class Ledger:
         # What each block committed, in order: the same leaf may come twice in a block and be skipped once.
         self._committed: list[list[tuple[ContractAddress, Transition]]] = [[]]
         self._made: dict[StateId, State] = {}
+        # What a block asks for a unit of gas. Prices count once there was a gas spike.
+        self.base_fee_wei = BASE_FEE_WEI
+        self.is_priced = False
+        # Nonces that a stranger who holds an account's key has used, by block.
+        self._taken: list[list[tuple[str, int]]] = [[]]
+        self._strange: dict[str, None] = {}
         # Where nobody lies, what is sent holds together: only its signatures are counted.
         self.flaw_of: Callable[[DispatchRound], str] | None = None
 
@@ -67,7 +76,24 @@ class Ledger:
     def send(self, dispatch: RoundDispatch) -> None:
         """Take a transaction into the pool; a known or mined one changes nothing."""
         if dispatch.nonce >= self.next_nonce.get(dispatch.signer, 0):
-            self.pool.setdefault((dispatch.signer, dispatch.nonce), dispatch)
+            key = (dispatch.signer, dispatch.nonce)
+            if key not in self.pool or self._is_replaced(self.pool[key], dispatch):
+                self.pool[key] = dispatch
+
+    def _is_replaced(self, pooled: RoundDispatch, dispatch: RoundDispatch) -> bool:
+        raised = pooled.fees.most_wei * (100 + REPLACED_PERCENT)
+        return self.is_priced and dispatch.fees.most_wei * 100 >= raised
+
+    def is_too_cheap(self, dispatch: RoundDispatch) -> bool:
+        """No block takes it at its price; where no price is named, its user pays any."""
+        return self.is_priced and 0 < dispatch.fees.most_wei < self.base_fee_wei
+
+    def take_nonce(self, signer: str) -> bool:
+        """A stranger has the next block use an account's next nonce, if a transaction of its own waits with it."""
+        is_contended = (signer, self.next_nonce.get(signer, 0)) in self.pool
+        if is_contended:
+            self._strange[signer] = None
+        return is_contended
 
     def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
         """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
@@ -82,6 +108,9 @@ class Ledger:
         outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._mined.append([])
         self._committed.append([])
+        self._taken.append([])
+        if not is_empty:
+            self._mine_strange()
         made = () if is_empty else tuple(self.waiting.values())
         for deployed in made:
             self.deployed[deployed.intent] = self.waiting.pop(deployed.intent)
@@ -99,6 +128,15 @@ class Ledger:
         self.blocks.append(block)
         return block
 
+    def _mine_strange(self) -> None:
+        """Transactions of strangers with the nonces of others come first: they pay more."""
+        for signer in self._strange:
+            nonce = self.next_nonce.get(signer, 0)
+            self.pool.pop((signer, nonce), None)
+            self.next_nonce[signer] = nonce + 1
+            self._taken[-1].append((signer, nonce))
+        self._strange.clear()
+
     def mined_in(self, block: ChainBlock) -> tuple[tuple[RoundDispatch, str], ...]:
         """The transactions of a block, each with why it failed as a whole, or nothing."""
         return tuple(self._mined[block.height])
@@ -110,6 +148,8 @@ class Ledger:
             for dispatch, failure in self.mined_in(block)
             if dispatch.signer == signer
         )
+        taken = self._taken[block.height]
+        mined += tuple(MinedTransaction(nonce, MinedStatus.TAKEN) for taker, nonce in taken if taker == signer)
         return replace(block, mined=mined) if mined else block
 
     def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[ChainBlock, ...]:
@@ -128,6 +168,9 @@ class Ledger:
                 self.next_nonce[dispatch.signer] = dispatch.nonce
                 if keeps_transactions:
                     self.pool[(dispatch.signer, dispatch.nonce)] = dispatch
+            # Its first transactions were those of strangers, which are lost.
+            for signer, nonce in reversed(self._taken.pop()):
+                self.next_nonce[signer] = nonce
         self.commits = [commit for commit in self.commits if commit[0] <= self.height]
         return tuple(removed)
 
@@ -142,11 +185,14 @@ class Ledger:
 
     def has_work(self) -> bool:
         """A transaction could be mined."""
-        return bool(self.waiting) or any(nonce == self.next_nonce.get(signer, 0) for signer, nonce in self.pool)
+        return bool(self.waiting) or any(self._is_next(*key) for key in self.pool)
+
+    def _is_next(self, signer: str, nonce: int) -> bool:
+        return nonce == self.next_nonce.get(signer, 0) and not self.is_too_cheap(self.pool[(signer, nonce)])
 
     def _next_in_pool(self) -> RoundDispatch | None:
         for signer, nonce in sorted(self.pool):
-            if nonce == self.next_nonce.get(signer, 0):
+            if self._is_next(signer, nonce):
                 return self.pool.pop((signer, nonce))
         return None
 

@@ -50,11 +50,21 @@ FAULTS = (
     "stuck-disk",
     "signer",
     "corrupt",
+    "gas",
+    "refuse",
+    "stranger",
+    "forks",
+    "certificate",
+    "older",
 )
 # Those that came later are drawn from a stream of their own: what seeds drew before stays as it was.
 DRAWN_LATER = ("outage", "slow-disk", "stuck-disk", "signer")
 DRAWN_LAST = "corrupt"
 DRAWN_LAST_IN = 0.2
+# Drawn under `Settings.has_newest_faults`, and then in this part of the seeds: the others play as they did.
+NEWEST = ("gas", "refuse", "stranger", "forks", "certificate", "older")
+NEWEST_IN = 0.25
+NEWEST_MAX = 2
 # A good part of the seeds has few kinds of faults, so that one is not always covered up by others.
 FEW_KINDS = 0.4
 FEW_KINDS_MAX = 3
@@ -109,6 +119,8 @@ class Settings:
     domain: str | None = SYNTHETIC
     # Invariants that are not judged: one may see an attack before its consequence shows in another.
     unjudged: tuple[str, ...] = ()
+    # Whether seeds draw from `NEWEST` too; recorded digests are of seeds that do not.
+    has_newest_faults: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +200,16 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         config = replace(config, in_flight_max=max(config.in_flight_max, SENDERS_RECKONED))
     latency_ms, block_ms, disk_ms = random.choice((1, 5, 50)), random.choice((100, 1000)), random.choice((1, 5))
     confirmations = random.choice((0, 0, 1, 3))
-    first = (kind for kind in FAULTS if kind not in (*DRAWN_LATER, DRAWN_LAST))
+    first = (kind for kind in FAULTS if kind not in (*DRAWN_LATER, DRAWN_LAST, *NEWEST))
     drawn = tuple(kind for kind in first if random.random() < 0.5)
-    kinds = _draw_kinds(seed, drawn) if settings.faults is None else settings.faults
+    kinds = settings.faults
+    if kinds is None:
+        kinds = _draw_kinds(seed, drawn)
+        kinds = _with_newest(seed, kinds) if settings.has_newest_faults else kinds
     faults = _draw_faults(seed, kinds, names, trouble_ms)
     if settings.only_faults is not None:
         faults = tuple(fault for fault in faults if fault.number in settings.only_faults)
-    if "reorganise" in kinds:
+    if "reorganise" in kinds or "forks" in kinds:
         # S1 promises no more than `confirmations` can keep.
         confirmations = REORGANISATION_DEPTH_MAX
     submissions = tuple(draw_submissions(seed, names, contracts, trouble_ms))
@@ -308,13 +323,24 @@ def _draw_kinds(seed: int, drawn: tuple[str, ...]) -> tuple[str, ...]:
     """Some kinds, or few; always in the same order."""
     random = Random(f"{seed}/kinds")
     later = tuple(kind for kind in DRAWN_LATER if random.random() < 0.25)
-    before = tuple(kind for kind in FAULTS if kind != DRAWN_LAST)
+    before = tuple(kind for kind in FAULTS if kind not in (DRAWN_LAST, *NEWEST))
     few = random.sample(before, random.randint(1, FEW_KINDS_MAX))
     is_few = random.random() < FEW_KINDS
     kinds = few if is_few else [*drawn, *later]
     if Random(f"{seed}/{DRAWN_LAST}?").random() < DRAWN_LAST_IN:
         kinds = [*kinds[: FEW_KINDS_MAX - 1], DRAWN_LAST] if is_few else [*kinds, DRAWN_LAST]
     return tuple(kind for kind in FAULTS if kind in kinds)
+
+
+def _with_newest(seed: int, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Some of the newest kinds besides, or in the place of others where there are few."""
+    random = Random(f"{seed}/newest")
+    if random.random() >= NEWEST_IN:
+        return kinds
+    chosen = random.sample(NEWEST, random.randint(1, NEWEST_MAX))
+    if len(kinds) <= FEW_KINDS_MAX:
+        kinds = kinds[: FEW_KINDS_MAX - len(chosen)]
+    return (*kinds, *chosen)
 
 
 def _draw_faults(seed: int, kinds: tuple[str, ...], names: tuple[NodeName, ...], trouble_ms: int) -> tuple[Fault, ...]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from random import Random
 from typing import NamedTuple
 
 from rota.config import Config
 from rota.core.effects import Effect
+from rota.core.events.chain import ChainBlock, Objection
 from rota.core.machine import Event
 from rota.core.node import Node
 from rota.messages import PROTOCOL_VERSION
@@ -20,6 +22,20 @@ class Written(NamedTuple):
     """Stands behind the effects that a write governs: then the core is told that it is done."""
 
     token: int
+
+
+class Refusing(NamedTuple):
+    """Why a node's Ethereum node refuses its transactions, and whether it passes them on all the same."""
+
+    objection: Objection
+    is_passed_on: bool
+
+
+class Fork(NamedTuple):
+    """Blocks that the chain took back, and that a node's Ethereum nodes show in turn with the chain."""
+
+    blocks: tuple[ChainBlock, ...]
+    random: Random
 
 
 @dataclass(slots=True)
@@ -38,6 +54,8 @@ class SimNode:
     blocks_behind: int = 0
     index_delay_ms: int | None = None
     has_ledger: bool = True
+    refusing: Refusing | None = None
+    fork: Fork | None = None
     is_domain_hung: bool = False
     is_signer_hung: bool = False
     # How much longer than usual a write takes; `None` while the disk is stuck and none ends.

@@ -98,6 +98,7 @@ class Report:
     domain: str = SYNTHETIC
     intents: int = 0
     faults: int = 0
+    faults_by_kind: Counter[str] = field(default_factory=Counter)
     events: int = 0
     messages: int = 0
     nodes: int = 0
@@ -326,6 +327,7 @@ class Swarm:
 
     def _hurt(self, fault: Fault) -> None:
         self.report.faults += 1
+        self.report.faults_by_kind[fault.kind] += 1
         self.world.recorder.noted(
             self.world, f"fault {fault.number}: {fault.kind} {fault.node} {fault.other} for {fault.for_ms} ms"
         )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
 from rota.sim.forgery import Forgery
-from rota.sim.frames import arrives_whole, frame_of, over_the_wire
+from rota.sim.frames import arrives_whole, as_before, frame_of, over_the_wire
 from rota.sim.weather import HoldRule, MessageRule, Weather
 from rota.types import Contract, HeartbeatNumber, NodeName, RequestId
 
@@ -51,6 +51,8 @@ class Wires:
         # How often each kind of message was sent, while somebody listens.
         self.said: Counter[str] | None = None
         self.has_codec = has_codec
+        # Nodes that run the build before this one.
+        self.older: set[NodeName] = set()
         self._heard: deque[Callable[[], None]] = deque(maxlen=ECHOED_MAX)
 
     # Connections.
@@ -118,6 +120,11 @@ class Wires:
         if self.said is not None:
             self.said[type(envelope.body).__name__] += 1
         fate = "delivered"
+        if self.older and not self.older.isdisjoint((source, target)):
+            body = as_before(envelope.body)
+            if body is None:
+                return
+            envelope = envelope if body is envelope.body else replace(envelope, body=body)
         if self.forgeries:
             envelope, fate = self._told(source, target, envelope)
         world.judge.tell_sent(source, target, envelope)

@@ -1,12 +1,13 @@
-"""Small semantic changes to a Python module, found by its syntax tree: where they may be made, and how.
+"""Small semantic changes to a Python module, found in its syntax tree.
 
-A site is named by module, line and column, operator and how-manieth of its kind in the module, so that the same sample
-is drawn as long as the source is the same.
+A site is one place where one operator applies. Its name has the module, the function, the operator and a number within
+the function, but no line: it stays the same when code elsewhere changes.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -33,37 +34,58 @@ class Site:
     """One place where one operator applies."""
 
     module: str
+    function: str
     operator: str
     number: int
     line: int
     text: str
+    # The lines of the outermost function around it, decorators included.
+    first_line: int
+    last_line: int
 
     @property
     def name(self) -> str:
-        """What it is called in a report, and in a file of results."""
-        return f"{self.module}:{self.line}:{self.operator}:{self.number}"
+        """The key of the mutant in results and in the list of equivalent mutants."""
+        return f"{self.module}:{self.function}:{self.operator}:{self.number}"
 
 
 Change = Callable[[ast.AST], ast.AST | None]
 
 
 def sites_of(module: str, source: str) -> list[Site]:
-    """Every place in a module, by operator."""
+    """All sites of a module, by operator."""
     found: list[Site] = []
     lines = source.splitlines()
+    functions = list(_functions(ast.parse(source)))
     for operator in OPERATORS:
-        for number, node in enumerate(_candidates(ast.parse(source), operator)):
-            line = getattr(node, "lineno", 1)
-            found.append(Site(module, operator, number, line, lines[line - 1].strip()))
+        numbers: Counter[str] = Counter()
+        for name, function, outermost in functions:
+            first_line = min([outermost.lineno, *(each.lineno for each in outermost.decorator_list)])
+            for node in _candidates(function, operator):
+                line = getattr(node, "lineno", function.lineno)
+                site = Site(
+                    module=module,
+                    function=name,
+                    operator=operator,
+                    number=numbers[name],
+                    line=line,
+                    text=lines[line - 1].strip(),
+                    first_line=first_line,
+                    last_line=outermost.end_lineno or line,
+                )
+                found.append(site)
+                numbers[name] += 1
     return found
 
 
-def mutated(source: str, site: Site) -> str:
-    """The module with one change."""
+def mutated(source: str, site: Site) -> ast.Module:
+    """The syntax tree of the module with one change. Line numbers stay those of the source."""
     tree = ast.parse(source)
-    target = list(_candidates(tree, site.operator))[site.number]
-    changed = _Replace(target, OPERATORS[site.operator][1]).visit(tree)
-    return ast.unparse(ast.fix_missing_locations(changed))
+    # Several functions may have one name, such as a property's getter and setter.
+    functions = [function for name, function, _ in _functions(tree) if name == site.function]
+    candidates = [node for function in functions for node in _candidates(function, site.operator)]
+    _Replace(candidates[site.number], OPERATORS[site.operator][1]).visit(tree)
+    return ast.fix_missing_locations(tree)
 
 
 class _Replace(ast.NodeTransformer):
@@ -73,19 +95,29 @@ class _Replace(ast.NodeTransformer):
         self.target, self.change = target, change
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """The changed node in the place of the target, everything else as it is."""
+        """Return the changed node for the target, and every other node as it is."""
         if node is self.target:
-            return self.change(deepcopy(node)) or ast.Pass()
+            return ast.copy_location(self.change(deepcopy(node)) or ast.Pass(), node)
         return self.generic_visit(node)
 
 
-def _candidates(tree: ast.Module, operator: str) -> Iterator[ast.AST]:
+def _functions(
+    tree: ast.AST, prefix: str = "", outermost: ast.FunctionDef | None = None
+) -> Iterator[tuple[str, ast.FunctionDef, ast.FunctionDef]]:
+    """Every function with its qualified name, as Python writes it, and the outermost function around it."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node, outermost or node
+            yield from _functions(node, f"{prefix}{node.name}.<locals>.", outermost or node)
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{prefix}{node.name}.", outermost)
+        else:
+            yield from _functions(node, prefix, outermost)
+
+
+def _candidates(function: ast.FunctionDef, operator: str) -> Iterator[ast.AST]:
     applies = OPERATORS[operator][0]
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
-            for node in _inside(function):
-                if applies(node):
-                    yield node
+    return (node for node in _inside(function) if applies(node))
 
 
 def _inside(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -166,19 +198,41 @@ def _one_more(node: ast.AST) -> ast.AST:
     return ast.BinOp(left=node, op=ast.Add(), right=ast.Constant(value=1))
 
 
-def _has_two_calls(node: ast.AST) -> bool:
+def _has_ordered_pair(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and _first_pair(node.body) is not None
 
 
 def _first_pair(body: list[ast.stmt]) -> int | None:
-    """Where two calls, or assignments to attributes, follow one another."""
+    """Where two calls or assignments follow one another of which one may rest on the other."""
     for at, (one, other) in enumerate(pairwise(body)):
-        if all(isinstance(each, ast.Expr | ast.Assign) for each in (one, other)):
+        if all(isinstance(each, ast.Expr | ast.Assign) for each in (one, other)) and _rests_on(one, other):
             return at
     return None
 
 
-def _swap(node: ast.AST) -> ast.AST:
+def _rests_on(one: ast.stmt, other: ast.stmt) -> bool:
+    """One names what the other assigns, or calls a method of what it belongs to, or both call methods of one object."""
+    called = [_called_by(each) for each in (one, other)]
+    if "" not in called and called[0] == called[1]:
+        return True
+    for first, second in ((one, other), (other, one)):
+        for target in first.targets if isinstance(first, ast.Assign) else ():
+            path = ast.unparse(target)
+            named = {ast.unparse(each) for each in ast.walk(second) if isinstance(each, ast.Name | ast.Attribute)}
+            if path in named or path.rpartition(".")[0] == (_called_by(second) or None):
+                return True
+    return False
+
+
+def _called_by(statement: ast.stmt) -> str:
+    """The object whose method a statement calls, or nothing."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        return ast.unparse(call.func.value)
+    return ""
+
+
+def _reorder(node: ast.AST) -> ast.AST:
     assert isinstance(node, ast.If)
     at = _first_pair(node.body)
     assert at is not None, "it has two"
@@ -194,5 +248,5 @@ OPERATORS: dict[str, tuple[Callable[[ast.AST], bool], Change]] = {
     "never": (_is_condition, _never),
     "dropped-operand": (_is_junction, _drop_last_operand),
     "off-by-one": (_is_sum, _one_more),
-    "swapped": (_has_two_calls, _swap),
+    "reordered": (_has_ordered_pair, _reorder),
 }
