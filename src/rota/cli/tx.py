@@ -20,7 +20,8 @@ from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_
 from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, pays, tell_end, without_nothing
 from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
-from rota.client import Client, Explanation, TransactionReceipt, Unreachable
+from rota.client import Client, Explanation, LeafDependency, TransactionReceipt, Unreachable
+from rota.client.dependencies import as_json
 from rota.types import ContractAddress
 
 LIST_DEFAULT: Final = 20
@@ -60,6 +61,14 @@ def command() -> None:
 @click.option(
     "--depends-on", "dependencies", type=click.UUID, multiple=True, help="A transaction that must succeed first."
 )
+@click.option(
+    "--depends-on-leaf",
+    "leaves",
+    type=(Address(), click.UUID, HexText()),
+    multiple=True,
+    metavar="CONTRACT ID LEAF",
+    help="A private transaction of another node that must be committed first.",
+)
 @pays
 def send(
     sending: Sending,
@@ -71,6 +80,7 @@ def send(
     abi: object,
     bytecode: str | None,
     dependencies: tuple[UUID, ...],
+    leaves: tuple[tuple[ContractAddress, UUID, str], ...],
 ) -> None:
     """Send a transaction, and wait for its end.
 
@@ -93,7 +103,9 @@ def send(
         "domain": domain,
         "abi": abi,
         "bytecode": bytecode,
-        "dependsOn": [str(each) for each in dependencies],
+        "dependsOn": as_json(
+            (*map(str, dependencies), *(LeafDependency(at, str(each), leaf) for at, each, leaf in leaves))
+        ),
         "payees": "" if public else sending.payees,
     }
     given = {name: value for name, value in wanted.items() if value not in (None, "", [])}

@@ -10,13 +10,13 @@ import json
 from typing import Any
 
 from rota.api.facade import GasOptions, Submission, TransactionType, WhichPayees
-from rota.types import ContractAddress, IntentId, SubmitMode
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, SubmitMode
 
 
 def encode_submission(submission: Submission) -> bytes:
     """Without its idempotency key: that is the command's."""
     options = submission.options
-    kept = {
+    kept: dict[str, Any] = {
         "type": submission.type.value,
         "sender": submission.sender,
         "domain": submission.domain,
@@ -27,6 +27,9 @@ def encode_submission(submission: Submission) -> bytes:
         "abi_reference": submission.abi_reference.hex(),
         "bytecode": submission.bytecode.hex(),
         "depends_on": [other.hex() for other in submission.depends_on],
+        "awaits": [
+            [each.contract, each.intent.hex(), each.leaf.hex(), each.valid_until_s] for each in submission.awaits
+        ],
         "submit_mode": submission.submit_mode.value,
         "gas": options.gas,
         "value_wei": options.value_wei,
@@ -56,4 +59,8 @@ def decode_submission(content: bytes, key: str) -> Submission:
         options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
         # Those that were kept before there was a choice may pay any.
         payees=WhichPayees(kept.get("payees", WhichPayees.ANY.value)),
+        awaits=tuple(
+            AwaitedLeaf(ContractAddress(contract), IntentId(bytes.fromhex(intent)), Leaf(bytes.fromhex(leaf)), until_s)
+            for contract, intent, leaf, until_s in kept.get("awaits", ())
+        ),
     )

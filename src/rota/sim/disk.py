@@ -52,6 +52,7 @@ from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     NO_CONTRACT,
+    AwaitedLeaf,
     Contract,
     ContractAddress,
     Digest,
@@ -380,7 +381,24 @@ class Disk:
                 outcomes.append((intent, outcome))
             else:
                 unfinished.append(intent)
-        return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
+        leaves = self._ended_leaves(order.leaves, final)
+        return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished), leaves)
+
+    def _ended_leaves(
+        self, leaves: tuple[AwaitedLeaf, ...], final: list[ChainBlock]
+    ) -> tuple[tuple[AwaitedLeaf, Outcome], ...]:
+        committed = {
+            (contract, outcome.intent): outcome.leaf
+            for block in (final if leaves else ())
+            for contract, outcome in block.outcomes
+            if outcome.status is LedgerStatus.COMMITTED
+        }
+        found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
+        return tuple(
+            (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED)
+            for each, leaf in found
+            if leaf is not None
+        )
 
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None

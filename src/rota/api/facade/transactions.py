@@ -9,7 +9,7 @@ from typing import Protocol
 
 from rota.api.positions import PositionView
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, SubmitMode
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, NodeName, Party, SubmitMode
 
 
 class TransactionType(Enum):
@@ -60,6 +60,7 @@ class Submission:
     submit_mode: SubmitMode = SubmitMode.AUTO
     options: GasOptions = GasOptions()
     payees: WhichPayees = WhichPayees.ANY
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class TransactionView:
     depends_on: tuple[IntentId, ...] = ()
     options: GasOptions = GasOptions()
     late: tuple[TransactionView, ...] = ()
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ class Intents:
             submission.idempotency_key,
             submission.submit_mode,
             drawn.nonce,
+            submission.awaits,
         )
 
     def _deployment_of(self, read: Read) -> Intent:
@@ -101,6 +102,7 @@ class Intents:
             encode_genesis(genesis),
             submission.depends_on,
             idempotency_key=submission.idempotency_key,
+            awaits=submission.awaits,
         )
 
     def _require_registered(self, parties: Iterable[Party]) -> None:
