@@ -196,6 +196,15 @@ def test_leaf_is_forgotten_with_its_last_dependant() -> None:
     assert bench.receipts() == [(A2, Outcome.REVERTED), (A1, Outcome.REVERTED)]
 
 
+def test_leaf_that_runs_out_of_time_ends_no_other_under_the_same_id() -> None:
+    bench = waiting()
+    bench.submit("A-1", awaits=(replace(OF_B, valid_until_s=UNTIL_S - 50),))
+    bench.block(time_s=UNTIL_S - 49)
+    assert bench.receipts() == [(A1, Outcome.REVERTED)]
+    bench.block((ADDRESS, outcome(B1)), time_s=UNTIL_S)
+    assert bench.nonces_sent() == [0]
+
+
 def test_explanation_names_the_leaf_and_until_when() -> None:
     bench = waiting()
     waits = bench.node.explain(A2).waits_for

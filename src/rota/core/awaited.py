@@ -41,12 +41,10 @@ class AwaitedLeaves:
         self._unanswered: dict[AwaitedLeaf, None] = {}
         self._final_time_s = 0
 
-    def note(self, dependant: IntentId, leaves: Iterable[AwaitedLeaf]) -> None:
+    def note(self, dependant: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
         """An intent of ours waits for these."""
-        waited = tuple(leaves)
-        if waited:
-            self._of_dependant[dependant] = waited
-        for leaf in waited:
+        self._of_dependant[dependant] = leaves
+        for leaf in leaves:
             self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependant] = None
             self._unasked[leaf] = self._unanswered[leaf] = None
 

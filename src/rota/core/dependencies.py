@@ -37,7 +37,7 @@ class Dependencies:
             if isinstance(other, AwaitedLeaf):
                 leaves.append(other)
         if leaves:
-            self.awaited.note(intent, leaves)
+            self.awaited.note(intent, tuple(leaves))
 
     def take_written(self, records: tuple[Record, ...]) -> None:
         """New intents are durable: note what they wait for."""
