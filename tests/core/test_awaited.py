@@ -55,7 +55,7 @@ def test_leaf_that_was_committed_before_holds_nothing_up() -> None:
     assert bench.nonces_sent() == [0]
 
 
-def test_leaf_that_is_committed_while_its_dependant_is_being_written_holds_nothing_up() -> None:
+def test_leaf_that_is_committed_while_its_dependent_is_being_written_holds_nothing_up() -> None:
     bench = waiting(bench=NodeBench(slow=(IntentAccepted,)))
     bench.block((ADDRESS, outcome(B1)))
     bench.finish_write()
@@ -81,7 +81,7 @@ def test_leaf_counts_when_its_block_is_final() -> None:
 
 
 @pytest.mark.parametrize("other", [STRANGE, void_leaf(domain_separator(OURS.chain_id, ADDRESS), B1)])
-def test_another_leaf_under_the_id_reverts_the_dependant(other: Leaf) -> None:
+def test_another_leaf_under_the_id_reverts_the_dependent(other: Leaf) -> None:
     """A liar that commits something else under the id, or voids it, has not done what the user waits for."""
     bench = waiting()
     bench.block((ADDRESS, another(leaf=other)))
@@ -93,7 +93,7 @@ def test_another_leaf_under_the_id_reverts_the_dependant(other: Leaf) -> None:
     )
 
 
-def test_another_leaf_that_was_committed_before_reverts_the_dependant() -> None:
+def test_another_leaf_that_was_committed_before_reverts_the_dependent() -> None:
     bench = NodeBench()
     bench.block((ADDRESS, another()))
     waiting(bench=bench)
@@ -107,7 +107,7 @@ def test_same_leaf_in_another_contract_and_a_skip_do_not_count() -> None:
     assert bench.nonces_sent() == []
 
 
-def test_leaf_that_is_not_committed_in_time_reverts_its_dependant() -> None:
+def test_leaf_that_is_not_committed_in_time_reverts_its_dependent() -> None:
     bench = waiting()
     bench.block(time_s=UNTIL_S)
     assert bench.sender_state(A2, OTHER) is State.PENDING
@@ -148,7 +148,7 @@ def test_leaf_without_a_bound_is_awaited_for_the_configured_time() -> None:
     assert bench.receipts() == [(A2, Outcome.REVERTED)]
 
 
-def test_dependant_waits_for_its_leaf_after_a_restart() -> None:
+def test_dependent_waits_for_its_leaf_after_a_restart() -> None:
     bench = waiting()
     bench.restart()
     assert bench.nonces_sent() == []
@@ -184,7 +184,7 @@ def test_own_intent_by_its_leaf_counts_by_leaf_only() -> None:
     assert bench.receipts() == [(A1, Outcome.CONFIRMED), (A2, Outcome.REVERTED)]
 
 
-def test_leaf_is_forgotten_with_its_last_dependant() -> None:
+def test_leaf_is_forgotten_with_its_last_dependent() -> None:
     bench = NodeBench(contracts=(contract(B), replace(contract(B), address=OTHER)))
     waiting(bench=bench)
     bench.submit("A-1", awaits=(OF_B,))
@@ -216,10 +216,10 @@ def test_explanation_names_the_leaf_and_until_when() -> None:
 def test_public_transaction_waits_for_leaves_too() -> None:
     address = ContractAddress("0x" + "11" * 20)
     waits = PublicTransaction(1, A1, Party("a@A"), address, None, b"", 0, 0, depends_on=(A2,), awaits=(OF_B,))
-    assert failed_dependency(waits, {}, UNTIL_S) == (None, (A2, OF_B))
-    assert failed_dependency(waits, {A2: Outcome.CONFIRMED, OF_B: Outcome.CONFIRMED}, UNTIL_S + 1) == (None, ())
-    assert failed_dependency(waits, {OF_B: Outcome.REVERTED}, 0)[0] == OF_B
-    assert failed_dependency(waits, {A2: Outcome.CONFIRMED}, UNTIL_S + 1)[0] == OF_B, "it is too late"
+    assert failed_dependency(waits, {}, {}, UNTIL_S) == (None, (A2, OF_B))
+    assert failed_dependency(waits, {A2: Outcome.CONFIRMED}, {OF_B: Outcome.CONFIRMED}, UNTIL_S + 1) == (None, ())
+    assert failed_dependency(waits, {}, {OF_B: Outcome.REVERTED}, 0)[0] == OF_B
+    assert failed_dependency(waits, {A2: Outcome.CONFIRMED}, {}, UNTIL_S + 1)[0] == OF_B, "it is too late"
 
 
 def test_deployment_waits_for_leaves_too() -> None:

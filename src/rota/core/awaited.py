@@ -4,19 +4,19 @@ Theory of operation. A user names a private transaction of another node by contr
 own chain index decides what becomes of it, by leaf (trust rule 1): it is confirmed when a final block commits that leaf
 under the id, and reverted when a final block commits something else there, which leaves no place for the leaf. Neither
 the other node nor a peer is asked. The store answers what was final before the leaf was noted, and the blocks tell what
-becomes final later, so that nothing falls between. After a restart the dependants note their leaves again.
+becomes final later, so that nothing falls between. After a restart the dependents note their leaves again.
 
 A leaf that is never committed ends with its bound: when the store has answered and the final time of the chain is past
-`valid_until_s`. A leaf whose dependants have all ended is forgotten.
+`valid_until_s`. A leaf whose dependents have all ended is forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.types import AwaitedLeaf, ContractAddress, Dependency, IntentId, Outcome, intent_text
+from rota.types import AwaitedLeaf, ContractAddress, Dependency, IntentId, Leaf, Outcome, intent_text
 
 REVERTED: Final = "was reverted"
 ID_USED: Final = "cannot be committed: another transition uses its id"
@@ -31,21 +31,31 @@ class Ended(NamedTuple):
     reason: str
 
 
+def outcomes_of(
+    leaves: Iterable[AwaitedLeaf], committed: Mapping[tuple[ContractAddress, IntentId], Leaf]
+) -> tuple[tuple[AwaitedLeaf, Outcome], ...]:
+    """The outcomes of the leaves whose id a final block has used, for the leaf or for another one."""
+    found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
+    return tuple(
+        (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED) for each, leaf in found if leaf is not None
+    )
+
+
 class AwaitedLeaves:
-    """The leaves that have not ended, by contract and id, with their dependants."""
+    """The leaves that have not ended, by contract and id, with their dependents."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[IntentId, None]]] = {}
-        self._of_dependant: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
+        self._of_dependent: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
         self._unasked: dict[AwaitedLeaf, None] = {}
         self._unanswered: dict[AwaitedLeaf, None] = {}
         self._final_time_s = 0
 
-    def note(self, dependant: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
+    def note(self, dependent: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
         """An intent of ours waits for these."""
-        self._of_dependant[dependant] = leaves
+        self._of_dependent[dependent] = leaves
         for leaf in leaves:
-            self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependant] = None
+            self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependent] = None
             self._unasked[leaf] = self._unanswered[leaf] = None
 
     def take_unasked(self) -> tuple[AwaitedLeaf, ...]:
@@ -74,13 +84,13 @@ class AwaitedLeaves:
                     ended += self._end(leaf, Outcome.CONFIRMED if is_it else Outcome.REVERTED, ID_USED)
         return ended + self._expired()
 
-    def dependant_ended(self, dependant: IntentId) -> list[AwaitedLeaf]:
+    def dependent_ended(self, dependent: IntentId) -> list[AwaitedLeaf]:
         """It waits for nothing any more. Returns the leaves that nothing else waits for."""
         freed: list[AwaitedLeaf] = []
-        for leaf in self._of_dependant.pop(dependant, ()):
+        for leaf in self._of_dependent.pop(dependent, ()):
             waiting = self._open.get((leaf.contract, leaf.intent), {}).get(leaf)
             if waiting is not None:
-                del waiting[dependant]
+                del waiting[dependent]
                 if not waiting:
                     self._forget(leaf)
                     freed.append(leaf)
@@ -119,7 +129,7 @@ def dependency_name(dependency: Dependency) -> str:
 
 
 def dependency_text(dependency: Dependency) -> str:
-    """A dependency in the reason for which its dependant ends."""
+    """A dependency in the reason for which its dependent ends."""
     if isinstance(dependency, AwaitedLeaf):
         return f"{dependency.intent.hex()} in {dependency.contract} with leaf {dependency.leaf.hex()}"
     return dependency.hex()

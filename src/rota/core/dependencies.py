@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Dependencies:
-    """The dependencies of one node's intents, with the contracts of the dependants."""
+    """The dependencies of one node's intents, with the contracts of the dependents."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -49,9 +49,9 @@ class Dependencies:
                     self._tell(other, self.node.intake.outcomes[other])
 
     def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
-        """A transaction of this node has ended: its dependants, in whatever contract, go on or end."""
+        """A transaction of this node has ended: its dependents, in whatever contract, go on or end."""
         self.node.intake.note_outcome(intent, outcome)
-        for leaf in self.awaited.dependant_ended(intent):
+        for leaf in self.awaited.dependent_ended(intent):
             self.dependents.pop(leaf, None)
         self._tell(intent, outcome)
 

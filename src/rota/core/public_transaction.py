@@ -277,9 +277,16 @@ def cost_max_wei(gas: int, fees: Fees, value_wei: int) -> int:
 
 
 def failed_dependency(
-    transaction: PublicTransaction, outcomes: Mapping[Dependency, Outcome], final_time_s: int
+    transaction: PublicTransaction,
+    own: Mapping[IntentId, Outcome],
+    leaves: Mapping[AwaitedLeaf, Outcome],
+    final_time_s: int,
 ) -> tuple[Dependency | None, tuple[Dependency, ...]]:
     """The first that it depends on and that did not succeed or is too late, and those that have not ended."""
+    outcomes: dict[Dependency, Outcome] = {
+        **{each: own[each] for each in own},
+        **{each: leaves[each] for each in leaves},
+    }
     missing = tuple(each for each in transaction.dependencies if each not in outcomes)
     late = (each for each in missing if isinstance(each, AwaitedLeaf) and each.valid_until_s < final_time_s)
     failed = (each for each in transaction.dependencies if outcomes.get(each) is Outcome.REVERTED)

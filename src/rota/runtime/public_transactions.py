@@ -62,7 +62,7 @@ from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
 from rota.runtime.accepting import RETRY_S, answered, settled
 from rota.runtime.held_public import Activity, Held, PublicLimits, as_in, as_mined
 from rota.runtime.public_costs import PublicCosts, can_pay
-from rota.types import ContractAddress, Dependency, Fees, IntentId, Outcome
+from rota.types import ContractAddress, Fees, IntentId
 
 OPEN_MAX: Final = 10_000
 IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
@@ -467,9 +467,7 @@ class PublicTransactions:
             return True
         own = await self._store.outcomes(transaction.depends_on)
         leaves = await self._store.ended_leaves(transaction.awaits)
-        outcomes: dict[Dependency, Outcome] = {each: own[each] for each in own}
-        outcomes.update({each: leaves.outcomes[each] for each in leaves.outcomes})
-        failed, missing = failed_dependency(transaction, outcomes, leaves.final_time_s)
+        failed, missing = failed_dependency(transaction, own, leaves.outcomes, leaves.final_time_s)
         if failed is not None:
             self._end(held, Ending(False, self._clock(), f"dependsOn: {dependency_name(failed)} did not succeed"))
         elif missing:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from rota.core.awaited import outcomes_of
 from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
 from rota.core.effects import (
     BlocksIndexed,
@@ -52,7 +53,6 @@ from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.types import (
     NO_CONTRACT,
-    AwaitedLeaf,
     Contract,
     ContractAddress,
     Digest,
@@ -381,24 +381,8 @@ class Disk:
                 outcomes.append((intent, outcome))
             else:
                 unfinished.append(intent)
-        leaves = self._ended_leaves(order.leaves, final)
+        leaves = outcomes_of(order.leaves, _committed_leaves(final) if order.leaves else {})
         return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished), leaves)
-
-    def _ended_leaves(
-        self, leaves: tuple[AwaitedLeaf, ...], final: list[ChainBlock]
-    ) -> tuple[tuple[AwaitedLeaf, Outcome], ...]:
-        committed = {
-            (contract, outcome.intent): outcome.leaf
-            for block in (final if leaves else ())
-            for contract, outcome in block.outcomes
-            if outcome.status is LedgerStatus.COMMITTED
-        }
-        found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
-        return tuple(
-            (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED)
-            for each, leaf in found
-            if leaf is not None
-        )
 
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
@@ -593,6 +577,11 @@ def _commits(
         for contract, outcome in block.outcomes
         if outcome.status is LedgerStatus.COMMITTED
     )
+
+
+def _committed_leaves(final: list[ChainBlock]) -> dict[tuple[ContractAddress, IntentId], Leaf]:
+    outcomes = ((contract, outcome) for block in final for contract, outcome in block.outcomes)
+    return {(at, each.intent): each.leaf for at, each in outcomes if each.status is LedgerStatus.COMMITTED}
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

@@ -14,6 +14,7 @@ from rota.domains.queries import Query
 from rota.ports import BASE_LEDGER, Ask, EndedLeaves, StoredSubmission
 from rota.store.database import Door, Reading, Statement
 from rota.store.finality import public_ended, reopening_public
+from rota.store.leaves import leaf_outcomes
 from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
@@ -138,7 +139,12 @@ class PublicTransactions:
 
     async def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> EndedLeaves:
         """What became of these leaves, whichever node they are of."""
-        return await self._door.read(self._asking.ended_leaves(leaves))
+        return await self._door.read(self._ended_leaves(leaves))
+
+    def _ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> Reading[EndedLeaves]:
+        height = yield from self._asking.final_height()
+        outcomes = yield from leaf_outcomes(leaves, self._asking.final_height())
+        return EndedLeaves(dict(outcomes), (yield from self._asking.final_time_s(height)))
 
 
 def saving(transaction: PublicTransaction) -> Statement:

@@ -27,7 +27,7 @@ from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.core.unconfirmed import SentTransition
 from rota.payload import is_nullifier, nullifier_reference
-from rota.ports import EndedLeaves, NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
+from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -48,12 +48,12 @@ from rota.store.encoding import (
     decode_transition_prepared,
     encode_text,
 )
+from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
 from rota.store.transitions import transitions_found
 from rota.types import (
     NO_CONTRACT,
     NO_LEAF,
-    AwaitedLeaf,
     Contract,
     ContractAddress,
     Digest,
@@ -232,28 +232,7 @@ class Asking:
             existing,
             tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
             tuple(intent for intent in own if intent not in outcomes),
-            (yield from self._ended_leaves(order.leaves)),
-        )
-
-    def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> Reading[EndedLeaves]:
-        """What became of these leaves for good, and the time up to which the chain is final."""
-        final_time_s = yield from self.final_time_s((yield from self.final_height()))
-        return EndedLeaves(dict((yield from self._ended_leaves(leaves))), final_time_s)
-
-    def _ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> Reading[tuple[tuple[AwaitedLeaf, Outcome], ...]]:
-        """Whose id a final block has used, for the leaf or for another one."""
-        committed: dict[tuple[ContractAddress, IntentId], Leaf] = {}
-        if leaves:
-            final_height = yield from self.final_height()
-            for some in _in_batches(tuple(dict.fromkeys(each.intent for each in leaves))):
-                sql = f"{_COMMITTED_BY_ANY} AND intent IN ({_marks(some)})"
-                rows: Any = yield Statement(sql, (final_height, *some))
-                committed |= {(contract, IntentId(intent)): Leaf(leaf) for contract, intent, leaf in rows}
-        found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
-        return tuple(
-            (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED)
-            for each, leaf in found
-            if leaf is not None
+            (yield from leaf_outcomes(order.leaves, self.final_height())),
         )
 
     def look_up_all(self, orders: Sequence[LookUpIntents]) -> Reading[list[IntentsLookedUp]]:
@@ -637,10 +616,6 @@ ORDER BY changed, committed_at, place, leaf, output"""
 _BY_NULLIFIER: Final = "SELECT nullifier, state FROM states WHERE state IS NOT NULL AND contract = ?"
 
 _BY_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
-
-# Whoever's intent it is.
-_COMMITTED_BY_ANY: Final = f"""
-SELECT contract, intent, leaf FROM outcomes WHERE status = '{LedgerStatus.COMMITTED.value}' AND height <= ?"""
 
 _COMMITTED: Final = f"SELECT outcomes.intent, leaf {_ITS_OWN} AND height <= ?"
 
