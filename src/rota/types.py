@@ -210,7 +210,7 @@ class KnownContract:
 class AwaitedLeaf:
     """A private transaction of any node, by the leaf that its contract has to commit under its id.
 
-    Only that leaf counts: whoever else commits something under the id has done something else. After `valid_until_s`,
+    Only that leaf counts: another leaf under the id is another transaction. After `valid_until_s`,
     in final chain time, it is no longer awaited.
     """
 

@@ -28,7 +28,7 @@ def reason(bench: NodeBench) -> str:
 
 
 def another(status: LedgerStatus = LedgerStatus.COMMITTED, leaf: Leaf = STRANGE) -> LedgerOutcome:
-    """What the chain says of something else under the same id."""
+    """The outcome of another leaf under the same id."""
     return replace(outcome(B1), leaf=leaf, status=status)
 
 
@@ -62,7 +62,7 @@ def test_leaf_that_is_committed_while_its_dependent_is_being_written_holds_nothi
     assert bench.nonces_sent() == [0]
 
 
-def test_leaf_that_is_committed_while_the_store_answers_is_told_once() -> None:
+def test_leaf_that_is_committed_while_the_store_answers_counts_once() -> None:
     bench = waiting(bench=NodeBench(silent=(LookUpIntents,)))
     (question,) = bench.all(LookUpIntents)
     bench.block((ADDRESS, outcome(B1)))

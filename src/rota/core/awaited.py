@@ -3,8 +3,8 @@
 Theory of operation. A user names a private transaction of another node by contract, id and leaf (`dependsOn`). The
 own chain index decides what becomes of it, by leaf (trust rule 1): it is confirmed when a final block commits that leaf
 under the id, and reverted when a final block commits something else there, which leaves no place for the leaf. Neither
-the other node nor a peer is asked. The store answers what was final before the leaf was noted, and the blocks tell what
-becomes final later, so that nothing falls between. After a restart the dependents note their leaves again.
+the other node nor a peer is asked. The store answers for the blocks that were final before the leaf was noted, and
+later blocks come here, so that nothing falls between. After a restart the dependents note their leaves again.
 
 A leaf that is never committed ends with its bound: when the store has answered and the final time of the chain is past
 `valid_until_s`. A leaf whose dependents have all ended is forgotten.
@@ -24,7 +24,7 @@ NOT_IN_TIME: Final = "was not committed in time"
 
 
 class Ended(NamedTuple):
-    """What became of a leaf; `reason` says why it is not committed."""
+    """What became of a leaf; `reason` is why it is not committed."""
 
     leaf: AwaitedLeaf
     outcome: Outcome

@@ -1,7 +1,7 @@
 """Which intents of this node depend on what, and how that ended (`dependsOn`); one per node.
 
 Theory of operation. An id names a transaction of this node, private or public, in whatever contract; a leaf names a
-private transaction of any node (`awaited.py`). Only what has not ended is noted. What an intent depends on may end
+private transaction of any node (`awaited.py`). Only open dependencies are noted. What an intent depends on may end
 while the intent is being written: that is looked for when it is durable.
 """
 
@@ -30,7 +30,7 @@ class Dependencies:
         self._asked: dict[int, tuple[AwaitedLeaf, ...]] = {}
 
     def note(self, contract: ContractAddress, intent: IntentId, others: Iterable[Dependency]) -> None:
-        """An intent waits for these; only what has not ended, or it would be noted for ever."""
+        """An intent waits for these, none of which has ended: an entry is removed when its dependency ends."""
         leaves: list[AwaitedLeaf] = []
         for other in others:
             self.dependents.setdefault(other, {})[contract] = None
@@ -60,7 +60,7 @@ class Dependencies:
         self._end(self.awaited.block_final(block.time_s, block.outcomes))
 
     def ask_for_leaves(self) -> None:
-        """Ask the store for what was final before a leaf was noted."""
+        """Ask the store about the blocks that were final before a leaf was noted."""
         leaves = self.awaited.take_unasked()
         if leaves:
             question = self.node.intake.ask((), leaves=leaves)

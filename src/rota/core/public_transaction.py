@@ -283,10 +283,8 @@ def failed_dependency(
     final_time_s: int,
 ) -> tuple[Dependency | None, tuple[Dependency, ...]]:
     """The first that it depends on and that did not succeed or is too late, and those that have not ended."""
-    outcomes: dict[Dependency, Outcome] = {
-        **{each: own[each] for each in own},
-        **{each: leaves[each] for each in leaves},
-    }
+    outcomes: dict[Dependency, Outcome] = {each: own[each] for each in own}
+    outcomes |= {each: leaves[each] for each in leaves}
     missing = tuple(each for each in transaction.dependencies if each not in outcomes)
     late = (each for each in missing if isinstance(each, AwaitedLeaf) and each.valid_until_s < final_time_s)
     failed = (each for each in transaction.dependencies if outcomes.get(each) is Outcome.REVERTED)

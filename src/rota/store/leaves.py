@@ -17,7 +17,7 @@ LEAVES_A_STATEMENT: Final = 500
 def leaf_outcomes(
     leaves: Sequence[AwaitedLeaf], final_height: Reading[int]
 ) -> Reading[tuple[tuple[AwaitedLeaf, Outcome], ...]]:
-    """What final blocks say of these leaves."""
+    """The outcomes of these leaves in final blocks."""
     committed: dict[tuple[ContractAddress, IntentId], Leaf] = {}
     if leaves:
         height = yield from final_height

@@ -280,7 +280,7 @@ class DependenciesComeFirst(Invariant):
                     self.accuse(f"{self.show(intent)} took effect without {self.show(name)}, on which it depends")
 
     def _has_effect(self, dependency: Dependency) -> bool:
-        """A leaf counts by itself: something else under its id is not what was waited for."""
+        """A leaf counts by itself: another leaf under its id does not count."""
         if isinstance(dependency, AwaitedLeaf):
             return (dependency.contract, dependency.intent, dependency.leaf) in self.leaves
         return dependency in self.effective
