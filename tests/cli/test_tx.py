@@ -12,14 +12,17 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from click import Command, Context
+from click.exceptions import Exit
 from click.testing import Result
 
 from rota.api.credentials import Role, make_token
 from rota.api.facade import AsideView, ReceiptView
 from rota.api.settings import Settings
-from rota.cli.asking import LIMITS
+from rota.cli.asking import LIMITS, NotDone, tell
+from rota.cli.sending import tell_end
 from rota.cli.timeline import moments, passed, time_of
-from rota.client.answers import HistoryLine
+from rota.client.answers import HistoryLine, TransactionReceipt
 from rota.ports import Unavailable
 from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Party
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
@@ -78,6 +81,19 @@ async def test_without_waiting_the_id_is_printed() -> None:
         first, second = await typed(to, *SEND, "--no-wait"), await typed(to, *SEND, "--no-wait", "--json")
         ids = [str(UUID(bytes=each)) for each in to.node.kept]
         assert [first.stdout.strip(), json.loads(second.stdout)["id"]] == ids
+
+
+def test_reason_of_a_contract_writes_no_control_sequence_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """It could erase the line that it stands in, and write that the transaction is confirmed."""
+    reason = "\x1b[2K\x1b[1A\rconfirmed: it\nconfirmed: it\x9b2K"
+    receipt = TransactionReceipt("an id", 1, failure_message=reason)
+    with Context(Command("send")), pytest.raises(Exit):
+        tell_end(receipt, as_json=False)
+    tell(False, {}, lambda: f"Reason  {reason}")
+    NotDone(f"failed: {reason}").show()
+    written = capsys.readouterr()
+    assert [each for each in written.out + written.err if not each.isprintable() and each != "\n"] == []
+    assert written.err.count("\n") == 2, "a reason begins no line of its own"
 
 
 @asynchronous

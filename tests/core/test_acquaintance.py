@@ -123,15 +123,17 @@ def test_without_a_factory_nobody_is_asked_because_nothing_could_be_believed() -
     assert (bench.asked(B), bench.said(ContractsRequest, B)) == ([], [])
 
 
-def test_one_peer_is_asked_at_a_time_and_again_when_it_has_not_answered() -> None:
+def test_one_peer_is_asked_at_a_time_and_the_next_when_it_has_not_answered() -> None:
     bench = Bench()
     for peer in (B, B, C):
         bench.hear(peer, STARTUP, MADE)
     assert (bench.asked(B), bench.asked(C)) == ([MADE], [])
     bench.wait(CONFIG.request_timeout_ms)
+    assert (bench.asked(B), bench.asked(C)) == ([MADE], [MADE])
+    bench.wait(CONFIG.request_timeout_ms)
     assert bench.node.acquaintance.is_idle
-    bench.hear(C, STARTUP, MADE)
-    assert bench.asked(C) == [MADE]
+    bench.hear(B, STARTUP, MADE)
+    assert bench.asked(B) == [MADE, MADE]
 
 
 def test_chain_is_asked_about_the_genesis_that_the_asked_peer_tells() -> None:
@@ -342,6 +344,69 @@ def test_peers_together_make_us_ask_only_so_much(monkeypatch: pytest.MonkeyPatch
     for number, peer in enumerate((B, C, D), 1):
         bench.hear(peer, STARTUP, address(number))
     assert (bench.asked(C), bench.asked(D)) == ([address(2)], [])
+
+
+def test_peers_that_never_answer_keep_no_other_from_being_asked_for_a_contract() -> None:
+    """The attack: who speaks of a contract all the time and never answers is asked again before anybody else."""
+    bench = Bench()
+    bench.hear(B, STARTUP, MADE)
+    bench.hear(C, STARTUP, MADE)
+    for _ in range(2):
+        for liar in (B, D, B):
+            bench.hear(liar, STARTUP, MADE)
+        bench.wait(CONFIG.request_timeout_ms)
+    assert bench.asked(C) == [MADE]
+
+
+def test_peers_that_never_answer_keep_nobody_from_being_asked_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack: eight nodes name eight contracts each, that do not exist, and again when the time is up."""
+    monkeypatch.setattr(acquaintance_module, "ASKED_MAX", 2)
+    bench = Bench()
+    for number, liar in enumerate((B, C), 1):
+        bench.hear(liar, STARTUP, address(number))
+    bench.tell(ConnectionMade(D))
+    bench.list(D, MADE)
+    for number, liar in enumerate((B, C), 3):
+        bench.hear(liar, STARTUP, address(number))
+    assert bench.asked(D) == []
+    bench.wait(CONFIG.request_timeout_ms)
+    assert (bench.asked(D), bench.asked(B)[1:]) == ([MADE], [address(3)])
+    bench.answer(D)
+    bench.end(D, Verdict.ACCEPTED)
+    assert bench.asked(C)[1:] == [address(4)]
+
+
+def test_line_of_those_who_are_to_be_asked_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acquaintance_module, "ASKED_MAX", 1)
+    bench, known = Bench(), None
+    bench.hear(B, STARTUP, MADE)
+    for number in range(1, 3 * ASKED_OF_PEER_MAX):
+        bench.hear(C, STARTUP, address(number))
+    known = bench.node.acquaintance
+    assert len(known.line) == len(known.peers[C].waiting) == ASKED_OF_PEER_MAX
+    monkeypatch.setattr(acquaintance_module, "WAITING_MAX", ASKED_OF_PEER_MAX)
+    bench.hear(D, STARTUP, MADE)
+    assert (len(known.line), list(known.peers[D].waiting)) == (ASKED_OF_PEER_MAX, [])
+    monkeypatch.setattr(acquaintance_module, "PEERS_KEPT_MAX", 1)
+    known._forget_one()
+    assert list(known.peers) == [B, C], "something is expected of these"
+    bench.tell(ConnectionLost(C))
+    assert known.line == {}
+
+
+def test_contract_that_is_acquired_is_asked_of_nobody_in_line_and_their_lists_go_on() -> None:
+    bench = Bench()
+    page = (*(address(number) for number in range(1, CONTRACTS_LISTED_MAX)), MADE)
+    bench.hear(B, STARTUP, MADE)
+    bench.lacks_all = False
+    bench.tell(ConnectionMade(C))
+    bench.list(C, *page)
+    bench.tell(ContractsSifted(C, (MADE,)))
+    bench.hear(D, STARTUP, MADE)
+    bench.answer(B)
+    bench.end(B, Verdict.ACCEPTED)
+    assert (bench.asked(C), bench.asked(D), bench.node.acquaintance.line) == ([], [], {})
+    assert [question.after for question in bench.said(ContractsRequest, C)] == [FIRST, MADE]
 
 
 def test_peer_that_answers_at_once_is_asked_only_so_often() -> None:

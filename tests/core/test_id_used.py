@@ -38,6 +38,7 @@ from rota.core.events import (
     TransitionsShown,
 )
 from rota.core.events.sender import VersionDurable
+from rota.core.pacing import VERIFIED_TIMES_MAX
 from rota.core.sequencer import StoredContract
 from rota.core.states.sender_transaction import Restored, State
 from rota.core.versions import VERSIONS_MAX
@@ -246,6 +247,20 @@ def test_what_is_shown_and_was_not_asked_for_is_not_verified(other: Transition) 
     bench = used()
     assert show(bench, made=other) == []
     assert x.state(bench) is State.ID_USED
+
+
+def test_member_that_shows_a_false_signature_again_and_again_has_few_verified_and_the_intent_ends() -> None:
+    """The attack: something that it showed was being verified whenever the end was due."""
+    bench = used(is_final=True)
+    for _ in range(GRACE_MS // bench.config.request_timeout_ms + 1):
+        verified = 0
+        for _ in range(4 * VERIFIED_TIMES_MAX):
+            for asked in show(bench):
+                verified += 1
+                judge(bench, asked, is_ours=False)
+        assert verified <= 2 * VERIFIED_TIMES_MAX
+        bench.wait(bench.config.request_timeout_ms)
+    assert [receipt.code for receipt in receipts(bench)] == [INTENT_ID_USED]
 
 
 def test_permission_that_is_written_when_its_leaf_is_on_the_chain_confirms_it() -> None:

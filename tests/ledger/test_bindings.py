@@ -145,7 +145,8 @@ async def test_log_that_no_ledger_of_ours_wrote_is_unreadable_and_other_logs_are
         (log,) = receipt.logs
         spoilt = replace(log, data=log.data[:-32])
         assert outcomes_of((spoilt,), CHAIN_ID).outcomes == ()
-        (reason,) = outcomes_of((spoilt,), CHAIN_ID).unreadable
+        ((contract, reason),) = outcomes_of((spoilt,), CHAIN_ID).unreadable
+        assert contract == spoilt.address
         assert reason.startswith(f"log 0 of block {log.height}, {contract}: payload: ends after")
         assert outcomes_of((replace(log, topics=()), replace(log, topics=(bytes(32),))), CHAIN_ID).outcomes == ()
 

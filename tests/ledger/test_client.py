@@ -13,6 +13,7 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from rota.ledger.client import Call, ClientLimits, RpcClient, RpcRefused, TimedOut, place_of
+from rota.ledger.follower import is_range_too_large
 from rota.ledger.transports import RpcFailure
 from rota.ports import Unavailable
 from tests.ledger.chains import in_loop
@@ -178,6 +179,16 @@ async def test_single_request_that_is_too_large_is_refused() -> None:
         node.fault = with_status(413)
         with pytest.raises(RpcRefused, match="too large"):
             await client.call("eth_echo")
+
+
+@in_loop
+async def test_answer_that_is_too_long_is_a_failure_among_the_answers() -> None:
+    async with asking(replace(LIMITS, answer_bytes_max=1_000)) as (_, client):
+        asked = Call("eth_echo", (1,)), Call("eth_echo", ("x" * 2_000,)), Call("eth_echo", (3,))
+        first, second, third = (await client.call_together(*asked, attempts_max=2)).answers
+        assert (first, third) == ([1], [3])
+        assert isinstance(second, RpcFailure)
+        assert is_range_too_large(second)
 
 
 # Patience.
@@ -428,6 +439,24 @@ async def test_websocket_that_refuses_a_batch_gets_single_requests() -> None:
 
     async with asking_socket(refuse) as client:
         assert await ask_many(client, 4) == [[0], [1], [2], [3]]
+
+
+@pytest.mark.parametrize("batch_max", [1, 100])
+@in_loop
+async def test_answer_on_a_websocket_that_is_too_long_is_a_failure_among_the_answers(batch_max: int) -> None:
+    async def answer(socket: web.WebSocketResponse, message: Any) -> None:  # noqa: ANN401
+        is_batch = isinstance(message, list)
+        await socket.send_json([answer_to(each) for each in message] if is_batch else answer_to(message))
+
+    async with asking_socket(answer, replace(LIMITS, batch_max=batch_max, answer_bytes_max=1_000)) as client:
+        for _ in range(2):
+            asked = Call("eth_echo", (1,)), Call("eth_echo", ("x" * 2_000,)), Call("eth_echo", (3,))
+            together, others = await asyncio.gather(client.call_together(*asked, attempts_max=2), ask_many(client, 5))
+            first, second, third = together.answers
+            assert (first, third) == ([1], [3])
+            assert isinstance(second, RpcFailure)
+            assert is_range_too_large(second)
+            assert others == [[number] for number in range(5)]
 
 
 @in_loop

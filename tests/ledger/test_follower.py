@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -146,6 +147,63 @@ async def test_single_block_that_the_node_refuses_is_told_to_an_operator(tmp_pat
         async with made.follower() as follower:
             assert await follower.fetch(0, made.last) is None
             assert "the node refuses the logs of the single block 0: query returned more" in follower.trouble
+
+
+@in_loop
+async def test_range_whose_logs_are_longer_than_an_answer_may_be_is_divided(tmp_path: Path) -> None:
+    async with scene("embedded", tmp_path, rounds=8, blocks_between=1) as made:
+        truth = await made.truth()
+        logs = await made.chain.rpc("eth_getLogs", {"fromBlock": "0x0", "address": made.contract.address})
+        header = await made.chain.rpc("eth_getBlockByNumber", "latest", False)
+        longest = max(len(json.dumps(each)) for each in (*logs, header)) + 200
+        assert longest < len(json.dumps(logs)) // 2, "a single block fits, and all of them do not"
+        limits = replace(LIMITS, answer_bytes_max=longest)
+        async with made.follower(limits, is_watching_nonces=False) as follower:
+            fetched = await follower.fetch(0, made.last)
+            assert fetched is not None, follower.trouble
+            assert [block.outcomes for block in fetched.blocks if block.outcomes] == [
+                block.outcomes for block in truth.blocks if block.outcomes
+            ]
+
+
+@in_loop
+async def test_flood_of_foreign_logs_in_a_block_does_not_stop_a_node_with_many_contracts(tmp_path: Path) -> None:
+    """A node with more contracts than fit into a filter receives all logs with the topics of rounds."""
+    async with scene("embedded", tmp_path) as made:
+        truth = await made.truth()
+        more = tuple(ContractAddress(f"0x{number:040x}") for number in range(1, 8))
+
+        async def view(request: Request, ask: Ask) -> Answer:
+            """As a node that returns at most 10,000 logs, where each block has more of a foreign contract."""
+            if request["method"] == "eth_getLogs" and "address" not in request["params"][0]:
+                error = {"code": -32005, "message": "query returned more than 10000 results"}
+                return {"jsonrpc": "2.0", "id": request["id"], "error": error}
+            return await ask(request)
+
+        made.proxy.view = view
+        async with made.follower(more=more, addresses_max=3) as follower:
+            assert await follower.fetch(0, made.last) == truth, follower.trouble
+
+
+@in_loop
+async def test_flood_of_foreign_logs_that_the_bloom_promises_does_not_stop_a_node_with_many_contracts(
+    tmp_path: Path,
+) -> None:
+    async with scene("embedded", tmp_path) as made:
+        truth = await made.truth()
+        more = tuple(ContractAddress(f"0x{number:040x}") for number in range(1, 8))
+
+        async def view(request: Request, ask: Ask) -> Answer:
+            """As a node that lags behind for ranges, and refuses a block that is asked for by its hash."""
+            wanted = request["params"][0] if request["method"] == "eth_getLogs" else {}
+            if "blockHash" in wanted and "address" not in wanted:
+                error = {"code": -32005, "message": "query returned more than 10000 results"}
+                return {"jsonrpc": "2.0", "id": request["id"], "error": error}
+            return await without_logs_of_ranges(request, ask)
+
+        made.proxy.view = view
+        async with made.follower(more=more, addresses_max=3) as follower:
+            assert await follower.fetch(0, made.last) == truth, follower.trouble
 
 
 def test_range_that_the_node_does_not_have_yet_is_not_divided() -> None:

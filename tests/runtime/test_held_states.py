@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,17 +16,20 @@ from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.domains.noto import Noto
 from rota.domains.noto.records import Coin
-from rota.hosting import UserCall, assemble
-from rota.ports import STATES_A_PAGE, StateChanges, StatePage, StatePlace, Unavailable
+from rota.domains.records import OCTETS_MAX
+from rota.hosting import Background, Checked, UserCall, assemble, checking
+from rota.ports import STATES_A_PAGE, STATES_PAGE_BYTES_MAX, StateChanges, StatePage, StatePlace, Unavailable
 from rota.runtime.held_states import HeldStates, state_pages, unspent_pages
+from rota.runtime.recalling import Recalled, ask_in_steps
 from rota.types import BlockHash, ContractAddress, Digest, State, Transition, node_of
-from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order, intent, transition_of
+from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order, intent, round_of, transition_of
 from tests.domains.town import Town
 from tests.store.kit import Opened, in_loop, new_sqlite
 
 NODE1 = node_of(NOTARY)
 COINS = STATES_A_PAGE + 7
 BLOCK_COINS = 300
+LONG_COINS = 56
 
 
 def block(height: int, transitions: list[Transition]) -> ChainBlock:
@@ -68,6 +72,47 @@ async def test_more_than_a_page_is_held_and_followed(tmp_path: Path) -> None:
         shelf = await held.of(town.hosted)
         assert len(list(shelf.find(Coin, {"owner": ALICE}))) == COINS - 3
         assert [coin.record.amount for coin in shelf.find(Coin, {"owner": BOB})] == [3]
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_coins_with_long_data_take_bounded_memory_and_are_spent_like_others(tmp_path: Path) -> None:
+    """A payer chooses the data, and the notary and the payee hold them for as long as the coin is unspent."""
+    town = Town(Noto(), {"notary": NOTARY}, NOTARY)
+    opened = await Opened(new_sqlite(tmp_path)).start((town.hosted.contract,))
+    try:
+        call = UserCall(NOTARY, "mint", [ALICE, 1, "0x" + "11" * OCTETS_MAX])
+        asked = [intent(town.hosted, 1_000 + n, call) for n in range(LONG_COINS)]
+        minted = [transition_of(each) for each in assemble(town.hosted, assembly_order(asked), {}, NODE1)]
+        size_bytes = [sum(len(state.content or b"") for state in made.outputs) for made in minted]
+        assert sum(size_bytes) > 3 * STATES_PAGE_BYTES_MAX
+        held = HeldStates(NODE1, opened.store)
+        await held.of(town.hosted)
+        for height, start in enumerate(range(0, LONG_COINS, 4), 1):
+            await commit(opened, height, minted[start : start + 4])
+        most = STATES_PAGE_BYTES_MAX + 4 * max(size_bytes)
+        pages = [page.states async for page in unspent_pages(opened.store, ADDRESS)]
+        assert [state.id for page in pages for state in page] == [made.outputs[0].id for made in minted]
+        since = [states async for _, states in state_pages(opened.store, ADDRESS)]
+        assert sorted(state.id for page in since for state in page) == sorted(made.outputs[0].id for made in minted)
+        changed = await opened.store.state_changes(ADDRESS, 0)
+        assert not changed.is_complete
+        for states in (*pages, *since, changed.held):
+            assert sum(len(state.content or b"") for state in states) <= most
+
+        for shelf in (await held.of(town.hosted), await HeldStates(NODE1, opened.store).of(town.hosted)):
+            assert len(list(shelf.find(Coin, {"owner": ALICE}))) == LONG_COINS
+            assert sum(len(state.content or b"") for state in shelf.values()) < max(size_bytes)
+        for made in minted[-3:]:
+            town.commit(made)
+        paid = town.do(ALICE, "transfer", [BOB, 3])
+        order = round_of(town.hosted, (paid,), (ALICE,))
+
+        def judging(recalled: Recalled) -> Generator[None, None, Checked]:
+            return checking(town.hosted, order, shelf, NODE1, Background(recalled.find))
+
+        assert await ask_in_steps(opened.store, ADDRESS, judging) == Checked()
     finally:
         await opened.store.close()
 

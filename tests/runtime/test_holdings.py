@@ -10,7 +10,7 @@ from rota.core.effects import SendMessage
 from rota.core.events import MessageReceived, Tick
 from rota.digests import holding_proof, state_commitment
 from rota.engines.groups import pente
-from rota.messages import Envelope, Holding, HoldingsRequest, HoldingsResponse, Message
+from rota.messages import HOLDINGS_ASKED_MAX, Envelope, Holding, HoldingsRequest, HoldingsResponse, Message
 from rota.ports import DueReceipt, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.holdings import OPEN_OF_PEER_MAX, OWED_MAX, READ_BYTES_MAX, WAIT_S, Holdings, Patience
@@ -37,13 +37,16 @@ class Stored:
     transitions: list[Transition] = field(default_factory=list)
     is_away: bool = False
     looks: int = 0
+    given_bytes: int = 0
 
     async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
         assert contract == CONTRACT
         self.looks += 1
         if self.is_away:
             raise Unavailable("the store is away")
-        return tuple(each for each in self.transitions if each.leaf in leaves)
+        found = tuple(each for each in self.transitions if each.leaf in leaves)
+        self.given_bytes += sum(len(state.content or b"") for each in found for state in each.outputs)
+        return found
 
 
 class Place:
@@ -298,6 +301,23 @@ async def test_what_is_read_for_a_peer_is_bounded_with_or_without_a_proof() -> N
     place.hear(NODE2, guess)
     await place.settle()
     assert place.store.looks == before + 1
+    await place.holdings.close()
+
+
+@in_loop
+async def test_request_for_many_large_transitions_has_no_more_read_than_a_peer_may() -> None:
+    """Each of them may have a MiB, and one request names 64."""
+    place = Place()
+    large = bytes(READ_BYTES_MAX // 4)
+    for number in range(HOLDINGS_ASKED_MAX):
+        bare = made(number, NODE, NODE2)
+        state = replace(bare.outputs[0], content=large, commitment=state_commitment(large))
+        place.store.transitions.append(replace(bare, outputs=(state,)))
+    holdings = tuple(Holding(each.leaf, Digest(bytes(32))) for each in place.store.transitions)
+    place.hear(NODE2, replace(asked(place.store.transitions[0], NODE2), holdings=holdings))
+    for _ in range(10):
+        await place.pass_time()
+    assert 0 < place.store.given_bytes <= 2 * READ_BYTES_MAX
     await place.holdings.close()
 
 

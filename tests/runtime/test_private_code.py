@@ -33,6 +33,7 @@ from tests.runtime.elsewhere import GATE, ElsewhereCounting
 
 NODE = NodeName("node1")
 PEER = NodeName("node2")
+OTHER = NodeName("node3")
 # Burns its gas up to the last 50,000, then stores a 1.
 BURNER = "600f600c600039600f6000f3" + "5b61c3505a116000576001600055" + "00"
 LIGHT_GAS, HEAVY_GAS = 120_000, 4_000_000
@@ -247,6 +248,16 @@ async def test_transitions_of_a_sender_over_its_budget_are_named_and_not_run() -
     checked = await code.check(hosted, asked)
     assert [leaf for leaf, _ in checked.failures] == [each.leaf for each in cast(Any, asked.question).transitions]
     assert not code.peers.processes.pids
+
+
+def test_coordinator_that_has_a_senders_transitions_judged_again_and_again_uses_up_its_own_share() -> None:
+    """It chooses how often a transition is judged, and the rest of its round; nothing changes for others."""
+    code, hosted = code_with(), counting()
+    orders = {peer: cast(CheckRound, asked_by(hosted, 1, peer=peer).question) for peer in (PEER, NODE, OTHER)}
+    code._charge(orders[PEER], _used(cpu_s=40.0))
+    assert code._over(orders[PEER])
+    assert not code._over(orders[NODE])
+    assert not code._over(orders[OTHER])
 
 
 def _used(cpu_s: float) -> _Used:

@@ -69,14 +69,27 @@ _ca_option = click.option(
 )
 
 
-class NotDone(click.ClickException):
-    """What was asked for was not done."""
+def printable(text: str, *, keeps_lines: bool = False) -> str:
+    """Text with reasons and names of other organisations, for a terminal.
+
+    A control sequence in a contract's reason could erase "failed" and write "confirmed" in its place.
+    """
+    return "".join(each if each.isprintable() or (keeps_lines and each == "\n") else "?" for each in text)
+
+
+class _OneLine(click.ClickException):
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
+
+
+class NotDone(_OneLine):
+    """The node did not do it."""
 
     exit_code = EXIT_FAILED
 
 
-class NotKnown(click.ClickException):
-    """Nobody can say whether what was asked for will happen."""
+class NotKnown(_OneLine):
+    """No node can report whether it will happen."""
 
     exit_code = EXIT_UNKNOWN
 
@@ -184,4 +197,4 @@ def asks_node(function: Function) -> Function:
 
 def tell(as_json: bool, found: object, in_words: Callable[[], str]) -> None:
     """For a programme, or for a person."""
-    click.echo(json.dumps(found) if as_json else in_words())
+    click.echo(json.dumps(found) if as_json else printable(in_words(), keeps_lines=True))

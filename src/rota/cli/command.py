@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, tell
+from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, printable, tell
 from rota.cli.parameters import Json, json_lines_option, json_option
 from rota.cli.sending import new_party_option
 from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict
@@ -239,7 +239,8 @@ def _print_verdict(verdict: Verdict, as_json: bool) -> None:
             forgotten = f"; it was not done since {date}, and what was done before that the node has forgotten"
         click.echo(f"{verdict.outcome.value}: it happened once, at offset {verdict.completion_offset}{forgotten}")
     else:
-        click.echo(f"{verdict.outcome.value}: {error.code} / {error.error_id}: {error.message}", err=True)
+        reason = printable(error.message)
+        click.echo(f"{verdict.outcome.value}: {error.code} / {error.error_id}: {reason}", err=True)
 
 
 def _date(at_ms: int) -> str:
@@ -252,4 +253,5 @@ def _print_completion(completion: Mapping[str, Any], as_json: bool) -> None:
         return
     failure = completion.get("failure")
     ended = "OK" if failure is None else f"{failure['statusCode']} / {failure['errorId']}: {failure['message']}"
-    click.echo(f"{completion['offset']:>8}  {completion['publishedAt']}  {completion['commandId']}  {ended}")
+    shown = printable(f"{completion['commandId']}  {ended}")
+    click.echo(f"{completion['offset']:>8}  {completion['publishedAt']}  {shown}")

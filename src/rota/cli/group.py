@@ -11,7 +11,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.asking import NodeAt, NotDone, asks_node, tell
+from rota.cli.asking import NodeAt, NotDone, asks_node, printable, tell
 from rota.cli.parameters import Address, GroupName, HexText, Json, json_option
 from rota.cli.sending import Sending, makes, sends, waiting, within_option
 from rota.cli.tables import table_console
@@ -356,6 +356,7 @@ def messages(group: str, topic: str, after: int | None, limit: int, node: NodeAt
         return
     for each in found:
         at = f"{time_of(each['sent']):%m-%d %H:%M:%S}"
-        click.echo(f"{each['localSequence']:>6}  {at}  {each['node']}  {each['topic']}  {json.dumps(each['data'])}")
+        topic = printable(each["topic"])
+        click.echo(f"{each['localSequence']:>6}  {at}  {each['node']}  {topic}  {json.dumps(each['data'])}")
     if not found:
         click.echo("There is none.")

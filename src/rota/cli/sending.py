@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node
+from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node, printable
 from rota.cli.parameters import json_option
 from rota.client import Client, ClientError, ClientLimits, Payees, Pending, Transaction, TransactionReceipt, Unreachable
 
@@ -200,10 +200,10 @@ def waiting(text: str, as_json: bool) -> Iterator[Callable[[str], None]]:
     if as_json:
         yield lambda _: None
     elif not sys.stderr.isatty():
-        yield lambda said: click.echo(said, err=True)
+        yield lambda said: click.echo(printable(said), err=True)
     else:
         with Console(stderr=True).status(text) as status:
-            yield lambda said: status.update(escape(said))
+            yield lambda said: status.update(escape(printable(said)))
 
 
 def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str] | None = None) -> None:
@@ -216,7 +216,8 @@ def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str]
             further += "; its update came too late, and what was asked for before it was done"
         click.echo(f"{click.style('confirmed', fg='green')}: {receipt.id}{_place(receipt)}{further}")
     else:
-        click.echo(f"{click.style('failed', fg='red')}: {receipt.id}: {receipt.failure_message}", err=True)
+        reason = printable(str(receipt.failure_message))
+        click.echo(f"{click.style('failed', fg='red')}: {receipt.id}: {reason}", err=True)
     if not receipt.success:
         click.get_current_context().exit(EXIT_FAILED)
 

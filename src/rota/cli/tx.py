@@ -15,7 +15,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, tell
+from rota.cli.asking import NodeAt, NotDone, NotKnown, asks_node, printable, tell
 from rota.cli.parameters import Address, HexText, Json, json_lines_option, json_option
 from rota.cli.sending import MILLISECONDS_PER_S, WITHIN_S_MAX, Sending, pays, tell_end, without_nothing
 from rota.cli.tables import table_console
@@ -259,7 +259,7 @@ def _described(found: Mapping[str, Any]) -> Iterator[str]:
     }
     for name, value in told.items():
         if value not in (None, ""):
-            yield f"{name:<12} {value}"
+            yield f"{name:<12} {printable(str(value))}"
 
 
 def _state(found: Mapping[str, Any]) -> str:

@@ -16,9 +16,16 @@ nobody is asked.
 A peer that asks us gets a genesis that is open to it and no other: that of a ring to the nodes that it names, any other
 to every registered node, as when it was deployed (decision 61).
 
+The address of a privacy group is on the chain, and who its members are is not. So a peer that is no member and speaks
+of a group that we have gets the answer that it would get if we had it not: it is asked for the genesis, as a decoy, and
+whatever it answers counts as false (`is_hidden_from`).
+
 A stranger must not make us work. What is asked at a time is bounded, for all and for one peer, and so is how often one
 peer is asked or served. One whose genesis is not on the chain is not asked again for `MISTRUST_MS`; what is not for us
 is not asked of the same peer again for `REFUSED_MS`. What waits goes with the connection.
+
+A peer that does not answer must not keep us from asking another: whoever speaks of a contract while another peer is
+asked for it, or while there is no room, waits in one line for all, and is asked in its turn.
 """
 
 from __future__ import annotations
@@ -27,6 +34,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rota.core.distribution import may_distribute
 from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
 from rota.core.events.acquaintance import (
     AcquisitionEnded,
@@ -44,20 +52,43 @@ from rota.messages import (
     CONTRACTS_LISTED_MAX,
     ContractsRequest,
     ContractsResponse,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
     GenesisRequest,
     GenesisResponse,
+    Message,
+    StateDistributionAcknowledgement,
+    StateRequest,
     Verdict,
+    VerifierResponse,
 )
 from rota.types import NO_CONTRACT, ContractAddress, NodeName, RequestId
 
 if TYPE_CHECKING:
     from rota.core.node import Node
 
+# Messages that have nothing to do with the contract in their envelope, or that a stranger gets no answer to.
+UNANSWERED = (
+    ContractsRequest,
+    ContractsResponse,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
+    GenesisRequest,
+    GenesisResponse,
+    StateDistributionAcknowledgement,
+    StateRequest,
+)
 FIRST = ContractAddress("0x" + "00" * 20)
 ASKED_MAX = 64
 ASKED_OF_PEER_MAX = 8
 PAGES_MAX = 64
 TRIES_MAX = 4
+# Of one peer as many wait as are asked at a time, and of all so many.
+WAITING_MAX = 4_096
 REFUSED_KEPT_MAX = 1_024
 PEERS_KEPT_MAX = 4_096
 RATE_WINDOW_MS = 1_000
@@ -101,6 +132,7 @@ class Acquainted:
     pages: int = 0
     wanted: dict[ContractAddress, int] = field(default_factory=dict)
     open: dict[ContractAddress, None] = field(default_factory=dict)
+    waiting: dict[ContractAddress, None] = field(default_factory=dict)
     mistrusted_until_ms: int = 0
     asking: Allowance = field(default_factory=lambda: Allowance(ASKED_A_WINDOW_MAX))
     serving: Allowance = field(default_factory=lambda: Allowance(SERVED_A_WINDOW_MAX))
@@ -110,10 +142,14 @@ class Acquainted:
 
 @dataclass(slots=True)
 class Asked:
-    """A contract whose genesis was asked for; `is_judged` when it came and the chain is being asked."""
+    """A contract whose genesis was asked for; `is_judged` when it came and the chain is being asked.
+
+    It `is_decoy` when we have the contract, and the peer is not to know that.
+    """
 
     peer: NodeName
     request_id: RequestId
+    is_decoy: bool
     is_judged: bool = False
 
 
@@ -126,6 +162,8 @@ class Acquaintance:
         self.timers = Timers()
         self.peers: dict[NodeName, Acquainted] = {}
         self.asked: dict[ContractAddress, Asked] = {}
+        # Who is to be asked for what when there is room, and whether as a decoy; whoever came first is first.
+        self.line: dict[tuple[NodeName, ContractAddress], bool] = {}
         self.refused: dict[tuple[NodeName, ContractAddress], int] = {}
         self.asked_count = 0
         self.given_count = 0
@@ -135,7 +173,8 @@ class Acquaintance:
     @property
     def is_idle(self) -> bool:
         """Nothing is asked for, and nothing that is wanted waits for its turn."""
-        return not self.asked and not any(known.wanted or known.list_id for known in self.peers.values())
+        is_open = self.asked or self.line
+        return not is_open and not any(known.wanted or known.list_id for known in self.peers.values())
 
     # What happens.
 
@@ -145,17 +184,32 @@ class Acquaintance:
         self.timers.cancel(self, f"list {peer}")
         known.list_id, known.after, known.pages = None, None, 0
         known.wanted.clear()
+        for contract in tuple(known.waiting):
+            self._leave_line(peer, contract)
         for contract in tuple(known.open):
             if not self.asked[contract].is_judged:
                 self._close(contract)
+        self._ask_in_line()
         if connected and self.is_able:
             known.after = FIRST
             self._go_on(peer)
 
-    def note_unknown(self, peer: NodeName, contract: ContractAddress) -> None:
-        """A peer spoke of a contract that we do not have; what it said it will say again."""
+    def is_hidden_from(self, peer: NodeName, contract: ContractAddress, body: Message) -> bool:
+        """The message is about a privacy group in memory, of which the peer is no member.
+
+        It is told nothing by what is answered to no stranger, whether we have the contract or not (`UNANSWERED`). A
+        party of the peer may be named in the group all the same; then we have asked the peer for it.
+        """
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is None or peer == self.node.name or may_distribute(sequencer.context.contract, peer):
+            return False
+        is_awaited = isinstance(body, VerifierResponse) and sequencer.sender.parties.is_awaited(peer, body)
+        return not (is_awaited or isinstance(body, UNANSWERED))
+
+    def note_unknown(self, peer: NodeName, contract: ContractAddress, is_decoy: bool = False) -> None:
+        """A peer spoke of a contract that we do not have, or that it is not to know of; what it said it says again."""
         if self.is_able and contract != NO_CONTRACT:
-            self._ask(peer, contract)
+            self._ask(peer, contract, is_decoy)
 
     def want_again(self, peer: NodeName, contract: ContractAddress) -> None:
         """Our operator has agreed to a contract that was refused."""
@@ -203,6 +257,7 @@ class Acquaintance:
             case AnswerOverdue(contract):
                 peer = self.asked[contract].peer
                 self._close(contract)
+                self._ask_in_line()
                 self._tried_in_vain(peer, contract)
                 self._go_on(peer)
                 self._ask_others(contract)
@@ -234,6 +289,9 @@ class Acquaintance:
         asked = self.asked.get(contract)
         if asked is None or asked.is_judged or (asked.peer, asked.request_id) != (peer, body.request_id):
             return
+        if asked.is_decoy:
+            self._take_ended(AcquisitionEnded(contract, peer, Verdict.REFUSED, is_false=True))
+            return
         asked.is_judged = True
         self._expect(contract, ACQUISITION_MS)
         has_consent = self.node.deployments.may_acquire(body.deployment, body.genesis)
@@ -246,8 +304,7 @@ class Acquaintance:
             return
         self._close(event.contract)
         if event.verdict is Verdict.ACCEPTED:
-            for known in self.peers.values():
-                known.wanted.pop(event.contract, None)
+            self._note_acquired(event.contract)
         elif event.verdict is Verdict.BUSY:
             self._refuse(event.peer, event.contract, BUSY_MS)
             self._tried_in_vain(event.peer, event.contract)
@@ -258,8 +315,17 @@ class Acquaintance:
             self._known(event.peer).wanted.pop(event.contract, None)
             if event.is_false:
                 self._mistrust(event.peer)
+        self._ask_in_line()
         self._go_on(event.peer)
         self._ask_others(event.contract)
+
+    def _note_acquired(self, contract: ContractAddress) -> None:
+        """Nobody is asked for it any more; who was to be asked may have more for us."""
+        for peer, known in tuple(self.peers.items()):
+            if contract in known.wanted or contract in known.waiting:
+                known.wanted.pop(contract, None)
+                self._leave_line(peer, contract)
+                self._go_on(peer)
 
     def _go_on(self, peer: NodeName) -> None:
         """As many as may be asked for at a time; when none is left, the next page."""
@@ -289,19 +355,39 @@ class Acquaintance:
         self.timers.set(self, f"list {peer}", due_ms, ListDue(peer))
         self.node.send(peer, NO_CONTRACT, ContractsRequest(known.list_id, known.after))
 
-    def _ask(self, peer: NodeName, contract: ContractAddress) -> None:
-        """One at a time for a contract, whoever speaks of it."""
+    def _ask(self, peer: NodeName, contract: ContractAddress, is_decoy: bool = False) -> None:
+        """One at a time for a contract, whoever speaks of it; the others wait for their turn."""
         known, now_ms = self._known(peer), self.node.now_ms
         is_pointless = max(known.mistrusted_until_ms, self.refused.get((peer, contract), 0)) > now_ms
-        has_room = len(self.asked) < ASKED_MAX and len(known.open) < ASKED_OF_PEER_MAX
-        if is_pointless or contract in self.asked or not has_room or not known.asking.take(now_ms):
+        if is_pointless or contract in known.open or len(known.open) >= ASKED_OF_PEER_MAX:
+            return
+        if contract in self.asked or len(self.asked) >= ASKED_MAX:
+            if len(known.waiting) < ASKED_OF_PEER_MAX and len(self.line) < WAITING_MAX:
+                known.waiting[contract] = None
+                self.line.setdefault((peer, contract), is_decoy)
+            return
+        self._leave_line(peer, contract)
+        if not known.asking.take(now_ms):
             return
         request_id = self.node.ids.next()
-        self.asked[contract] = Asked(peer, request_id)
+        self.asked[contract] = Asked(peer, request_id, is_decoy)
         known.open[contract] = None
         self.asked_count += 1
         self._expect(contract, self.node.config.request_timeout_ms)
         self.node.send(peer, contract, GenesisRequest(request_id))
+
+    def _ask_in_line(self) -> None:
+        """There is room, or a contract is asked of nobody any more: whoever has waited longest for it is asked."""
+        for (peer, contract), is_decoy in tuple(self.line.items()):
+            if len(self.asked) >= ASKED_MAX:
+                return
+            if contract not in self.asked:
+                self._leave_line(peer, contract)
+                self._ask(peer, contract, is_decoy)
+
+    def _leave_line(self, peer: NodeName, contract: ContractAddress) -> None:
+        self.line.pop((peer, contract), None)
+        self._known(peer).waiting.pop(contract, None)
 
     def _expect(self, contract: ContractAddress, within_ms: int) -> None:
         self.timers.set(self, f"asked {contract}", self.node.now_ms + within_ms, AnswerOverdue(contract))
@@ -352,7 +438,11 @@ class Acquaintance:
 
     def _forget_one(self) -> None:
         """One of which nothing is expected, the oldest first; if there is none, there are as many as it takes."""
-        idle = (name for name, known in self.peers.items() if not known.open and not known.wanted and not known.list_id)
+        idle = (
+            name
+            for name, known in self.peers.items()
+            if not (known.open or known.wanted or known.waiting or known.list_id)
+        )
         oldest = next(idle, None)
         if oldest is not None:
             del self.peers[oldest]

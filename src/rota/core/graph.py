@@ -29,10 +29,20 @@ SNAPSHOT_STATES_MAX = 4_096
 
 
 class Offered(NamedTuple):
-    """A state that is there for the next assembly, and how much of a message it takes."""
+    """A state that is there for the next assembly, how much of a message it takes, and whose it is."""
 
     state: State
     size_bytes: int
+    sender: NodeName | None
+
+
+@dataclass(slots=True)
+class Placings:
+    """What one sender has in the graph: the states that it spends, and those that it offers, in number and in bytes."""
+
+    inputs: int = 0
+    offered: int = 0
+    offered_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class Placed:
     outputs: tuple[State, ...]
     point: FlushPoint | None = None
     valid_until_s: int = 0
+    sender: NodeName | None = None
 
 
 class Graph:
@@ -61,13 +72,15 @@ class Graph:
         self._offered: dict[StateId, Offered] = {}
         self._offered_bytes = 0
         self._order = 0
+        # By sender, as far as it is known: kept as transitions come and go, because there may be thousands of them.
+        self.senders: dict[NodeName, Placings] = {}
 
     # Placing and removing.
 
-    def place(self, transition: Transition, offers_states: bool = True) -> None:
+    def place(self, transition: Transition, offers_states: bool = True, sender: NodeName | None = None) -> None:
         """Lock what the transition spends, and offer what it makes unless nobody is to build on it."""
         offered = transition.outputs if offers_states else ()
-        self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, offered)
+        self._place(transition.intent, transition.leaf, transition.inputs, transition.reads, offered, sender=sender)
 
     def place_foreign(self, handed: HandedOver, valid_until_s: int) -> None:
         """The same for a transition that another coordinator dispatched, valid no longer than that."""
@@ -86,14 +99,14 @@ class Graph:
         self.placed[transition.leaf] = replace(self.placed[transition.leaf], outputs=transition.outputs)
         for made in transition.outputs:
             if made.id not in self._spent_by:
-                self._offer(made)
+                self._offer(made, self.placed[transition.leaf].sender)
 
     def remove(self, leaf: Leaf) -> None:
         """Forget a transition, its locks and its states; its dependents must have been seen to before."""
+        self.withdraw(leaf)
         placed = self.placed.pop(leaf)
         self._foreign.pop(leaf, None)
-        for made in placed.outputs:
-            self._take_back(made.id)
+        self._count(placed.sender, inputs=-len(placed.inputs))
         for state in placed.inputs:
             if self._spent_by.get(state) == leaf:
                 del self._spent_by[state]
@@ -114,10 +127,13 @@ class Graph:
         outputs: tuple[State, ...],
         point: FlushPoint | None = None,
         valid_until_s: int = 0,
+        sender: NodeName | None = None,
     ) -> None:
         assert leaf not in self.placed, "a leaf is placed once"
         self._order += 1
-        placed = self.placed[leaf] = Placed(intent, leaf, self._order, inputs, reads, outputs, point, valid_until_s)
+        placed = Placed(intent, leaf, self._order, inputs, reads, outputs, point, valid_until_s, sender)
+        self.placed[leaf] = placed
+        self._count(sender, inputs=len(inputs))
         if point is not None:
             self._foreign[leaf] = placed
         for state in inputs:
@@ -125,7 +141,7 @@ class Graph:
             self._take_back(state)
         for made in outputs:
             if made.id not in self._spent_by:
-                self._offer(made)
+                self._offer(made, sender)
         for reference in (*inputs, *reads):
             self._users.setdefault(reference.leaf, {})[leaf] = None
 
@@ -161,13 +177,11 @@ class Graph:
         return tuple(sorted(found.values(), key=lambda placed: -placed.order))
 
     def spenders_among(self, states: tuple[StateId, ...], but: Leaf) -> tuple[Leaf, ...]:
-        """The other transitions under way that spend or read one of these states."""
+        """The other transitions under way that spend or read one of these states, in the order of assembly."""
         wanted = frozenset(states)
-        return tuple(
-            placed.leaf
-            for placed in self.placed.values()
-            if placed.leaf != but and not wanted.isdisjoint((*placed.inputs, *placed.reads))
-        )
+        users = {user for state in wanted for user in self._users.get(state.leaf, ()) if user != but}
+        found = [placed for placed in map(self.placed.__getitem__, users) if _refers_to(placed, wanted)]
+        return tuple(placed.leaf for placed in sorted(found, key=lambda placed: placed.order))
 
     def spenders_of(self, states: tuple[StateId, ...]) -> tuple[Leaf, ...]:
         """The transitions under way that spend one of these states."""
@@ -214,10 +228,6 @@ class Graph:
         """How many states are locked by what is under way."""
         return len(self._spent_by)
 
-    def offered_by(self) -> Iterator[tuple[IntentId, int]]:
-        """For each state that is offered, the intent that makes it and its size."""
-        return ((self.placed[each.leaf].intent, offered.size_bytes) for each, offered in self._offered.items())
-
     def fits_half(self, count: int, size_bytes: int, bytes_max: int) -> bool:
         """So many more states leave half of a snapshot free."""
         is_few = len(self._offered) + count <= SNAPSHOT_STATES_MAX // 2
@@ -261,17 +271,34 @@ class Graph:
     def _offer_again(self, state: StateId) -> None:
         """What spent it is gone: the state is there for others, if its maker is."""
         maker = self.placed.get(state.leaf)
-        for made in maker.outputs if maker is not None else ():
-            if made.id == state:
-                self._offer(made)
+        if maker is not None:
+            for made in (each for each in maker.outputs if each.id == state):
+                self._offer(made, maker.sender)
 
-    def _offer(self, state: State) -> None:
+    def _offer(self, state: State, sender: NodeName | None) -> None:
         self._take_back(state.id)
         size_bytes = state_bytes(state)
-        self._offered[state.id] = Offered(state, size_bytes)
+        self._offered[state.id] = Offered(state, size_bytes, sender)
         self._offered_bytes += size_bytes
+        self._count(sender, offered=1, offered_bytes=size_bytes)
 
     def _take_back(self, state: StateId) -> None:
         offered = self._offered.pop(state, None)
         if offered is not None:
             self._offered_bytes -= offered.size_bytes
+            self._count(offered.sender, offered=-1, offered_bytes=-offered.size_bytes)
+
+    def _count(self, sender: NodeName | None, inputs: int = 0, offered: int = 0, offered_bytes: int = 0) -> None:
+        """So much more of this sender is in the graph, or less; nothing is kept of one that has nothing in it."""
+        if sender is None:
+            return
+        placings = self.senders.setdefault(sender, Placings())
+        placings.inputs += inputs
+        placings.offered += offered
+        placings.offered_bytes += offered_bytes
+        if not (placings.inputs or placings.offered):
+            del self.senders[sender]
+
+
+def _refers_to(placed: Placed, states: Collection[StateId]) -> bool:
+    return any(reference in states for reference in (*placed.inputs, *placed.reads))

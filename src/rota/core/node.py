@@ -324,12 +324,11 @@ class Node:
             self.tell(contract, PeerSpoke(event.peer, event.envelope))
 
     def _take_message(self, event: MessageReceived) -> None:
-        """Private states and contracts to come concern the node; the rest a contract.
-
-        Whatever a peer says about a contract that is in memory is a sign of life there.
-        """
+        """Private states and contracts to come concern the node; the rest a contract, if its author may know of it."""
         contract, body = event.envelope.contract, event.envelope.body
-        if type(body) in NODE_MESSAGES:
+        if self.acquaintance.is_hidden_from(event.peer, contract, body):
+            self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)
+        elif type(body) in NODE_MESSAGES:
             self._take_for_node(contract, event)
         elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
             return

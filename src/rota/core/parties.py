@@ -95,7 +95,7 @@ class Parties:
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
         """The party's own node says who it is; nobody else may."""
-        if self.resolving.get(response.party) != response.request_id or node_of(response.party) != peer:
+        if not self.is_awaited(peer, response):
             return
         if len(response.verifier) > VERIFIER_CHARACTERS_MAX:
             return
@@ -111,6 +111,10 @@ class Parties:
             if response.party in transaction.unresolved:
                 transaction.note_party(response.party, response.verifier)
                 transaction.handle(PartyResolved(response.party, response.verifier))
+
+    def is_awaited(self, peer: NodeName, response: VerifierResponse) -> bool:
+        """It answers what we asked this peer."""
+        return self.resolving.get(response.party) == response.request_id and node_of(response.party) == peer
 
     def take_request(self, peer: NodeName, request: VerifierRequest) -> None:
         """Somebody asks for a party of ours: the key store knows."""

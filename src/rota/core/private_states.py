@@ -17,15 +17,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rota.core.consistency import Consistent, consistent, consistent_for, shows_too_much
-from rota.core.distribution import (
-    FOUND_PARTS_FROM,
-    Delivery,
-    holders_of,
-    may_distribute,
-    order_of,
-    parts_of,
-    states_with_bytes,
-)
+from rota.core.distribution import FOUND_PARTS_FROM, Delivery, holders_of, order_of, parts_of, states_with_bytes
 from rota.core.effects import FindStates, Record, StatesAcknowledged, StatesReceived, TransitionPrepared
 from rota.core.events import LedgerStatus
 from rota.core.events.chain import Outcomes
@@ -81,12 +73,13 @@ class PrivateStates:
                 self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too."""
+        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too.
+
+        What a stranger to the contract sends does not come here (`Acquaintance.is_hidden_from`).
+        """
         sequencer = self.node.sequencers.loaded[contract]
         key = (contract, body.digest, body.part)
         if not states_with_bytes(body.transitions) or key in self.receiving:
-            return
-        if not may_distribute(sequencer.context.contract, peer):
             return
         checked = [self._checked(sequencer, transition) for transition in body.transitions]
         known = tuple(transition for transition in checked if transition is not None)

@@ -8,6 +8,8 @@ snapshot has no room for are told to nobody before they are on the chain.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -41,10 +43,7 @@ class Quotas:
         count, graph = len(transition.inputs), self.coordinator.graph
         if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
             return True
-        locks = self._shares()
-        for each in self.coordinator.transactions.values():
-            if each.transition is not None and each.leaf in graph.placed:
-                locks.take(each.sender, len(each.made.inputs))
+        locks = self._shares({each: placings.inputs for each, placings in graph.senders.items()})
         return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
 
     def may_offer(self, transaction: CoordinatorTransaction) -> bool:
@@ -54,16 +53,17 @@ class Quotas:
         count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
         if graph.fits_half(count, size_bytes, most):
             return True
-        states, their_bytes = (self._shares(), self._shares())
-        for intent, each_bytes in graph.offered_by():
-            maker = self.coordinator.transactions.get(intent)
-            if maker is not None:
-                states.take(maker.sender, 1)
-                their_bytes.take(maker.sender, each_bytes)
+        senders = graph.senders.items()
+        states = self._shares({each: placings.offered for each, placings in senders})
+        their_bytes = self._shares({each: placings.offered_bytes for each, placings in senders})
         return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
 
-    def _shares(self) -> Shares:
-        return Shares(self.context.contract, self.context.proven)
+    def _shares(self, held: Mapping[NodeName, int] = MappingProxyType({})) -> Shares:
+        """Of a resource of which senders hold so much."""
+        shares = Shares(self.context.contract, self.context.proven)
+        for sender in filter(held.get, held):
+            shares.take(sender, held[sender])
+        return shares
 
     def show(self, transaction: CoordinatorTransaction) -> None:
         """It was hidden and is dispatched: others may build on it, if there is room for its states."""

@@ -13,6 +13,7 @@ dispatched, and leaves its round when it is prepared (`issuing.py`).
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
@@ -141,6 +142,7 @@ class Rounds:
         for queue in (self.unrounded, self.apart):
             if transaction in queue:
                 queue.remove(transaction)
+                return
 
     def take_endorsement(self, peer: NodeName, response: EndorsementResponse) -> None:
         """A signature over the whole round, or what an endorser refuses of it."""
@@ -546,11 +548,15 @@ class Rounds:
         self._queue(members)
 
     def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
-        """They await a round again, in the order of assembly."""
+        """They await a round again, in the order of assembly, in which both queues always are.
+
+        Each is put in its place. To sort the queues would cost their length for each transition, and thousands may
+        come back one by one, when their sender is put on probation.
+        """
+        placed = self.coordinator.graph.placed
         for transaction in some:
-            (self.apart if transaction.is_apart else self.unrounded).append(transaction)
-        for queue in (self.apart, self.unrounded):
-            queue.sort(key=lambda waiting: self.coordinator.graph.placed[waiting.leaf].order)
+            queue = self.apart if transaction.is_apart else self.unrounded
+            insort(queue, transaction, key=lambda waiting: placed[waiting.leaf].order)
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]

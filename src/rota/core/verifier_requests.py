@@ -19,7 +19,7 @@ from rota.core.distribution import may_distribute
 from rota.core.events import VerifierLookedUp
 from rota.core.pacing import Pacing
 from rota.messages import VerifierRequest, VerifierResponse
-from rota.types import ContractAddress, NodeName, Party
+from rota.types import NO_CONTRACT, ContractAddress, NodeName, Party
 
 if TYPE_CHECKING:
     from rota.core.node import Node
@@ -53,7 +53,9 @@ class VerifierRequests:
         """Whether the key store is to be asked; else the request has been answered or dropped here."""
         if peer == self.node.name:
             return True
-        answer = self.answers.get((contract, request.party))
+        # Whether the peer is a stranger in the contract is known when that is in memory (`acquaintance.py`).
+        is_known = contract == NO_CONTRACT or contract in self.node.sequencers.loaded
+        answer = self.answers.get((contract, request.party)) if is_known else None
         is_fresh = answer is not None and answer.until_ms > self.node.now_ms
         if answer is not None and is_fresh and (answer.is_announced or not request.asks_announced):
             announced = True if request.asks_announced and self.may_tell_announced(peer, contract) else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -91,10 +91,11 @@ class Shelf(Mapping[StateId, State]):
     def __len__(self) -> int:
         return len(self._states)
 
-    def put(self, state: State) -> None:
-        """It is held from now on."""
+    def put(self, state: State, content_bytes_max: int | None = None) -> None:
+        """It is held from now on; without its bytes when it has more than these: they are recalled when needed."""
         self.remove(state.id)
-        self._states[state.id] = state
+        is_long = content_bytes_max is not None and len(state.content or b"") > content_bytes_max
+        self._states[state.id] = replace(state, content=None) if is_long else state
         read = known_in(self.known, state)
         if read is not None:
             self._read[state.id] = read

@@ -73,24 +73,24 @@ class FailedCall:
 
 @dataclass(frozen=True, slots=True)
 class BlockOutcomes:
-    """What the logs of a block did to our contracts, which calls failed, and what could not be read.
+    """What the logs of a block did to contracts, which calls failed, and whose logs could not be read, with the reason.
 
     `commitments` are those of the transitions that were committed and have any.
     """
 
     outcomes: Outcomes
-    unreadable: tuple[str, ...] = ()
+    unreadable: tuple[tuple[ContractAddress, str], ...] = ()
     failed_calls: tuple[FailedCall, ...] = ()
     commitments: tuple[LeafCommitments, ...] = ()
 
 
 def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
-    """The outcomes in the logs of one block, which are of contracts of ours, in the order of the chain.
+    """The outcomes in the logs of one block, in the order of the chain.
 
     A `Skipped` log stands before the `Round` log of its call and gives the reason; the verdict is the mask's.
     """
     outcomes: list[tuple[ContractAddress, LedgerOutcome]] = []
-    unreadable: list[str] = []
+    unreadable: list[tuple[ContractAddress, str]] = []
     failed: list[FailedCall] = []
     commitments: list[LeafCommitments] = []
     skips: dict[tuple[bytes, ContractAddress], dict[tuple[IntentId, Leaf], SkippedLog]] = {}
@@ -107,7 +107,8 @@ def outcomes_of(logs: Iterable[Log], chain_id: int) -> BlockOutcomes:
                 outcomes.extend((log.address, outcome) for outcome in _outcomes(log, told, reasons, calls))
                 commitments.extend(_commitments(log.address, told))
             case Malformed(reason):
-                unreadable.append(f"log {log.number} of block {log.height}, {log.address}: {reason}")
+                text = f"log {log.number} of block {log.height}, {log.address}: {reason}"
+                unreadable.append((log.address, text))
             case None:
                 pass
     return BlockOutcomes(tuple(outcomes), tuple(unreadable), tuple(failed), tuple(commitments))

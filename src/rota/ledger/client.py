@@ -312,7 +312,7 @@ class RpcClient:
         try:
             answers = await self._connection().exchange(body, [request.id for request in requests])
         except ExchangeFailed as failure:
-            self._take_failure(batch, failure, failures_before)
+            self._take_failure(number, batch, failure, failures_before)
         else:
             self._take_answers(number, batch, answers, failures_before)
 
@@ -334,7 +334,8 @@ class RpcClient:
         limited = [_Group([each for each in group.requests if _is_rate_limit(answers.get(each.id))]) for group in batch]
         missing = [_Group([each for each in group.requests if each.id not in answers]) for group in batch]
         if _size(limited):
-            self._take_failure(limited, ExchangeFailed(FailureKind.OVERLOADED, "it limits our rate"), failures_before)
+            failure = ExchangeFailed(FailureKind.OVERLOADED, "it limits our rate")
+            self._take_failure(number, limited, failure, failures_before)
         elif _size(missing):
             self._shrink(size)
         else:
@@ -356,14 +357,18 @@ class RpcClient:
             self._good_batches = 0
             self._batch_max = min(2 * self._batch_max, self.limits.batch_max)
 
-    def _take_failure(self, batch: list[_Group], failure: ExchangeFailed, failures_before: int) -> None:
-        """Wait, unless it was the batch as such; exchanges that were on their way together fail once."""
+    def _take_failure(self, number: int, batch: list[_Group], failure: ExchangeFailed, failures_before: int) -> None:
+        """Wait, unless it was the batch as such; exchanges that were on their way together fail once.
+
+        A single request that is too large, or whose answer is, has that for its answer: asked again it would be so too.
+        """
         size = _size(batch)
         if size > 1 and failure.kind in _ASKS_FOR_LESS:
             self._shrink(size)
         if failure.kind is FailureKind.TOO_LARGE and size == 1:
-            for group in batch:
-                _abandon(group.requests, RpcRefused(RpcFailure(LIMIT_EXCEEDED, str(failure))))
+            for request in (request for group in batch for request in group.requests):
+                if not request.answer.done():
+                    request.answer.set_result((number, RpcFailure(LIMIT_EXCEEDED, str(failure))))
             return
         if failure.kind not in (FailureKind.BATCH_REFUSED, FailureKind.TOO_LARGE):
             self.failure = failure

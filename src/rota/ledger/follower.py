@@ -13,6 +13,8 @@ when the node takes no batches, as then nothing else ties an answer to a chain. 
 answered, and the core asks again.
 
 A node that refuses a range as too large gets half of it, down to single blocks. The size that it took is remembered.
+Any account can fill a block with logs that have the topics of rounds, and with many contracts a filter names none of
+them. So a single block that is refused is asked for some contracts at a time, which are named.
 
 What transitions commit to, where they are proved, is kept before their blocks are told: whoever has an outcome from the
 index has its commitments too.
@@ -28,7 +30,7 @@ from typing import Final
 
 from rota.core.events import LedgerOutcome
 from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.ledger.bindings import FailedCall, deployment_topics, outcomes_of, read_deployment
+from rota.ledger.bindings import BlockOutcomes, FailedCall, deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reason_of
@@ -100,13 +102,21 @@ class FollowerLimits:
 class _Wanted:
     """The logs of some contracts that are of interest; `seconds` are the second topics, if not all are.
 
-    `signs` are the first topics of which a block that has something of interest shows one in any case.
+    `signs` are the first topics of which a block that has something of interest shows one in any case. Of the
+    contracts that are `awaited` nothing is known but an id that any account may have used.
     """
 
     addresses: tuple[ContractAddress, ...]
     topics: tuple[bytes, ...]
     signs: tuple[bytes, ...]
     seconds: tuple[bytes, ...] = ()
+    awaited: tuple[ContractAddress, ...] = ()
+
+    def parts(self, most: int) -> tuple[_Wanted, ...]:
+        """The same of fewer contracts at a time, few enough to be named; of several contracts there are several."""
+        count = len(self.addresses)
+        size = most if count > most else max(1, count // 2)
+        return tuple(replace(self, addresses=self.addresses[at : at + size]) for at in range(0, count, size))
 
     def filter(self, most: int) -> dict[str, object]:
         """What a node is asked for; with too many to name, logs are told apart here."""
@@ -267,8 +277,10 @@ class Follower:
 
     def _rounds_wanted(self, deployed: tuple[Log, ...]) -> _Wanted:
         """Those of our contracts, also of such as these blocks deploy: a contract may have rounds at once."""
-        contracts = (*self._contracts.addresses(), *(read_deployment(log).contract for log in deployed))
-        return _Wanted(tuple(dict.fromkeys(contracts)), (ROUND_TOPIC, SKIPPED_TOPIC), (ROUND_TOPIC,))
+        known = dict.fromkeys(self._contracts.addresses())
+        awaited = dict.fromkeys(each for log in deployed if (each := read_deployment(log).contract) not in known)
+        topics = (ROUND_TOPIC, SKIPPED_TOPIC)
+        return _Wanted((*known, *awaited), topics, (ROUND_TOPIC,), awaited=tuple(awaited))
 
     def _concerning_us(
         self, ends: dict[int, Header], headers: dict[int, Header], logs: tuple[Log, ...], mined: dict[int, MinedHere]
@@ -283,14 +295,25 @@ class Follower:
             header = headers[height]
             logs_here = by_height.get(height, [])
             told = outcomes_of(logs_here, self._chain_id)
-            if told.unreadable:
-                raise ValueError(f"the contracts are not ours: {told.unreadable[0]}")
+            self._require_readable(told)
             own = mined[height].mined if height in mined else ()
             deployed = tuple(read_deployment(log) for log in logs_here if log.topics and log.topics[0] in _DEPLOYED)
             blocks.append(ChainBlock(height, header.hash, header.parent, header.time_s, told.outcomes, own, deployed))
             failed += [Asked(each, height, self._is_proved(each.contract)) for each in told.failed_calls]
             commitments += told.commitments
         return tuple(blocks), tuple(failed), tuple(commitments)
+
+    def _require_readable(self, told: BlockOutcomes) -> None:
+        """Code that this node has taken in writes logs that it can read.
+
+        The factory also creates foreign code, under any id: a contract that is only awaited may write anything, and is
+        then not the one that is awaited.
+        """
+        if told.unreadable:
+            known = frozenset(self._contracts.addresses())
+            for contract, reason in told.unreadable:
+                if contract in known:
+                    raise ValueError(f"the contracts are not ours: {reason}")
 
     def _is_proved(self, contract: ContractAddress) -> bool:
         policy = self._contracts.policy_of(contract)
@@ -361,7 +384,8 @@ class Follower:
     async def _logs_of_halves(self, part: tuple[int, int], wanted: _Wanted, anchor: Header, reason: str) -> _Logs:
         first, last = part
         if first == last:
-            raise ValueError(f"the node refuses the logs of the single block {first}: {reason}")
+            refusal = f"the node refuses the logs of the single block {first}: {reason}"
+            return await self._logs_of_some(wanted, lambda some: self._logs_of_part(part, some, anchor), refusal)
         middle = (first + last) // 2
         self._range_max = min(self._range_max or middle - first + 1, middle - first + 1)
         self._good_ranges = 0
@@ -369,6 +393,19 @@ class Follower:
         asked = [partial(self._logs_of_part, half, wanted, anchor) for half in halves]
         found = [await self._patience.consistent(ask) for ask in asked]
         return _Logs(found[0].logs + found[1].logs, found[0].is_tied and found[1].is_tied)
+
+    async def _logs_of_some(self, wanted: _Wanted, ask: Callable[[_Wanted], Awaitable[_Logs]], refusal: str) -> _Logs:
+        """Of a block that the node refuses: some contracts at a time, so that no stranger's logs are asked for.
+
+        An awaited contract that has so many logs in one block is foreign code, and has no rounds.
+        """
+        if len(wanted.addresses) == 1:
+            if wanted.addresses[0] in wanted.awaited:
+                return _Logs((), is_tied=True)
+            raise ValueError(refusal)
+        parts = wanted.parts(self._limits.addresses_max)
+        found = [await self._patience.consistent(partial(ask, each)) for each in parts]
+        return _Logs(tuple(log for each in found for log in each.logs), all(each.is_tied for each in found))
 
     def _note_good_ranges(self, count: int) -> None:
         """A limit may have been a passing one: now and then more is asked for."""
@@ -384,16 +421,20 @@ class Follower:
         """A header whose bloom promises a log that was not told: that block is asked for by its hash."""
         told = {log.height for log in logs if log.topics and log.topics[0] in wanted.signs}
         doubtful = [each for each in headers if each.height not in told and wanted.may_be_in(each)]
-        asked = [self._filter(wanted) | {"blockHash": data(header.hash)} for header in doubtful]
-        found = await asyncio.gather(*(self._patience.consistent(partial(self._logs_of_block, each)) for each in asked))
-        return wanted.of(log for block in found for log in block)
+        asked = [partial(self._logs_of_block, header, wanted) for header in doubtful]
+        found = await asyncio.gather(*map(self._patience.consistent, asked))
+        return wanted.of(log for block in found for log in block.logs)
 
-    async def _logs_of_block(self, wanted: dict[str, object]) -> tuple[Log, ...]:
+    async def _logs_of_block(self, header: Header, wanted: _Wanted) -> _Logs:
         """By hash there is one answer; a node that does not have the block says so."""
+        asked = self._filter(wanted) | {"blockHash": data(header.hash)}
         try:
-            return read_logs(await self._client.call("eth_getLogs", wanted))
+            return _Logs(read_logs(await self._client.call("eth_getLogs", asked)), is_tied=True)
         except RpcRefused as refused:
-            raise Inconsistent(f"block {wanted['blockHash']}: {refused}") from refused
+            refusal = f"block {data(header.hash)}: {refused}"
+            if not is_range_too_large(refused.failure):
+                raise Inconsistent(refusal) from refused
+        return await self._logs_of_some(wanted, partial(self._logs_of_block, header), refusal)
 
 
 def _told_why(block: ChainBlock, found: Mapping[tuple[int, Leaf], tuple[FailedCall, Reason]]) -> ChainBlock:

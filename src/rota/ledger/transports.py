@@ -67,6 +67,10 @@ class ExchangeFailed(Exception):
         self.retry_after_ms: Final = retry_after_ms
 
 
+class _OneOfSeveral(ExchangeFailed):
+    """One of the answers that were awaited together is too long."""
+
+
 class Transport(Protocol):
     """Carries exchanges, several at a time."""
 
@@ -124,7 +128,8 @@ class WebSocketTransport:
     """One connection, made when it is first needed and made anew after it was lost.
 
     Exchanges are on their way together and answered in any order. When one is not answered in time the whole
-    connection is given up, since nothing tells a slow node from a dead one.
+    connection is given up, since nothing tells a slow node from a dead one. An answer that is too long ends the
+    connection too. Then exchanges are repeated one at a time, so that the long answer is known for its own exchange's.
     """
 
     def __init__(
@@ -146,26 +151,45 @@ class WebSocketTransport:
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._reader: asyncio.Task[None] | None = None
         self._waiting: Final[dict[int, _Waiting]] = {}
+        self._alone: Final = asyncio.Lock()
+        self._in_line = 0
+        self._is_one_too_long = False
         self._farewells: Final[set[asyncio.Task[None]]] = set()
 
     async def exchange(self, body: bytes, ids: Collection[int]) -> Answers:
         """One frame out; its answers come when they come."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                socket = await self._connected()
-                waiting = _Waiting(frozenset(ids), asyncio.get_running_loop().create_future())
-                self._waiting.update(dict.fromkeys(ids, waiting))
-                try:
-                    await socket.send_str(body.decode())
-                    return await waiting.answers
-                finally:
-                    for request_id in ids:
-                        self._waiting.pop(request_id, None)
+                if not self._is_one_too_long:
+                    with suppress(_OneOfSeveral):
+                        return await self._exchange(body, ids)
+                return await self._exchange_alone(body, ids)
         except TimeoutError as error:
             self._give_up(ExchangeFailed(FailureKind.DROPPED, "another request was not answered in time"))
             raise ExchangeFailed(FailureKind.TIMED_OUT, "") from error
         except (aiohttp.ClientError, OSError) as error:
             raise ExchangeFailed(FailureKind.DROPPED, _shown(error)) from error
+
+    async def _exchange(self, body: bytes, ids: Collection[int]) -> Answers:
+        socket = await self._connected()
+        waiting = _Waiting(frozenset(ids), asyncio.get_running_loop().create_future())
+        self._waiting.update(dict.fromkeys(ids, waiting))
+        try:
+            await socket.send_str(body.decode())
+            return await waiting.answers
+        finally:
+            for request_id in ids:
+                self._waiting.pop(request_id, None)
+
+    async def _exchange_alone(self, body: bytes, ids: Collection[int]) -> Answers:
+        self._in_line += 1
+        try:
+            async with self._alone:
+                return await self._exchange(body, ids)
+        finally:
+            self._in_line -= 1
+            if not self._in_line:
+                self._is_one_too_long = False
 
     async def close(self) -> None:
         """Say goodbye and read no more."""
@@ -201,10 +225,19 @@ class WebSocketTransport:
             async for message in socket:
                 if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
                     self._take(message.data)
+                elif socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG and self._socket is socket:
+                    self._give_up(self._too_long())
         except (aiohttp.ClientError, OSError) as error:
             detail = _shown(error)
         if self._socket is socket:
             self._give_up(ExchangeFailed(FailureKind.DROPPED, detail))
+
+    def _too_long(self) -> ExchangeFailed:
+        """The failure of the exchanges that wait: of a single one it is its own; several are repeated one by one."""
+        self._is_one_too_long = len(set(map(id, self._waiting.values()))) > 1
+        detail = f"its answer has more than {self._answer_bytes_max} bytes"
+        kind = _OneOfSeveral if self._is_one_too_long else ExchangeFailed
+        return kind(FailureKind.TOO_LARGE, detail)
 
     def _take(self, content: str | bytes) -> None:
         try:

@@ -54,6 +54,7 @@ from rota.ports.listening import (
 )
 from rota.ports.store import (
     STATES_A_PAGE,
+    STATES_PAGE_BYTES_MAX,
     TRANSACTIONS_MAX,
     StateChanges,
     StatePage,
@@ -87,6 +88,7 @@ __all__ = [
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
     "STATES_A_PAGE",
+    "STATES_PAGE_BYTES_MAX",
     "TRANSACTIONS_MAX",
     "AbiStore",
     "Archive",

@@ -30,6 +30,8 @@ from rota.types import (
 
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000
+# Or so many bytes: one state may have half a MiB.
+STATES_PAGE_BYTES_MAX: Final = 8_388_608
 StoreEffect: TypeAlias = Persist | LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
 
 

@@ -3,7 +3,8 @@
 The store knows them all, and each change of them has a number there. Of a contract that is asked for, memory has what
 the store said last, and every question brings it up to date with what changed since: a question costs what changed,
 not what is held. Reorganisations, states that arrive late and writes of any order are the store's affair.
-The contracts that were not asked for longest are forgotten.
+The contracts that were not asked for longest are forgotten. A payer chooses how much is attached to a coin, so memory
+has the record of each state and the bytes of short ones; the bytes of a long one are recalled when a domain needs them.
 
 A domain with a memory of its own is also told of every state that the node has and the chain too, spent or not, once
 in its life. Of what is not on the chain it is told nothing: a peer can make up any state, and send it.
@@ -24,6 +25,9 @@ from rota.ports import StatePage, Store
 from rota.types import ContractAddress, NodeName, State, StateId
 
 CONTRACTS_KEPT_MAX: Final = 256
+CONTENT_KEPT_BYTES_MAX: Final = 4_096
+# A transition that made a state may have a MiB of others.
+MAKERS_AT_ONCE: Final = 32
 
 
 class Holder(Protocol):
@@ -121,15 +125,17 @@ class StateFollower(Generic[H]):
         """As this node sees them. A ledger's own commitment to a state, where there is one, must be to what it says."""
         if not hosted.domain.ledgers:
             return tuple(state.as_seen_by(self._node) for state in states)
-        leaves = tuple(dict.fromkeys(state.id.leaf for state in states))
-        made = await self._store.transitions_of(hosted.contract.address, leaves)
-        makers = {transition.leaf: transition for transition in made}
-        believed = []
-        for state in states:
-            if is_believed(hosted, state, makers):
-                believed.append(state.as_seen_by(self._node))
-            # Each takes a millisecond or more, and there may be a thousand.
-            await asyncio.sleep(0)
+        believed: list[State] = []
+        for at in range(0, len(states), MAKERS_AT_ONCE):
+            some = states[at : at + MAKERS_AT_ONCE]
+            leaves = tuple(dict.fromkeys(state.id.leaf for state in some))
+            made = await self._store.transitions_of(hosted.contract.address, leaves)
+            makers = {transition.leaf: transition for transition in made}
+            for state in some:
+                if is_believed(hosted, state, makers):
+                    believed.append(state.as_seen_by(self._node))
+                # Each takes a millisecond or more, and there may be a thousand.
+                await asyncio.sleep(0)
         return tuple(believed)
 
     async def _teach(self, contract: ContractAddress, holdings: _Holdings[H]) -> None:
@@ -153,7 +159,7 @@ class _OnShelf:
         for each in gone:
             self.shelf.remove(each)
         for state in held:
-            self.shelf.put(state)
+            self.shelf.put(state, CONTENT_KEPT_BYTES_MAX)
 
     def learn(self, states: tuple[State, ...]) -> None:
         learn(self._hosted, states, self._node)

@@ -32,7 +32,7 @@ from rota.digests import holding_proof
 from rota.messages import HOLDINGS_ASKED_MAX, Envelope, Holding, HoldingsRequest, HoldingsResponse, Message, Reply
 from rota.ports import BASE_LEDGER, Background, DueReceipt, Store, Unavailable
 from rota.runtime.contracts import KnownContracts
-from rota.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, Leaf, NodeName, RequestId, Transition
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId, Transition
 from rota.wire.sizes import transition_bytes
 
 WAIT_S: Final = 0.2
@@ -316,19 +316,31 @@ class Holdings:
         pause_s = FIRST_PAUSE_S
         while missing:
             if self._block_at(request.height) == request.block_hash:
-                self._read().charge(peer, LOOK_BYTES * len(missing))
-                made = await self._store.transitions_of(contract, tuple(missing))
-                self._read().charge(peer, sum(map(transition_bytes, made)))
-                held = [leaf for leaf in missing if is_held(self._node, leaf, made)]
-                proved = tuple(leaf for leaf in held if self._is_proved(peer, leaf, missing[leaf], made))
-                for leaf in held:
-                    del missing[leaf]
+                proved = await self._proved(peer, contract, missing)
                 if proved:
                     answer = HoldingsResponse(request.request_id, proved)
                     self._say(peer, contract, self._number(), answer)
             if missing:
                 await self._sleep(pause_s)
                 pause_s *= 2
+
+    async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, Digest]) -> tuple[Leaf, ...]:
+        """The leaves that are held and that the peer proves to have; removes those that are held from `missing`.
+
+        The store is asked for one at a time, within the peer's allowance: a transition may have a MiB.
+        """
+        proved: list[Leaf] = []
+        for leaf, proof in tuple(missing.items()):
+            if not self._read().is_clear(peer):
+                break
+            self._read().charge(peer, LOOK_BYTES)
+            made = await self._store.transitions_of(contract, (leaf,))
+            self._read().charge(peer, sum(map(transition_bytes, made)))
+            if is_held(self._node, leaf, made):
+                del missing[leaf]
+                if self._is_proved(peer, leaf, proof, made):
+                    proved.append(leaf)
+        return tuple(proved)
 
     def _is_proved(self, peer: NodeName, leaf: Leaf, proof: bytes, made: Iterable[Transition]) -> bool:
         contents = {

@@ -6,10 +6,11 @@ whatever peers have judged, it keeps no user waiting. In a lane, those who ask t
 (`work_shares`). A process has a mirror of the states that the node holds; each order brings what has changed.
 
 A request has a budget of gas and time, which the process keeps to, and so has each peer, which is kept to here: as one
-who asks, and as one whose transactions are judged. What is over a budget is `OverBudget`, a system error that ends no
-intent: the peer asks again, and a transaction that needs too much goes on its own. A process that takes far too long
-for a request ends itself or is killed. The next order starts another one, and the request that was lost because of
-somebody else is asked again.
+that asks, and as the sender of transactions that are judged for one that asks. (A coordinator chooses how often it has
+a transaction judged: it must not use up what its sender may have judged for others.) What is over a budget is
+`OverBudget`, a system error that ends no intent: the peer asks again, and a transaction that needs too much goes on its
+own. A process that takes far too long for a request ends itself or is killed. The next order starts another one, and
+the request that was lost because of somebody else is asked again.
 """
 
 from __future__ import annotations
@@ -266,23 +267,23 @@ class PrivateCode:
             self._charge(order, used)
 
     def _over(self, order: CheckRound) -> tuple[tuple[Leaf, OverBudget], ...]:
-        """The transitions of senders that have used up what they may."""
+        """The transitions of senders that have used up what they may of this peer's budget."""
         pairs = zip(order.transitions, map(node_of, order.senders), strict=True)
         return tuple(
             (transition.leaf, OverBudget(f"{sender} has used up what it may have run for now"))
             for transition, sender in pairs
-            if sender != self._node and self._senders.is_over(sender)
+            if sender != self._node and self._senders.is_over((order.peer, sender))
         )
 
     def _charge(self, order: CheckRound, used: _Used) -> None:
-        """Costs follow causes: who asks bears all of it, and each sender what its transitions took."""
+        """Costs follow causes: the asking peer bears them all, each sender its transitions' part of that budget."""
         if order.peer != self._node:
             self._askers.charge(order.peer, used.cpu_s, used.gas)
         # A round that is judged again, with states that it lacked, has its steps again.
         for number, cost in enumerate(used.steps):
             sender = node_of(order.senders[number % len(order.senders)])
             if sender != self._node:
-                self._senders.charge(sender, cost.cpu_s, cost.gas)
+                self._senders.charge((order.peer, sender), cost.cpu_s, cost.gas)
 
 
 def _value(answered: Answered) -> object:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.ports import Unavailable
-from rota.types import NodeName
 
 WAITING_MAX: Final = 1_024
 WAITING_OF_ONE_MAX: Final = 256
@@ -112,8 +111,8 @@ class Allowance:
     gas_each_s: int
 
 
-# Who asks for rounds to be judged has half of a core; who sends transactions has a quarter, so that a sender does not
-# use up what its coordinator may. 30 million gas take about a second.
+# A peer that asks for rounds to be judged has half of a core. A sender has half of that with each such peer, so that it
+# does not use up the budget of its coordinator. 30 million gas take about a second.
 ASKERS: Final = Allowance(60.0, 1_500_000_000, 0.5, 12_500_000)
 SENDERS: Final = Allowance(30.0, 750_000_000, 0.25, 6_250_000)
 
@@ -126,19 +125,19 @@ class _Account:
 
 
 class Budgets:
-    """What each of some peers may still use. A peer may overdraw once, by one request; then it waits."""
+    """What each of some peers, or of some pairs of them, may still use. One may overdraw once, by one request."""
 
     def __init__(self, allowance: Allowance, clock_s: Callable[[], float]) -> None:
         self._allowance: Final = allowance
         self._clock_s: Final = clock_s
-        self._accounts: Final[dict[NodeName, _Account]] = {}
+        self._accounts: Final[dict[Hashable, _Account]] = {}
 
-    def is_over(self, peer: NodeName) -> bool:
+    def is_over(self, peer: Hashable) -> bool:
         """Whether it has used up what it may, for now."""
         account = self._brought_up_to_date(peer)
         return account is not None and (account.cpu_s <= 0 or account.gas <= 0)
 
-    def charge(self, peer: NodeName, cpu_s: float, gas: int) -> None:
+    def charge(self, peer: Hashable, cpu_s: float, gas: int) -> None:
         """It has had this computed."""
         account = self._brought_up_to_date(peer)
         if account is None:
@@ -150,7 +149,7 @@ class Budgets:
         account.cpu_s -= cpu_s
         account.gas -= gas
 
-    def _brought_up_to_date(self, peer: NodeName) -> _Account | None:
+    def _brought_up_to_date(self, peer: Hashable) -> _Account | None:
         account, allowance = self._accounts.get(peer), self._allowance
         if account is None:
             return None

@@ -27,7 +27,7 @@ from rota.core.states.deployment import StoredDeployments
 from rota.core.states.sender_transaction import Restored
 from rota.core.unconfirmed import SentTransition
 from rota.payload import is_nullifier, nullifier_reference
-from rota.ports import NumberedReceipt, StateChanges, StatePage, StatePlace, StoredTransaction
+from rota.ports import NumberedReceipt, StoredTransaction
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -50,6 +50,7 @@ from rota.store.encoding import (
 )
 from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
+from rota.store.state_pages import changes_page, page_since, unspent_page
 from rota.store.transitions import transitions_found
 from rota.types import (
     NO_CONTRACT,
@@ -321,41 +322,9 @@ class Asking:
         rows: Any = yield Statement(_LEAVES_WITHOUT_STATES, (contract, last, limit, skip))
         return tuple(Leaf(leaf) for (leaf,) in rows)
 
-    def unspent_states(self, contract: ContractAddress, after: StatePlace | None, limit: int) -> Reading[StatePage]:
-        """What this node holds of what a contract has on the chain and nobody has spent, in the order of the chain."""
-        changes: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        rows: Any = yield Statement(_UNSPENT, (contract, *(after or _BEFORE_ALL), limit))
-        last = StatePlace(*rows[-1][1:]) if len(rows) == limit else None
-        return StatePage(changes[0][0] or 0, tuple(decode_state(state) for state, *_ in rows), last)
-
-    def state_changes(self, contract: ContractAddress, since: int, limit: int) -> Reading[StateChanges]:
-        """What changed of that after the record with this position, as far as it fits."""
-        as_of, is_complete = yield from self._changes_up_to(contract, since, limit)
-        rows: Any = yield Statement(_CHANGED, (contract, since, as_of))
-        changed = [(decode_state(state), bool(is_unspent)) for state, is_unspent in rows]
-        return StateChanges(
-            as_of,
-            tuple(state for state, is_unspent in changed if is_unspent),
-            tuple(state.id for state, is_unspent in changed if not is_unspent),
-            is_complete,
-        )
-
-    def states_since(
-        self, contract: ContractAddress, since: int, limit: int, on_chain: bool = False
-    ) -> Reading[tuple[int, tuple[State, ...]]]:
-        """All that this node holds and that changed after the record with this position, spent or not."""
-        as_of, _ = yield from self._changes_up_to(contract, since, limit)
-        sql = _COMMITTED_SINCE if on_chain else _HELD_SINCE
-        rows: Any = yield Statement(sql, (contract, since, as_of))
-        return as_of, tuple(decode_state(state) for (state,) in rows)
-
-    def _changes_up_to(self, contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
-        """The change with which so many states are full, and whether it is the latest: a change is told whole."""
-        rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
-        latest = max(since, rows[0][0] or 0)
-        rows = yield Statement(_CHANGE_AT, (contract, since, limit - 1))
-        as_of = rows[0][0] if rows else latest
-        return as_of, as_of == latest
+    unspent_states: Final = staticmethod(unspent_page)
+    state_changes: Final = staticmethod(changes_page)
+    states_since: Final = staticmethod(page_since)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
@@ -583,35 +552,6 @@ AND NOT EXISTS (
     SELECT 1 FROM states
     WHERE states.contract = outcomes.contract AND states.leaf = outcomes.leaf AND states.state IS NOT NULL)
 ORDER BY height, place LIMIT ? OFFSET ?"""
-
-_BEFORE_ALL: Final = StatePlace(-1, 0, 0)
-
-_UNSPENT: Final = """
-SELECT state, committed_at, place, output FROM states
-WHERE contract = ? AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
-    AND (committed_at, place, output) > (?, ?, ?)
-ORDER BY committed_at, place, output LIMIT ?"""
-
-_LATEST_CHANGE: Final = "SELECT MAX(changed) FROM states WHERE contract = ? AND state IS NOT NULL"
-
-_CHANGE_AT: Final = """
-SELECT changed FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ?
-ORDER BY changed LIMIT 1 OFFSET ?"""
-
-# What never had a place on the chain was never told of.
-_CHANGED: Final = """
-SELECT state, CASE WHEN committed_at IS NOT NULL AND spent_at IS NULL THEN 1 ELSE 0 END FROM states
-WHERE contract = ? AND state IS NOT NULL AND place IS NOT NULL AND changed > ? AND changed <= ?
-ORDER BY changed, committed_at, place, leaf, output"""
-
-_HELD_SINCE: Final = """
-SELECT state FROM states WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ?
-ORDER BY changed, CASE WHEN committed_at IS NULL THEN 1 ELSE 0 END, committed_at, place, leaf, output"""
-
-_COMMITTED_SINCE: Final = """
-SELECT state FROM states
-WHERE contract = ? AND state IS NOT NULL AND changed > ? AND changed <= ? AND committed_at IS NOT NULL
-ORDER BY changed, committed_at, place, leaf, output"""
 
 _BY_NULLIFIER: Final = "SELECT nullifier, state FROM states WHERE state IS NOT NULL AND contract = ?"
 

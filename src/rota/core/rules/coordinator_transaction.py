@@ -213,7 +213,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
         coordinator.empties.take(transaction.sender)
     is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
     offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
-    coordinator.graph.place(event.transition, offers_states)
+    coordinator.graph.place(event.transition, offers_states, transaction.sender)
     transaction.placed_at = coordinator.outcomes.count
     makers = coordinator.graph.dependencies(event.transition.leaf)
     transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
@@ -379,7 +379,7 @@ def count_heartbeat(transaction: CoordinatorTransaction, event: HeartbeatInterva
 def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone: it is under way again, and what was assembled on its states is reset."""
     assert transaction.transition is not None
-    transaction.coordinator.graph.place(transaction.transition)
+    transaction.coordinator.graph.place(transaction.transition, sender=transaction.sender)
     transaction.coordinator.reset_users_of(transaction.leaf, frozenset())
 
 

@@ -23,6 +23,7 @@ from rota.core.events.sender_transaction import (
     SignatureVerified,
 )
 from rota.core.machine import Event
+from rota.core.pacing import VERIFIED_TIMES_MAX
 from rota.core.rules import sender_transaction as rules
 from rota.messages import StateRequest
 from rota.types import INTENT_ID_USED
@@ -113,7 +114,13 @@ def ask_members(transaction: SenderTransaction, event: Event) -> None:
 
 
 def verify_shown(transaction: SenderTransaction, event: LeafShown) -> None:
-    """Did our party sign it, and until when? One of each member at a time: a liar displaces nobody else's."""
+    """Did our party sign it, and until when? One of each member at a time: a liar displaces nobody else's.
+
+    Nor more of a member than a few in an interval: one that goes on would have us verify, and not end, for ever.
+    """
+    key, interval_ms = (event.peer, transaction.intent.id, "shown"), transaction.context.config.request_timeout_ms
+    if not transaction.sender.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX):
+        return
     request_id, shown = transaction.context.next_id(), event.transition
     transaction.shown[request_id] = event.peer, shown
     transaction.context.effects.append(
