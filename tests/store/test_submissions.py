@@ -159,7 +159,7 @@ async def test_private_transaction_that_depends_on_a_public_one_learns_its_outco
 
 @in_loop
 async def test_leaf_is_judged_by_what_a_final_block_commits_under_its_id(make: Make) -> None:
-    """Only its own contract counts, and the intent may be any node's; a private and a public dependent keep the leaves they wait for."""
+    """Only its own contract counts, and the intent may be any node's. Dependents are stored with their leaves."""
     done, other = (LedgerOutcome(intent_id(n), leaf(n), digest(n), LedgerStatus.COMMITTED) for n in (1, 2))
     first = ChainBlock(1, BlockHash(b"1" * 32), BlockHash(b"0" * 32), 5, ((FIRST, done), (FIRST, other)))
     second = ChainBlock(2, BlockHash(b"2" * 32), first.hash, 8)
