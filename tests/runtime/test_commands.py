@@ -37,7 +37,7 @@ from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.runtime.watched_files import FileWatch, WatchedMaximum
-from rota.types import ContractAddress, IntentId, NodeName, Party, SubmitMode
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, NodeName, Party, SubmitMode
 from tests.runtime.kit import CHAIN_ID, Network, network
 from tests.store.kit import in_loop
 
@@ -415,6 +415,7 @@ def test_a_transaction_outlives_the_process_with_every_field() -> None:
         SubmitMode.EXTERNAL,
         GasOptions(1, 2**200, 3, 4),
         WhichPayees.KNOWN,
+        (AwaitedLeaf(ContractAddress("0x" + "22" * 20), IntentId(b"\x05" * 16), Leaf(b"\x06" * 32), 900),),
     )
     default = Submission(TransactionType.PRIVATE, "")
     for each in fields(Submission):
