@@ -214,7 +214,7 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
     play(story)
 
 
-def test_long_frame_is_read_outside_the_event_loop_and_what_follows_it_comes_after_it(
+def test_long_frame_is_read_outside_the_event_loop_and_messages_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read_in: list[tuple[int, bool]] = []
