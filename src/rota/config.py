@@ -42,6 +42,7 @@ class Config:
     validity_s: int = 600
     prepared_validity_s: int = 900
     prepared_hold_s: int = 300
+    dependency_wait_s: int = 3_600
     in_flight_max: int = 5_000
     held_bytes_max: int = 67_108_864
     deliveries_peer_max: int = 64

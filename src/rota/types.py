@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from enum import Enum
-from typing import Final, NamedTuple, NewType
+from typing import Final, NamedTuple, NewType, TypeAlias
 
 from rota.frozen import dataclass
 
@@ -222,11 +222,29 @@ class KnownContract:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitedLeaf:
+    """A private transaction of any node, by the leaf that its contract has to commit under its id.
+
+    Only that leaf counts: another leaf under the id is another transaction. After `valid_until_s`,
+    in final chain time, it is no longer awaited.
+    """
+
+    contract: ContractAddress
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int = 0
+
+
+# An id names a transaction of this node, private or public.
+Dependency: TypeAlias = IntentId | AwaitedLeaf
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
     """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis.
 
     `nonce` proves whose the id is: it opens the page that the id is on (`digests.page_of`). Coordinator and endorsers
-    see it, and nobody else.
+    see it, and nobody else. `depends_on` and `awaits` stay at the sender's node.
     """
 
     id: IntentId
@@ -238,6 +256,12 @@ class Intent:
     idempotency_key: str = ""
     submit_mode: SubmitMode = SubmitMode.AUTO
     nonce: bytes = b""
+    awaits: tuple[AwaitedLeaf, ...] = ()
+
+    @property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """All that must succeed first."""
+        return (*self.depends_on, *self.awaits)
 
     def as_delegated(self) -> Intent:
         """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""

@@ -94,7 +94,7 @@ class MemoryFollowing:
     async def dependencies(self, intent: IntentId) -> DependenciesView | None:
         kept = self.kept().get(intent)
         others = tuple(id_ for id_, other in self.kept().items() if intent in other.view.depends_on)
-        return DependenciesView(kept.view.depends_on, others) if kept is not None else None
+        return DependenciesView(kept.view.depends_on, others, kept.view.awaits) if kept is not None else None
 
     async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
         if submission.function != "get":

@@ -286,6 +286,7 @@ class MemoryNode:
                 data=submission.data,
                 idempotency_key=submission.idempotency_key,
                 depends_on=submission.depends_on,
+                awaits=submission.awaits,
                 options=submission.options,
             )
         )

@@ -138,6 +138,20 @@ async def test_dependencies_are_told_both_ways() -> None:
 
 
 @asynchronous
+async def test_leaves_of_other_nodes_are_shown_beside_dependencies_of_this_node() -> None:
+    async with served() as to:
+        first = await to.call("ptx_sendTransaction", TRANSFER)
+        leaf: dict[str, Any] = {"contract": "0x" + "22" * 20, "id": UNKNOWN_ID, "leaf": "0x" + "11" * 32}
+        asked: dict[str, Any] = {**TRANSFER, "dependsOn": [first, {**leaf, "validUntil": "1000"}]}
+        second = await to.call("ptx_sendTransaction", asked)
+        shown = {"dependsOn": [first], "prereqOf": [], "dependsOnLeaves": [{**leaf, "validUntil": "0x3e8"}]}
+        assert await to.call("ptx_getTransactionDependencies", second) == shown
+        assert (await to.call("ptx_getTransactionFull", second))["dependsOnLeaves"] == shown["dependsOnLeaves"]
+        third = await to.call("ptx_sendTransaction", {**TRANSFER, "dependsOn": [leaf]})
+        assert (await to.call("ptx_getTransactionDependencies", third))["dependsOnLeaves"] == [leaf]
+
+
+@asynchronous
 async def test_base_ledger_transactions_are_found_by_their_numbers() -> None:
     async with served() as to:
         sent = await to.call("ptx_sendTransaction", TRANSFER)

@@ -30,6 +30,8 @@ PUBLIC = {
     "data": {"erc20": "0x1111111111111111111111111111111111111111"},
 }
 
+LEAF = {"contract": "0x" + "22" * 20, "id": UNKNOWN_ID, "leaf": "0x" + "11" * 32}
+
 
 @asynchronous
 async def test_a_transaction_is_accepted_and_shown_as_it_was_asked_for() -> None:
@@ -320,7 +322,6 @@ BAD_TRANSACTIONS = [
     ({"bytecode": "xyz"}, "bytecode", "must be hex digits in pairs, with or without 0x, not 'xyz'"),
     ({"idempotencyKey": 5}, "idempotencyKey", "must be text or null, not a whole number"),
     ({"dependsOn": "x"}, "dependsOn", "must be a list or null, not text"),
-    ({"dependsOn": ["x"]}, "dependsOn[0]", "must be a UUID, not 'x'"),
     ({"sequencing": 5}, "sequencing", "must be an object or null, not a whole number"),
     ({"sequencing": {"mode": "round"}}, "sequencing.mode", "must be ring, static or sender, not 'round'"),
     ({"sequencing": {"rotation": "slow"}}, "sequencing.rotation", "must be sticky or strict, not 'slow'"),
@@ -328,6 +329,25 @@ BAD_TRANSACTIONS = [
     ({"sequencing": {"rangeSize": "5"}}, "sequencing.rangeSize", "must be a whole number or null, not text"),
     ({"sequencing": {"size": 5}}, "sequencing.size", "must be left out: there is no such field"),
     ({"sequencing": {}}, "sequencing", "must be left out: only the deployment of a private contract has it"),
+    ({"dependsOn": ["x"]}, "dependsOn[0]", "must be a UUID, or an object with contract, id and leaf, not 'x'"),
+    ({"dependsOn": [{"id": UNKNOWN_ID, "leaf": "0x" + "11" * 32}]}, "dependsOn[0].contract", "is missing"),
+    ({"dependsOn": [{**LEAF, "leaf": "0x11"}]}, "dependsOn[0].leaf", "must be 32 bytes as 64 hex digits, not '0x11'"),
+    ({"dependsOn": [{**LEAF, "id": "x"}]}, "dependsOn[0].id", "must be a UUID, not 'x'"),
+    (
+        {"dependsOn": [{**LEAF, "validUntil": 0}]},
+        "dependsOn[0].validUntil",
+        f"must be chain time in seconds, from 1 to {2**63 - 1}",
+    ),
+    (
+        {"dependsOn": [{**LEAF, "validUntil": str(2**63)}]},
+        "dependsOn[0].validUntil",
+        f"must be chain time in seconds, from 1 to {2**63 - 1}",
+    ),
+    (
+        {"dependsOn": [LEAF, {**LEAF, "leaf": "0x" + "22" * 32}]},
+        "dependsOn[1]",
+        "must not name the same transaction twice: at most one leaf can be committed",
+    ),
     ({"gas": -1}, "gas", None),
     ({"gas": 1.5}, "gas", None),
     ({"gas": "0x"}, "gas", None),

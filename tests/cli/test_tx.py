@@ -24,7 +24,7 @@ from rota.cli.sending import tell_end
 from rota.cli.timeline import moments, passed, time_of
 from rota.client.answers import HistoryLine, TransactionReceipt
 from rota.ports import Unavailable
-from rota.types import ContractAddress, IntentId, Party
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Party
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
 from tests.api.memory_node import CONTRACT, MemoryNode
 from tests.cli.kit import ROTA, rota
@@ -145,6 +145,19 @@ async def test_what_the_node_refuses_is_told_with_its_field() -> None:
         result = await typed(to, "tx", "send", "--from", "carol@elsewhere", "--to", CONTRACT, "--function", "transfer")
         assert (result.exit_code, result.stdout) == (1, "")
         assert result.stderr == f"Error: {to.entrance.http_url}: transaction.from: must be a party of node1\n"
+
+
+@asynchronous
+async def test_transaction_is_sent_with_what_it_depends_on_here_and_elsewhere() -> None:
+    async with served() as to:
+        first = await accepted(to)
+        leaf = "0x" + "11" * 32
+        elsewhere = ("--depends-on-leaf", CONTRACT, first, leaf)
+        result = await typed(to, *SEND, "--depends-on", first, *elsewhere, "--no-wait", "--json")
+        assert result.exit_code == 0
+        view = to.node.kept[intent(json.loads(result.stdout)["id"])].view
+        assert view.depends_on == (intent(first),)
+        assert view.awaits == (AwaitedLeaf(ContractAddress(CONTRACT), intent(first), Leaf(bytes.fromhex(leaf[2:]))),)
 
 
 # Looking.

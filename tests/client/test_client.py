@@ -18,6 +18,7 @@ from rota.client import (
     ClientLimits,
     Closed,
     Failed,
+    LeafDependency,
     Pending,
     Positions,
     Refused,
@@ -92,6 +93,9 @@ POSITION = {
     "leaf": "0x" + "1e" * 32,
 }
 RECEIPT = {"id": ID, "sequence": 1, "success": True, "source": CONTRACT}
+
+
+LEAVES = (LeafDependency(CONTRACT, ID, "0x11"), LeafDependency(CONTRACT, ID, "0x22", 5))
 
 
 @in_loop
@@ -212,7 +216,7 @@ async def test_transaction_without_a_key_is_given_one_and_sent_again_under_it() 
 async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_good_as_accepted() -> None:
     server = Server(500, error(-32001, "PD012220", transactionId=ID, same=True))
     async with client_of(server) as client:
-        sent = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k", depends_on=(ID,))
+        sent = await client.send(CONTRACT, "mint", {"data": "0x"}, sender="alice", key="k", depends_on=(ID, *LEAVES))
     assert sent.id == ID
     assert server.asked[1]["params"] == [
         {
@@ -221,7 +225,11 @@ async def test_transaction_with_a_key_is_sent_again_and_one_that_is_known_is_as_
             "to": CONTRACT,
             "function": "mint",
             "data": {"data": "0x"},
-            "dependsOn": [ID],
+            "dependsOn": [
+                ID,
+                {"contract": CONTRACT, "id": ID, "leaf": "0x11"},
+                {"contract": CONTRACT, "id": ID, "leaf": "0x22", "validUntil": 5},
+            ],
             "payees": "known",
             "idempotencyKey": "k",
         }

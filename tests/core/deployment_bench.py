@@ -11,7 +11,18 @@ from rota.core.events.deployment import ProposalJudged
 from rota.core.machine import Event
 from rota.genesis import Genesis, encode_genesis, genesis_hash
 from rota.messages import DeploymentAnswer, DeploymentProposal, Verdict
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, NodeName, Party, RequestId, Rotation
+from rota.types import (
+    NO_CONTRACT,
+    AwaitedLeaf,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Mode,
+    NodeName,
+    Party,
+    RequestId,
+    Rotation,
+)
 from tests.core.kit import GENESIS_S, A, B, C, intent_id
 from tests.core.node_bench import NodeBench
 
@@ -62,11 +73,16 @@ class DeploymentBench(NodeBench):
     # Our own user.
 
     def deploy(
-        self, genesis: Genesis = GENESIS, intent: IntentId = ID, key: str = "", depends_on: tuple[IntentId, ...] = ()
+        self,
+        genesis: Genesis = GENESIS,
+        intent: IntentId = ID,
+        key: str = "",
+        depends_on: tuple[IntentId, ...] = (),
+        awaits: tuple[AwaitedLeaf, ...] = (),
     ) -> list[ReplyToUser]:
         """A user of A wants a contract; what it was told at once."""
         known = len(self.all(ReplyToUser))
-        wanted = Intent(intent, NO_CONTRACT, Party("a@A"), encode_genesis(genesis), depends_on, idempotency_key=key)
+        wanted = Intent(intent, NO_CONTRACT, Party("a@A"), encode_genesis(genesis), depends_on, (), key, awaits=awaits)
         self.tell(ForContract(NO_CONTRACT, IntentSubmitted("user", wanted)))
         return self.all(ReplyToUser)[known:]
 

@@ -76,6 +76,7 @@ from rota.messages import (
 from rota.sim.disk import Disk
 from rota.types import (
     NO_CONTRACT,
+    AwaitedLeaf,
     BlockHash,
     Contract,
     ContractAddress,
@@ -108,11 +109,17 @@ MessageType = TypeVar("MessageType", bound=Message)
 RecordType = TypeVar("RecordType", bound=Record)
 
 
-def intent(name: str, of: ContractAddress = ADDRESS, *, key: str = "", depends_on: tuple[IntentId, ...] = ()) -> Intent:
+def intent(
+    name: str,
+    of: ContractAddress = ADDRESS,
+    *,
+    key: str = "",
+    depends_on: tuple[IntentId, ...] = (),
+    awaits: tuple[AwaitedLeaf, ...] = (),
+) -> Intent:
     """An intent of a@ the node that its name begins with."""
-    return Intent(
-        intent_id(name), of, Party(f"a@{name[0]}"), b"", depends_on, idempotency_key=key, nonce=nonce_of(name)
-    )
+    party = Party(f"a@{name[0]}")
+    return Intent(intent_id(name), of, party, b"", depends_on, idempotency_key=key, nonce=nonce_of(name), awaits=awaits)
 
 
 def transition(intent: IntentId, of: ContractAddress = ADDRESS) -> Transition:

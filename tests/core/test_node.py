@@ -391,10 +391,10 @@ def test_dependents_are_noted_until_what_they_depend_on_has_ended() -> None:
     bench = NodeBench()
     bench.submit("A-1")
     bench.submit("A-2", OTHER, depends_on=(A1,))
-    assert bench.node.dependents == {A1: {OTHER: None}}
+    assert bench.node.dependencies.dependents == {A1: {OTHER: None}}
     bench.settle(A1)
     bench.submit("A-3", OTHER, depends_on=(A1,))
-    assert bench.node.dependents == {}
+    assert bench.node.dependencies.dependents == {}
 
 
 def test_dependents_of_what_ended_in_an_earlier_life_are_not_noted_for_ever() -> None:
@@ -403,7 +403,7 @@ def test_dependents_of_what_ended_in_an_earlier_life_are_not_noted_for_ever() ->
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
     bench.restart()
     bench.submit("A-2", OTHER, depends_on=(A1,))
-    assert bench.node.dependents == {}
+    assert bench.node.dependencies.dependents == {}
 
 
 def test_dependency_that_is_reverted_already_reverts() -> None:
@@ -429,7 +429,7 @@ def test_private_intent_waits_for_a_public_transaction_to_succeed(monkeypatch: p
     assert bench.nonces_sent() == []
     bench.tell(PublicTransactionEnded(public, Outcome.CONFIRMED))
     assert bench.nonces_sent() == [0]
-    assert bench.node.dependents == {}
+    assert bench.node.dependencies.dependents == {}
 
 
 def test_private_intent_reverts_with_a_public_transaction_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:

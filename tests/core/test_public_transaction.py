@@ -137,9 +137,9 @@ def test_gas_has_some_to_spare_as_far_as_a_block_has_room() -> None:
 def test_dependencies_end_well_before_it_begins() -> None:
     one, other = IntentId(b"1" * 16), IntentId(b"2" * 16)
     waiting = replace(WAITING, depends_on=(one, other))
-    assert failed_dependency(waiting, {}) == (None, (one, other))
-    assert failed_dependency(waiting, {one: Outcome.CONFIRMED}) == (None, (other,))
-    assert failed_dependency(waiting, {other: Outcome.REVERTED}) == (other, (one,))
+    assert failed_dependency(waiting, {}, {}, 0) == (None, (one, other))
+    assert failed_dependency(waiting, {one: Outcome.CONFIRMED}, {}, 0) == (None, (other,))
+    assert failed_dependency(waiting, {other: Outcome.REVERTED}, {}, 0) == (other, (one,))
 
 
 def test_end_tells_what_the_block_says() -> None:

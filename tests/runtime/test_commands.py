@@ -37,7 +37,18 @@ from rota.runtime.commands import CommandOffice
 from rota.runtime.configuration import CommandsSection
 from rota.runtime.kept_submissions import decode_submission, encode_submission
 from rota.runtime.watched_files import FileWatch, WatchedMaximum
-from rota.types import ContractAddress, IntentId, Mode, NodeName, Party, Rotation, SequencingChoice, SubmitMode
+from rota.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Party,
+    Rotation,
+    SequencingChoice,
+    SubmitMode,
+)
 from tests.runtime.kit import CHAIN_ID, Network, network
 from tests.store.kit import in_loop
 
@@ -416,6 +427,7 @@ def test_a_transaction_outlives_the_process_with_every_field() -> None:
         GasOptions(1, 2**200, 3, 4),
         WhichPayees.KNOWN,
         SequencingChoice(Mode.RING, Rotation.STRICT, 20),
+        (AwaitedLeaf(ContractAddress("0x" + "22" * 20), IntentId(b"\x05" * 16), Leaf(b"\x06" * 32), 900),),
     )
     default = Submission(TransactionType.PRIVATE, "")
     for each in fields(Submission):

@@ -155,11 +155,30 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         assert (await two.call("ptx_getTransaction", sent))["submitMode"] == "external"
         (pending,) = await two.call("ptx_queryPendingTransactions", LIMIT, True)
         assert pending["id"] == sent
+        # Transactions of another node wait for its leaf, private and public ones; another leaf never comes.
+        metadata = prepared["metadata"]
+        leaf = {"contract": contract, "id": sent, "leaf": metadata["transitionHash"]}
+        leaf["validUntil"] = metadata["validUntil"]
+        mint = {**wanted, "from": "notary", "function": "mint", "data": ["dave@node1", 1, "0x"]}
+        after = await one.call("ptx_sendTransaction", {**mint, "dependsOn": [leaf]})
+        never = await one.call("ptx_sendTransaction", {**mint, "dependsOn": [{**leaf, "leaf": "0x" + "11" * 32}]})
+        public = {"type": "public", "from": "stranger", "to": "0x" + "11" * 20, "data": "0x", "gas": 100_000}
+        public_after = await one.call("ptx_sendTransaction", {**public, "dependsOn": [leaf]})
+        public_never = await one.call(
+            "ptx_sendTransaction", {**public, "from": "other", "dependsOn": [{**leaf, "leaf": "0x" + "11" * 32}]}
+        )
+        assert leaf["leaf"].removeprefix("0x") in (await one.call("seq_explain", after))["waitsFor"]
+        with pytest.raises(CallFailed, match="dependsOn: must name a contract of node1"):
+            await one.call("ptx_sendTransaction", {**mint, "dependsOn": [{**leaf, "contract": "0x" + "11" * 20}]})
         # Nothing has happened until somebody commits it; here it is a stranger of another node.
         assert await balance(one, contract, "carol@node3", "notary") == "0"
         committed = await three.succeed(**prepared["transaction"], from_="stranger")
         assert committed["transactionHash"]
         assert (await two.receipt(sent))["success"]
+        assert (await one.receipt(after))["success"]
+        assert (await one.receipt(public_after))["success"]
+        assert "another transition uses its id" in (await one.receipt(never))["failureMessage"]
+        assert "did not succeed" in (await one.receipt(public_never))["failureMessage"]
         # A private transaction may wait for a public one; carol's node has the coin when her payment is assembled.
         back = {**wanted, "from": "carol", "data": ["bob@node2", 1, "0x"], "dependsOn": [committed["id"]]}
         while await balance(three, contract, "carol", "carol") != "40":

@@ -33,10 +33,12 @@ from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.invariants.outcomes import ANSWERED_WITHIN_MS
 from rota.sim.services import verify
 from rota.types import (
+    AwaitedLeaf,
     ContractAddress,
     Digest,
     Intent,
     IntentId,
+    Leaf,
     Outcome,
     Party,
     Receipt,
@@ -154,6 +156,16 @@ def test_nothing_takes_effect_before_what_it_depends_on() -> None:
     assert found("O3", *accepted, second, first)[0]
     assert found("O3", *accepted, first, Undone(ADDRESS, 1, MADE), second)[0]
     assert found("O3", accepted[1], second) == (False, 0), "it depends on a deployment"
+
+
+def test_nothing_takes_effect_before_the_leaf_that_it_depends_on() -> None:
+    first, second = Committed(ADDRESS, 1, MADE), Committed(ADDRESS, 1, make(b"A-2"))
+    right = AwaitedLeaf(ADDRESS, MADE.intent, MADE.leaf, 900)
+    for leaf, is_violated in ((right, False), (replace(right, leaf=Leaf(b"l" * 32)), True)):
+        accepted = recorded(A, IntentAccepted(replace(DEPENDENT, depends_on=(), awaits=(leaf,))))
+        assert found("O3", accepted, first, second) == (is_violated, 1)
+        assert found("O3", accepted, second, first)[0]
+        assert found("O3", accepted, first, Undone(ADDRESS, 1, MADE), second)[0]
 
 
 # Prepared transitions.

@@ -33,7 +33,7 @@ from tests.store.kit import a_proposal, an_intent
 # A class may get more fields with defaults, at any place; a named tuple may get none.
 STORED = {
     Contract: "address committee endorsers threshold mode rotation range_size virtual_nodes chain_id",
-    Intent: "id contract sender payload depends_on parties idempotency_key submit_mode nonce",
+    Intent: "id contract sender payload depends_on parties idempotency_key submit_mode nonce awaits",
     Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation unknown",
     State: "id commitment distribution content unknown",
     Call: "to gas data",

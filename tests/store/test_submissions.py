@@ -9,15 +9,40 @@ import pytest
 
 from rota.abi import entries_of, hash_of
 from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, LookUpIntents
-from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.ports import Ask, Dependencies, StoredSubmission, Unavailable
 from rota.store import DatabaseStore
-from rota.types import BlockHash, ContractAddress, Fees, IntentId, Outcome, Party, Receipt, SubmitMode, Transition
-from tests.store.kit import FIRST, NOW_MS, Make, Opened, an_intent, digest, in_loop, intent_id, leaf, opened_on, signed
+from rota.types import (
+    AwaitedLeaf,
+    BlockHash,
+    ContractAddress,
+    Fees,
+    IntentId,
+    Outcome,
+    Party,
+    Receipt,
+    SubmitMode,
+    Transition,
+)
+from tests.store.kit import (
+    CONFIG,
+    FIRST,
+    NOW_MS,
+    SECOND,
+    Make,
+    Opened,
+    an_intent,
+    digest,
+    in_loop,
+    intent_id,
+    leaf,
+    opened_on,
+    signed,
+)
 
 ABI = entries_of([{"type": "function", "name": "set", "inputs": [{"name": "x", "type": "uint256"}]}], "abi")
 ALICE = Party("alice@node1")
@@ -130,6 +155,37 @@ async def test_private_transaction_that_depends_on_a_public_one_learns_its_outco
         looked_up = await store._database.read(store._asking.look_up(asked))
         assert (looked_up.outcomes, looked_up.unfinished) == (ended, ())
         assert (await store.restore([FIRST])).contracts[FIRST].outcomes == ended
+
+
+@in_loop
+async def test_leaf_is_judged_by_what_a_final_block_commits_under_its_id(make: Make) -> None:
+    """Only its own contract counts, and the intent may be any node's. Dependents are stored with their leaves."""
+    done, other = (LedgerOutcome(intent_id(n), leaf(n), digest(n), LedgerStatus.COMMITTED) for n in (1, 2))
+    first = ChainBlock(1, BlockHash(b"1" * 32), BlockHash(b"0" * 32), 5, ((FIRST, done), (FIRST, other)))
+    second = ChainBlock(2, BlockHash(b"2" * 32), first.hash, 8)
+    right = AwaitedLeaf(FIRST, done.intent, done.leaf, 900)
+    strange = AwaitedLeaf(FIRST, other.intent, done.leaf, 900)
+    elsewhere, unknown = replace(right, contract=SECOND), replace(right, intent=intent_id(9))
+    asked = (right, strange, elsewhere, unknown)
+    async with opened_on(await make(), config=replace(CONFIG, confirmations=1)) as opened:
+        store, waiting = opened.store, replace(an_intent(6), awaits=(right,))
+        public = replace(WAITING, awaits=(right,))
+        await store.public.accept(replace(PUBLIC, awaits=(right,)), public, ())
+        (kept,) = await store.public.open()
+        submission = await store.submissions.get(PUBLIC.id)
+        assert submission is not None
+        assert (kept.awaits, submission.awaits) == ((right,), (right,))
+        assert await opened.write(FIRST, IntentAccepted(waiting))
+        (restored,) = (await store.restore([FIRST])).contracts[FIRST].intents
+        assert restored.intent == waiting
+        assert await opened.write(OWN, BlocksIndexed(0, (first,)))
+        assert (await store.public.ended_leaves(asked)).outcomes == {}, "its block is not final"
+        assert await opened.write(OWN, BlocksIndexed(1, (second,)))
+        ended = {right: Outcome.CONFIRMED, strange: Outcome.REVERTED}
+        found = await store.public.ended_leaves(asked)
+        assert (found.outcomes, found.final_time_s) == (ended, first.time_s)
+        looked_up = await store._database.read(store._asking.look_up(LookUpIntents(1, "", (), asked)))
+        assert looked_up == IntentsLookedUp(1, leaves=tuple(ended.items()))
 
 
 @in_loop

@@ -33,7 +33,14 @@ from rota.api.formats import (
     uuid_of,
     word_of,
 )
-from rota.api.transactions import Transaction, TransactionReceipt, shown_receipt, shown_transaction
+from rota.api.transactions import (
+    LeafDependency,
+    Transaction,
+    TransactionReceipt,
+    shown_leaf,
+    shown_receipt,
+    shown_transaction,
+)
 
 DISPATCH: Final = "dispatch"
 
@@ -267,6 +274,7 @@ class TransactionFull(Transaction, frozen=True, rename="camel", omit_defaults=Tr
     """A transaction with all that this node knows of it."""
 
     depends_on: list[Uuid] = msgspec.field(default_factory=list)
+    depends_on_leaves: list[LeafDependency] = msgspec.field(default_factory=list)
     receipt: TransactionEnd | None = None
     public: list[PublicTx] = msgspec.field(default_factory=list)
     history: list[TransactionHistory] = msgspec.field(default_factory=list)
@@ -278,6 +286,7 @@ def shown_full_transaction(full: FullTransaction) -> TransactionFull:
     return TransactionFull(
         **_fields(shown_transaction(full.transaction)),
         depends_on=[uuid_of(other) for other in full.transaction.depends_on],
+        depends_on_leaves=[shown_leaf(leaf) for leaf in full.transaction.awaits],
         receipt=_receipt_data(full.receipt) if full.receipt is not None else None,
         public=[shown_public(each) for each in full.public],
         history=[_shown_earlier(each) for each in full.history],
@@ -349,11 +358,12 @@ def shown_prepared(view: PreparedView) -> PreparedTransaction:
     )
 
 
-class Dependencies(msgspec.Struct, frozen=True, rename="camel"):
-    """What a transaction depends on, and what depends on it."""
+class Dependencies(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a transaction depends on, and what depends on it. `dependsOn` are transactions of this node."""
 
     depends_on: list[Uuid]
     prereq_of: list[Uuid]
+    depends_on_leaves: list[LeafDependency] = msgspec.field(default_factory=list)
 
 
 class Dispatch(msgspec.Struct, frozen=True):

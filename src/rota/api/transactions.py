@@ -33,16 +33,47 @@ from rota.api.formats import (
     word_of,
 )
 from rota.api.positions import AtLeast, LedgerPosition, shown_position
-from rota.types import NOTHING_CHOSEN, RANGE_SIZE_MAX, Contract, Mode, Rotation, SequencingChoice, SubmitMode
+from rota.types import (
+    NOTHING_CHOSEN,
+    RANGE_SIZE_MAX,
+    AwaitedLeaf,
+    Contract,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    Mode,
+    Rotation,
+    SequencingChoice,
+    SubmitMode,
+)
 
 DEPENDENCIES_MAX: Final = 256
 TEXT_CHARACTERS_MAX: Final = 1_024
+# What both databases and the ledger contract can hold.
+CHAIN_TIME_MAX_S: Final = 2**63 - 1
 ABI_ENTRIES_MAX: Final = 4_096
 LATEST: Final = BlockName("latest")
 
 Text = Annotated[str, Meta(max_length=TEXT_CHARACTERS_MAX)]
 Abi = Annotated[list[dict[str, Any]], Meta(max_length=ABI_ENTRIES_MAX)]
-Dependencies = Annotated[list[Uuid], Meta(max_length=DEPENDENCIES_MAX)]
+
+
+class LeafDependency(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A private transaction of any node, by the leaf that its contract has to commit under its id.
+
+    `leaf` is the `transitionHash` of a prepared transaction, or the `leaf` of a receipt's position. Without
+    `validUntil`, in seconds of chain time, this node waits for `sequencer.dependency_wait_s`.
+    """
+
+    contract: Address
+    id: Uuid
+    leaf: Word
+    valid_until: Quantity | None = None
+
+
+# A `Uuid` cannot be in a union: the text is read below.
+_UuidText = Annotated[str, Meta(max_length=TEXT_CHARACTERS_MAX, extra_json_schema={"pattern": f"^{Uuid.pattern}$"})]
+Dependencies = Annotated[list[_UuidText | LeafDependency], Meta(max_length=DEPENDENCIES_MAX)]
 
 
 class SequencingInput(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -127,11 +158,38 @@ def require_latest(block: BlockName | None, place: str) -> None:
         raise invalid(place, "must be latest: a private contract is answered for from what this node holds now")
 
 
+def _dependencies(given: TransactionInput, place: str) -> tuple[tuple[IntentId, ...], tuple[AwaitedLeaf, ...]]:
+    """The transactions of this node, and the leaves of any."""
+    own: list[IntentId] = []
+    leaves: dict[tuple[ContractAddress, IntentId], AwaitedLeaf] = {}
+    for number, other in enumerate(given.depends_on or ()):
+        field = f"{place}.dependsOn[{number}]"
+        if isinstance(other, LeafDependency):
+            until_s = other.valid_until.number if other.valid_until is not None else 0
+            if other.valid_until is not None and not 0 < until_s <= CHAIN_TIME_MAX_S:
+                raise invalid(f"{field}.validUntil", f"must be chain time in seconds, from 1 to {CHAIN_TIME_MAX_S}")
+            leaf = AwaitedLeaf(other.contract.contract, other.id.intent, Leaf(other.leaf.content), until_s)
+            if leaves.setdefault((leaf.contract, leaf.intent), leaf) is not leaf:
+                raise invalid(field, "must not name the same transaction twice: at most one leaf can be committed")
+        elif (text := Uuid.canonical(other)) is not None:
+            own.append(Uuid(text).intent)
+        else:
+            raise invalid(field, f"must be a UUID, or an object with contract, id and leaf, not {other!r}")
+    return tuple(own), tuple(leaves.values())
+
+
+def shown_leaf(leaf: AwaitedLeaf) -> LeafDependency:
+    """A leaf that a transaction depends on, as it was asked for."""
+    until = quantity_of(leaf.valid_until_s) if leaf.valid_until_s else None
+    return LeafDependency(Address(leaf.contract), uuid_of(leaf.intent), word_of(leaf.leaf), until)
+
+
 def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) -> Submission:
     """What the node is asked for; `place` is what an error calls the transaction."""
     if not given.sender and not (isinstance(given, TransactionCall) and given.type == "public"):
         raise invalid(f"{place}.from", "must be a party of this node, such as 'alice'")
     function, abi = _function_and_abi(given, place)
+    depends_on, awaits = _dependencies(given, place)
     kind = TransactionType(given.type)
     if kind is TransactionType.PRIVATE and given.to is None and not given.domain:
         raise invalid(f"{place}.to", "must be the contract's address, or domain the name of the domain to deploy in")
@@ -148,7 +206,8 @@ def submission_of(given: TransactionInput, submit_mode: SubmitMode, place: str) 
         abi_reference=given.abi_reference.content if given.abi_reference is not None else b"",
         bytecode=given.bytecode.content if given.bytecode is not None else b"",
         idempotency_key=given.idempotency_key or "",
-        depends_on=tuple(other.intent for other in given.depends_on or ()),
+        depends_on=depends_on,
+        awaits=awaits,
         submit_mode=submit_mode,
         options=GasOptions(
             gas=_number(given.gas),

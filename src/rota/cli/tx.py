@@ -28,7 +28,8 @@ from rota.cli.sending import (
 )
 from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
-from rota.client import Client, Explanation, TransactionReceipt, Unreachable
+from rota.client import Client, Explanation, LeafDependency, TransactionReceipt, Unreachable
+from rota.client.dependencies import as_json
 from rota.types import ContractAddress
 
 LIST_DEFAULT: Final = 20
@@ -69,6 +70,14 @@ def command() -> None:
     "--depends-on", "dependencies", type=click.UUID, multiple=True, help="A transaction that must succeed first."
 )
 @chooses_sequencing
+@click.option(
+    "--depends-on-leaf",
+    "leaves",
+    type=(Address(), click.UUID, HexText()),
+    multiple=True,
+    metavar="CONTRACT ID LEAF",
+    help="A private transaction of another node that must be committed first.",
+)
 @pays
 def send(
     sending: Sending,
@@ -81,6 +90,7 @@ def send(
     bytecode: str | None,
     dependencies: tuple[UUID, ...],
     sequencing: Mapping[str, object],
+    leaves: tuple[tuple[ContractAddress, UUID, str], ...],
 ) -> None:
     """Send a transaction, and wait for its end.
 
@@ -105,7 +115,9 @@ def send(
         "domain": domain,
         "abi": abi,
         "bytecode": bytecode,
-        "dependsOn": [str(each) for each in dependencies],
+        "dependsOn": as_json(
+            (*map(str, dependencies), *(LeafDependency(at, str(each), leaf) for at, each, leaf in leaves))
+        ),
         "payees": "" if public else sending.payees,
         "sequencing": sequencing or None,
     }

@@ -20,6 +20,7 @@ from rota.client.answers import (
 )
 from rota.client.client import Client
 from rota.client.commands import CommandError, Commands, Outcome, Patience, Verdict
+from rota.client.dependencies import LeafDependency
 from rota.client.errors import (
     BalanceUnknown,
     Behind,
@@ -67,6 +68,7 @@ __all__ = [
     "GroupMessage",
     "Groups",
     "Journal",
+    "LeafDependency",
     "Ledger",
     "Leg",
     "OperatorAsked",

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rota.client.answers import read
+from rota.client.dependencies import Dependency, as_json
 from rota.client.groups import Abi, Arguments
 from rota.client.transactions import Transaction, TransactionClient
 
@@ -33,7 +34,7 @@ class Ledger:
         *,
         sender: str = "",
         key: str = "",
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[Dependency] = (),
     ) -> PublicContract:
         """A new public contract, when it is final on the chain."""
         wanted = {
@@ -42,7 +43,7 @@ class Ledger:
             "abi": list(abi),
             "bytecode": bytecode,
             "data": arguments,
-            "dependsOn": list(depends_on),
+            "dependsOn": as_json(depends_on),
         }
         receipt = await (await self._client.submit("ptx_sendTransaction", wanted, key))
         return self.contract(read(receipt.contract_address, str), abi)
@@ -75,10 +76,10 @@ class PublicContract:
         *,
         sender: str = "",
         key: str = "",
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[Dependency] = (),
     ) -> Transaction:
         """Have a function called by a transaction of the sender's."""
-        wanted = {**self._question(function, arguments, sender), "dependsOn": list(depends_on)}
+        wanted = {**self._question(function, arguments, sender), "dependsOn": as_json(depends_on)}
         return await self._client.submit("ptx_sendTransaction", wanted, key)
 
     async def call(self, function: str, arguments: Arguments = (), *, sender: str = "") -> Any:  # noqa: ANN401

@@ -33,6 +33,7 @@ from rota.client.answers import (
     read,
     read_if_any,
 )
+from rota.client.dependencies import Dependency, as_json
 from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable, Unsettled
 from rota.client.jsonrpc import ClientLimits, JsonRpc, Payees
 from rota.client.positions import SHARED, Positions, seen_by
@@ -81,13 +82,14 @@ class TransactionClient(JsonRpc):
         *,
         sender: str = "",
         key: str = "",
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[Dependency] = (),
         new_party: bool = False,
     ) -> Transaction:
         """Have a private transaction accepted; from then on the node will not forget it.
 
-        With a `key` of its own it is accepted once however often it is sent. `depends_on` are the ids of transactions
-        that must succeed first. With `new_party` it may name parties that are not known.
+        With a `key` of its own it is accepted once however often it is sent. `depends_on` are transactions that must
+        succeed first: ids of this node's, or a `LeafDependency` for another node's. With `new_party` it may name
+        parties that are not known.
         """
         wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
         wanted["payees"] = "any" if new_party else self.payees
@@ -126,7 +128,7 @@ class TransactionClient(JsonRpc):
         *,
         sender: str = "",
         key: str = "",
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[Dependency] = (),
     ) -> Transaction:
         """Have a private transaction endorsed and brought to nobody: `prepared` tells what commits it."""
         wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
@@ -280,10 +282,10 @@ class TransactionClient(JsonRpc):
         *,
         contract: str = "",
         domain: str = "",
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[Dependency] = (),
     ) -> dict[str, object]:
         wanted: dict[str, object] = {"type": "private", "from": sender or self.sender, "data": arguments}
-        optional = {"to": contract, "domain": domain, "function": function, "dependsOn": list(depends_on)}
+        optional = {"to": contract, "domain": domain, "function": function, "dependsOn": as_json(depends_on)}
         return wanted | {name: value for name, value in optional.items() if value}
 
 

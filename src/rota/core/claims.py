@@ -122,6 +122,13 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "idempotency_key": Harmless("no coordinator reads it"),
         "submit_mode": Harmless("says who commits the peer's own intent"),
         "nonce": Verified(is_id_of),
+        "awaits": Harmless("no coordinator reads it"),
+    },
+    types.AwaitedLeaf: {
+        "contract": Harmless("no coordinator reads it"),
+        "intent": Harmless("no coordinator reads it"),
+        "leaf": Harmless("no coordinator reads it"),
+        "valid_until_s": Harmless("no coordinator reads it"),
     },
     types.Tried: {
         "node": Bounded(Demotions.hear),

@@ -51,7 +51,7 @@ from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.rules import deployment as rules
 from rota.core.states.deployment import ASKING, UNAGREED, State
 from rota.genesis import Genesis, decode_genesis, genesis_hash
-from rota.types import ContractAddress, Intent, IntentId, KnownContract, Mode, NodeName, Outcome, Receipt, RequestId
+from rota.types import ContractAddress, Dependency, Intent, KnownContract, Mode, NodeName, Outcome, Receipt, RequestId
 
 TABLE = Table(
     name="Deployment",
@@ -240,8 +240,8 @@ class Deployment(Machine):
         self.genesis_hash = genesis_hash(intent.payload)
         self.factory = factory
         self.connected = connected
-        self.unmet: dict[IntentId, None] = dict.fromkeys(intent.depends_on)
-        self.failed_dependency: IntentId | None = None
+        self.unmet: dict[Dependency, None] = dict.fromkeys(intent.dependencies)
+        self.failed_dependency: DependencyEnded | None = None
         # Those that must have it, our own node among them, and those that may.
         self.nodes: tuple[NodeName, ...] = tuple(dict.fromkeys((context.node, *self.genesis.nodes)))
         self.guests: dict[NodeName, None] = {}

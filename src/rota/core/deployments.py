@@ -63,7 +63,17 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
-from rota.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, KnownContract, NodeName, Outcome
+from rota.types import (
+    NO_CONTRACT,
+    Contract,
+    ContractAddress,
+    Dependency,
+    Intent,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Outcome,
+)
 
 # More are not looked for on the chain: an operator sees their receipts marked.
 UNDONE_MAX = 256
@@ -166,11 +176,11 @@ class Deployments:
         self.proposals.time_is_final(block.time_s)
         return self._settled()
 
-    def dependency_ended(self, intent: IntentId, outcome: Outcome) -> list[Effect]:
-        """An intent of this node, of whatever contract, is final: who depends on it is told."""
+    def dependency_ended(self, dependency: Dependency, outcome: Outcome, reason: str) -> list[Effect]:
+        """Tell the deployments that depend on this transaction, of whatever contract, how it ended."""
         for deployment in tuple(self.own.values()):
-            if intent in deployment.unmet:
-                deployment.handle(DependencyEnded(intent, outcome))
+            if dependency in deployment.unmet:
+                deployment.handle(DependencyEnded(dependency, outcome, reason))
         return self._settled()
 
     def _known(self, deployed: FactoryDeployment, height: int) -> KnownContract | None:
@@ -294,7 +304,7 @@ class Deployments:
             if other in outcomes:
                 deployment.unmet.pop(other, None)
                 if outcomes[other] is Outcome.REVERTED:
-                    deployment.failed_dependency = other
+                    deployment.failed_dependency = DependencyEnded(other, Outcome.REVERTED)
         self.own[intent.id] = deployment
         return deployment
 

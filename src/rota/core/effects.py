@@ -16,6 +16,7 @@ from rota.core.events.chain import ChainBlock
 from rota.frozen import dataclass
 from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.types import (
+    AwaitedLeaf,
     CallFailure,
     ContractAddress,
     DelegationNumber,
@@ -283,11 +284,12 @@ class DispatchRound(Effect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpIntents(Effect):
-    """Ask the store: which intent has this key, if any, and what became of these intents of ours?"""
+    """Ask the store: which intent has this key, if any, what became of these intents of ours, and of these leaves?"""
 
     token: int
     key: str
     intents: tuple[IntentId, ...]
+    leaves: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
+from rota.core.awaited import dependency_name
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.deployment import Deployment
 from rota.core.distribution import holders_of
@@ -162,7 +163,7 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
     ourselves = (deployment.context.node,)
     match deployment.state:
         case DeploymentState.WAITING:
-            names = ", ".join(map(intent_text, deployment.unmet))
+            names = ", ".join(map(dependency_name, deployment.unmet))
             return f"what it depends on to be confirmed: {names}", ()
         case DeploymentState.PROPOSING if deployment.operators:
             return "operators to agree that their nodes take part in the contract", deployment.missing
@@ -260,7 +261,7 @@ def _joined(*parts: str) -> str:
 def _pending_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
     sender = sequencer.sender
     if transaction.unmet:
-        names = ", ".join(map(intent_text, transaction.unmet))
+        names = ", ".join(map(dependency_name, transaction.unmet))
         return f"what it depends on to be confirmed: {names}", ()
     if transaction.unresolved:
         parties = tuple(transaction.unresolved)

@@ -1,21 +1,22 @@
 """What a user asks for, before it becomes an intent with an id; one per node.
 
 Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent
-of this node. Neither is kept in memory for ever: the store is asked, and what ends or is accepted while it
-answers is remembered until every question that may be older is answered. An intent that cannot be accepted
-is refused before it gets an id, and so is one that comes while `intents_open_max` are under way: whoever
-asks too fast is told to come back.
+of this node, or names a leaf, which `awaited.py` follows. Neither is kept in memory for ever: the store is
+asked, and what ends or is accepted while it answers is remembered until every question that may be older is
+answered. An intent that cannot be accepted is refused before it gets an id, and so is one that comes while
+`intents_open_max` are under way: whoever asks too fast is told to come back.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 from rota.config import Config
 from rota.core.effects import LookUpIntents, ReplyToUser
 from rota.core.events import IntentsLookedUp, IntentSubmitted
 from rota.frozen import dataclass
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.types import AwaitedLeaf, ContractAddress, Intent, IntentId, NodeName, Outcome
 from rota.wire.sizes import intent_bytes
 
 OUTCOMES_KEPT_MAX = 10_000
@@ -56,10 +57,18 @@ class Intake:
         self._asking[question.token] = (contract, event)
         return question
 
-    def ask(self, intents: tuple[IntentId, ...], key: str = "") -> LookUpIntents:
+    def bounded(self, event: IntentSubmitted, chain_time_s: int) -> IntentSubmitted:
+        """A leaf that its user gave no bound is awaited for a while only."""
+        leaves, until_s = event.intent.awaits, chain_time_s + self.config.dependency_wait_s
+        if not leaves:
+            return event
+        bounded = tuple(each if each.valid_until_s else replace(each, valid_until_s=until_s) for each in leaves)
+        return replace(event, intent=replace(event.intent, awaits=bounded))
+
+    def ask(self, intents: tuple[IntentId, ...], key: str = "", leaves: tuple[AwaitedLeaf, ...] = ()) -> LookUpIntents:
         """A question to the store, with a token that its answer bears."""
         self._token += 1
-        return LookUpIntents(self._token, key, intents)
+        return LookUpIntents(self._token, key, intents, leaves)
 
     def take_answer(self, answer: IntentsLookedUp) -> Accepted | ReplyToUser | None:
         """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""

@@ -17,6 +17,7 @@ from rota.core.acquaintance import Acquaintance
 from rota.core.consent import OPEN, Consent
 from rota.core.consistency import Consistent
 from rota.core.context import Ids
+from rota.core.dependencies import Dependencies
 from rota.core.deployments import Deployments
 from rota.core.distribution import DeliveriesRecalled, Distribution
 from rota.core.durability import Durability
@@ -130,13 +131,12 @@ from rota.types import (
     NO_CONTRACT,
     Contract,
     ContractAddress,
+    Dependency,
     FlushPoint,
     HeartbeatNumber,
-    Intent,
     IntentId,
     KnownContract,
     NodeName,
-    Outcome,
 )
 
 # A node's own records, of its life, its index and its nonces, belong to no contract.
@@ -216,7 +216,7 @@ class Node:
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.doubtful: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
-        self.dependents: dict[IntentId, dict[ContractAddress, None]] = {}
+        self.dependencies = Dependencies(self)
         self.sequencers = Sequencers(config)
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))
@@ -230,7 +230,7 @@ class Node:
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
         self.persist(OWN, 0, (NodeStarted(self.incarnation),))
-        self._perform(NO_CONTRACT, self.deployments.start())
+        self.perform(NO_CONTRACT, self.deployments.start())
         for block in self.index.unfinal():
             self._take_block(block)
         for submission in self.submitter.submissions.values():
@@ -265,14 +265,14 @@ class Node:
             case IntentsLookedUp():
                 self._take_looked_up(event)
             case PublicTransactionEnded(intent, outcome):
-                self._note_outcome(intent, outcome)
+                self.dependencies.note_outcome(intent, outcome)
             case ContractLoaded() | ContractMissing():
                 self._take_from_store(event)
             case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
-                self._tell(NO_CONTRACT, event)
+                self.tell(NO_CONTRACT, event)
             case AcquisitionEnded():
                 self.acquaintance.handle(event)
-                self._tell(NO_CONTRACT, event)
+                self.tell(NO_CONTRACT, event)
             case ContractsListed() | ContractsSifted() | GenesisFound():
                 self.acquaintance.handle(event)
             case _:
@@ -322,7 +322,7 @@ class Node:
         sequencer = self.sequencers.loaded[contract]
         is_up_to_date = sequencer.context.height == self.height and sequencer.lost_peers == self.lost_peers
         if not (is_up_to_date and sequencer.hears_again(self.now_ms, event.peer, event.envelope)):
-            self._tell(contract, PeerSpoke(event.peer, event.envelope))
+            self.tell(contract, PeerSpoke(event.peer, event.envelope))
 
     def _take_message(self, event: MessageReceived) -> None:
         """Private states and contracts to come concern the node; the rest a contract, if its author may know of it."""
@@ -334,7 +334,7 @@ class Node:
         elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
             return
         elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
-            self._tell(contract, event)
+            self.tell(contract, event)
 
     def _take_for_node(self, contract: ContractAddress, event: MessageReceived) -> None:
         body, is_loaded = event.envelope.body, contract in self.sequencers.loaded
@@ -345,7 +345,7 @@ class Node:
         elif isinstance(body, StateDistribution):
             self._await_loading(contract, event)
         elif isinstance(body, DEPLOYMENT_MESSAGES):
-            self._tell(NO_CONTRACT, event)
+            self.tell(NO_CONTRACT, event)
         else:
             assert isinstance(body, ACQUAINTANCE_MESSAGES), "every message for the node is of one of these kinds"
             self.acquaintance.take(event.peer, contract, body)
@@ -354,16 +354,16 @@ class Node:
 
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
-            self._take_intake(self.intake.take(contract, event))
+            self._take_intake(self.intake.take(contract, self.intake.bounded(event, self.chain_time_s)))
             return
         if isinstance(event, VerifierLookedUp):
             event = self.verifiers.take_found(contract, event)
-        self._tell(contract, event)
+        self.tell(contract, event)
 
     def _take_intake(self, answer: Accepted | Effect | None) -> None:
         """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""
         if isinstance(answer, Accepted):
-            self._tell(answer.contract, answer.event)
+            self.tell(answer.contract, answer.event)
         elif answer is not None:
             self.effects.append(answer)
 
@@ -384,7 +384,7 @@ class Node:
             elif isinstance(waited, MessageReceived):
                 self._take_message(waited)
             else:
-                self._tell(address, waited)
+                self.tell(address, waited)
 
     def _bring_in(self, contract: Contract, stored: StoredContract) -> None:
         """Into memory, if it is not there, in the place of a sleeper; it hears what is not in the store."""
@@ -392,7 +392,7 @@ class Node:
             self.sequencers.make_room(1)
             self._add(contract, stored)
             self._replay(contract.address, stored.final_height)
-            self._tell(contract.address, Tick())
+            self.tell(contract.address, Tick())
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
         """A contract comes into memory, with our own dispatches of it that have no outcome."""
@@ -411,10 +411,10 @@ class Node:
         for open_ in sequencer.sender.transactions.values():
             self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
 
-    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[IntentId]) -> None:
+    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[Dependency]) -> None:
         """An intent that an earlier life accepted."""
         self.intake.open[intent] = contract
-        self._note_dependencies(contract, dependencies)
+        self.dependencies.note(contract, intent, dependencies)
 
     def _replay(self, address: ContractAddress, final_height: int) -> None:
         """What blocks said of it that are not final is told to a contract that comes into memory.
@@ -453,10 +453,10 @@ class Node:
 
     def _take_looked_up(self, event: IntentsLookedUp) -> None:
         write = self.doubtful.pop(event.token, None)
-        if write is None:
-            self._take_intake(self.intake.take_answer(event))
-        else:
+        if write is not None:
             self._settle_write(*write, succeeded=bool(event.unfinished))
+        elif not self.dependencies.take_looked_up(event):
+            self._take_intake(self.intake.take_answer(event))
 
     def _settle_write(
         self, contract: ContractAddress, inner: int, records: tuple[Record, ...], succeeded: bool
@@ -478,9 +478,9 @@ class Node:
             case NodeStarted() | StoreTried():
                 pass
             case _:
-                self._tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
+                self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if succeeded:
-                    self._tell_dependencies(records)
+                    self.dependencies.take_written(records)
 
     # The submitter.
 
@@ -496,13 +496,13 @@ class Node:
             case DispatchNotSigned():
                 order = self.submitter.take_unsigned(event)
                 if order is not None:
-                    self._tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
+                    self.tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
                 self._sign_next_dispatch()
             case TransactionSent(nonce):
                 submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
                 if submission is not None:
                     order = submission.dispatch.round
-                    self._tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+                    self.tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
             case TransactionRefused():
                 self.submitter.take_refused(self.now_ms, event)
             case _:
@@ -533,9 +533,9 @@ class Node:
         if succeeded and is_new:
             self.distribution.take(self.now_ms, order)
             self.states.deliver()
-            self._tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
+            self.tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
         elif is_new:
-            self._tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
+            self.tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
         self._sign_next_dispatch()
 
     def _sign_next_dispatch(self) -> None:
@@ -570,7 +570,7 @@ class Node:
             self._take_removed(change.parted_at, change.removed, final_height)
             for block in change.added:
                 self._take_block(block)
-            self._perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
+            self.perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
             for block in self.index.take_final():
                 self._take_final(block)
         self.taking_in, self.breaking = (), None
@@ -606,7 +606,7 @@ class Node:
         self.submitter.settle(block, outcomes)
         self.states.take_outcomes(outcomes)
         self._stand()
-        self._perform(NO_CONTRACT, self.deployments.block_indexed(block))
+        self.perform(NO_CONTRACT, self.deployments.block_indexed(block))
         for contract in self._concerned(outcomes):
             self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
 
@@ -617,7 +617,7 @@ class Node:
         self.height = parted_at
         undone: list[tuple[ContractAddress, LedgerOutcome]] = []
         self._stand()
-        self._perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
+        self.perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
             self.submitter.undo(block, outcomes, was_final=block.height <= final_height)
@@ -633,9 +633,10 @@ class Node:
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
         self.states.time_is_final(block.time_s)
-        self._perform(NO_CONTRACT, self.deployments.block_final(block))
+        self.perform(NO_CONTRACT, self.deployments.block_final(block))
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
+        self.dependencies.block_final(block)
 
     def _outcomes_of(self, block: ChainBlock) -> Outcomes:
         """What everybody reads in the block, and what only we know: which of our transactions failed."""
@@ -660,14 +661,14 @@ class Node:
                 self._look_at_chain()
             case StopRequested():
                 for contract in tuple(self.sequencers.awake):
-                    self._tell(contract, event)
+                    self.tell(contract, event)
             case ConnectionLost(peer) | ConnectionMade(peer):
                 is_made = isinstance(event, ConnectionMade)
                 self._note_connection(peer, is_made)
                 self.distribution.connection_changed(self.now_ms, peer, is_made)
                 self.states.deliver()
                 self.acquaintance.connection_changed(peer, is_made)
-                self._tell(NO_CONTRACT, event)
+                self.tell(NO_CONTRACT, event)
                 self._wake_all()
             case _:
                 assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
@@ -680,7 +681,7 @@ class Node:
         """The index has caught up for the first time in this life: what the last one left goes on."""
         self.has_caught_up = True
         for contract in tuple(self.sequencers.loaded):
-            self._tell(contract, Tick())
+            self.tell(contract, Tick())
         self.sequencers.make_room(0)
 
     def _note_connection(self, peer: NodeName, is_made: bool) -> None:
@@ -708,24 +709,24 @@ class Node:
             self.persist(OWN, 0, (StoreTried(),))
         due_ms = self.deployments.timers.next_due_ms
         if due_ms is not None and due_ms <= self.now_ms:
-            self._tell(NO_CONTRACT, Tick())
+            self.tell(NO_CONTRACT, Tick())
         while (contract := self.sequencers.take_due(self.now_ms)) is not None:
-            self._tell(contract, Tick())
+            self.tell(contract, Tick())
 
     # Effects.
 
-    def _tell(self, contract: ContractAddress, event: Event) -> None:
+    def tell(self, contract: ContractAddress, event: Event) -> None:
         """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
         if contract == NO_CONTRACT:
             self._stand()
-            self._perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
+            self.perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
             return
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is None:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
-        self._perform(contract, sequencer.step(self.now_ms, event))
+        self.perform(contract, sequencer.step(self.now_ms, event))
         self.sequencers.note_step(contract, sequencer)
 
     def _stand(self) -> None:
@@ -772,7 +773,7 @@ class Node:
         if sequencer is not None:
             effects = sequencer.step(self.now_ms, event)
             if effects:
-                self._perform(contract, effects)
+                self.perform(contract, effects)
             self.sequencers.note_step(contract, sequencer)
         else:
             self.load(contract)
@@ -783,7 +784,7 @@ class Node:
         if load is not None:
             self.effects.append(load)
 
-    def _perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
+    def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
         for effect in effects:
             match effect:
@@ -802,44 +803,9 @@ class Node:
                     self.acquaintance.want_again(peer, wanted)
                 case ReportReceipt(receipt):
                     self.effects.append(effect)
-                    self._note_outcome(receipt.intent, receipt.outcome)
+                    self.dependencies.note_outcome(receipt.intent, receipt.outcome)
                 case _:
                     self.effects.append(effect)
-
-    def _note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
-        """Intents that depend on it, in whatever contract, go on or end."""
-        self.intake.note_outcome(intent, outcome)
-        self._tell_dependents(intent, outcome)
-
-    def _note_dependencies(self, contract: ContractAddress, others: Iterable[IntentId]) -> None:
-        """Only what has not ended: nobody would tell of the rest, and it would be noted for ever."""
-        for other in others:
-            self.dependents.setdefault(other, {})[contract] = None
-
-    def _tell_dependents(self, intent: IntentId, outcome: Outcome) -> None:
-        for contract in self.dependents.pop(intent, {}):
-            if contract == NO_CONTRACT:
-                self._perform(NO_CONTRACT, self.deployments.dependency_ended(intent, outcome))
-            sequencer = self.sequencers.loaded.get(contract)
-            if sequencer is not None:
-                sequencer.sender.dependency_ended(intent, outcome)
-                self._tell(contract, Tick())
-
-    def _tell_dependencies(self, records: tuple[Record, ...]) -> None:
-        """What a new intent depends on may have ended while the intent was being written."""
-        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
-            others = self._open_dependencies(intent)
-            self._note_dependencies(intent.contract, others)
-            for other in others:
-                if other in self.intake.outcomes:
-                    self._tell_dependents(other, self.intake.outcomes[other])
-
-    def _open_dependencies(self, intent: Intent) -> tuple[IntentId, ...]:
-        if intent.contract == NO_CONTRACT:
-            deployment = self.deployments.own.get(intent.id)
-            return tuple(deployment.unmet) if deployment is not None else ()
-        transaction = self.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
-        return transaction.open_dependencies if transaction is not None else ()
 
     def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         """Have these records written; a contract is told by the number that it gave them."""
@@ -872,7 +838,7 @@ class Node:
     def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
         """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
         if self.sequencers.loaded[contract].sender.doubtful:
-            self._tell(contract, TransitionsShown(peer, transitions))
+            self.tell(contract, TransitionsShown(peer, transitions))
 
     def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
         """To a peer, or to ourselves without a wire."""
@@ -881,12 +847,13 @@ class Node:
             contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers
         )
         if peer == self.name:
-            self._tell(contract, MessageReceived(peer, envelope))
+            self.tell(contract, MessageReceived(peer, envelope))
         else:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
         """Reports before writes: they rest on what is durable, and must not be lost with what is not written."""
+        self.dependencies.ask_for_leaves()
         effects, self.effects = self.effects, []
         if len(effects) < 2:
             return effects

@@ -32,7 +32,7 @@ from enum import Enum
 from typing import Final
 
 from rota.frozen import dataclass
-from rota.types import ContractAddress, Fees, IntentId, Outcome, Party
+from rota.types import AwaitedLeaf, ContractAddress, Dependency, Fees, IntentId, Outcome, Party
 
 # Nodes ask for at least a tenth more before they take one transaction for another.
 REPLACEMENT_PERCENT: Final = 25
@@ -146,6 +146,12 @@ class PublicTransaction:
     was_final: bool = False
     updates: int = 0
     asked: int = 0
+    awaits: tuple[AwaitedLeaf, ...] = ()
+
+    @property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """All that must succeed first."""
+        return (*self.depends_on, *self.awaits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +277,18 @@ def cost_max_wei(gas: int, fees: Fees, value_wei: int) -> int:
 
 
 def failed_dependency(
-    transaction: PublicTransaction, outcomes: Mapping[IntentId, Outcome]
-) -> tuple[IntentId | None, tuple[IntentId, ...]]:
-    """The first that it depends on and that did not end well, and those that have not ended."""
-    failed = next((each for each in transaction.depends_on if outcomes.get(each) is Outcome.REVERTED), None)
-    return failed, tuple(each for each in transaction.depends_on if each not in outcomes)
+    transaction: PublicTransaction,
+    own: Mapping[IntentId, Outcome],
+    leaves: Mapping[AwaitedLeaf, Outcome],
+    final_time_s: int,
+) -> tuple[Dependency | None, tuple[Dependency, ...]]:
+    """The first that it depends on and that did not succeed or is too late, and those that have not ended."""
+    outcomes: dict[Dependency, Outcome] = {each: own[each] for each in own}
+    outcomes |= {each: leaves[each] for each in leaves}
+    missing = tuple(each for each in transaction.dependencies if each not in outcomes)
+    late = (each for each in missing if isinstance(each, AwaitedLeaf) and each.valid_until_s < final_time_s)
+    failed = (each for each in transaction.dependencies if outcomes.get(each) is Outcome.REVERTED)
+    return next(failed, next(late, None)), missing
 
 
 def ending_of(transaction: PublicTransaction, mined: Mined, now_ms: int, reason: str, revert_data: bytes) -> Ending:

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rota.core.assembly import Assembly
+from rota.core.awaited import REVERTED
 from rota.core.consistency import Consistent
 from rota.core.context import Context
 from rota.core.effects import IntentAccepted, Signed, VerifyEndorsers
@@ -82,7 +83,7 @@ from rota.messages import (
     SubmittedIntent,
     TransactionReverted,
 )
-from rota.types import NEVER_HEARD, HeartbeatNumber, IntentId, NodeName, Outcome, RequestId, Rotation, Tried
+from rota.types import NEVER_HEARD, Dependency, HeartbeatNumber, IntentId, NodeName, Outcome, RequestId, Rotation, Tried
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -249,24 +250,23 @@ class Sender(Machine):
         """An intent that was not final when the node stopped."""
         self.begin(SenderTransaction(self, restored, is_new=False), outcomes)
 
-    def dependency_ended(self, intent: IntentId, outcome: Outcome) -> None:
-        """An intent of this node, of whatever contract, is final: who depends on it is told."""
+    def dependency_ended(self, dependency: Dependency, outcome: Outcome, reason: str = REVERTED) -> None:
+        """Tell those that depend on this transaction, of whatever contract, how it ended."""
+        event = dependency_event(dependency, outcome, reason)
         for transaction in tuple(self.transactions.values()):
-            if intent in transaction.unmet:
-                transaction.note_dependency(intent, outcome)
-                transaction.handle(dependency_event(intent, outcome))
+            if dependency in transaction.unmet:
+                transaction.dependency_ended(event)
 
     def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
         """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
         intent = transaction.intent
         self.transactions[intent.id] = transaction
-        transaction.unmet = dict.fromkeys(intent.depends_on)
+        transaction.unmet = dict.fromkeys(intent.dependencies)
         transaction.unresolved = self.parties.unresolved(intent)
         transaction.handle(Created())
-        for other in tuple(transaction.unmet):
-            if other in outcomes:
-                transaction.note_dependency(other, outcomes[other])
-                transaction.handle(dependency_event(other, outcomes[other]))
+        for other in intent.depends_on:
+            if other in outcomes and other in transaction.unmet:
+                transaction.dependency_ended(dependency_event(other, outcomes[other]))
         leaf = self.coordinator.outcomes.leaf_of(intent.id)
         if leaf is not None and not transaction.is_ended:
             # Somebody used the id before its party did: nothing that we sign can be committed under it.

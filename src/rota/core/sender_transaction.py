@@ -73,11 +73,11 @@ from rota.digests import void_leaf
 from rota.messages import AssemblyResult
 from rota.types import (
     DelegationNumber,
+    Dependency,
     HeartbeatNumber,
     IntentId,
     Leaf,
     NodeName,
-    Outcome,
     Party,
     RequestId,
     SubmitMode,
@@ -639,9 +639,9 @@ class SenderTransaction(Machine):
         # The sender's queue that it is in, by its state.
         self.queue: dict[IntentId, SenderTransaction] | None = None
         self.void_after_s = 0 if is_new else max(restored.void_after_s, self._latest_bound_s())
-        self.unmet: dict[IntentId, None] = {}
+        self.unmet: dict[Dependency, None] = {}
         self.unresolved: dict[Party, None] = {}
-        self.reverted_dependency: IntentId | None = None
+        self.reverted_dependency: DependencyReverted | None = None
         self.unknown_party: Party | None = None
 
     @property
@@ -664,16 +664,18 @@ class SenderTransaction(Machine):
         return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
 
     @property
-    def open_dependencies(self) -> tuple[IntentId, ...]:
+    def open_dependencies(self) -> tuple[Dependency, ...]:
         """What it depends on and what has not ended."""
-        return tuple(other for other in self.unmet if other != self.reverted_dependency)
+        reverted = self.reverted_dependency
+        return tuple(other for other in self.unmet if reverted is None or other != reverted.dependency)
 
-    def note_dependency(self, intent: IntentId, outcome: Outcome) -> None:
-        """One that it depends on is final. Whatever state it is in, it may have to wait for the others again."""
-        if outcome is Outcome.CONFIRMED:
-            del self.unmet[intent]
+    def dependency_ended(self, event: DependencyConfirmed | DependencyReverted) -> None:
+        """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
+        if isinstance(event, DependencyConfirmed):
+            del self.unmet[event.dependency]
         else:
-            self.reverted_dependency = intent
+            self.reverted_dependency = event
+        self.handle(event)
 
     def note_party(self, party: Party, verifier: str) -> None:
         """A party is resolved, or there is none of that name; in whatever state."""

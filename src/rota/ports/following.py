@@ -13,7 +13,18 @@ from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.ports.listening import NumberedReceipt
-from rota.types import ContractAddress, IntentId, Leaf, Outcome, Party, State, StateId, SubmitMode, Transition
+from rota.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    Outcome,
+    Party,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+)
 
 # Earlier states that one nullifier spends, which are looked at.
 TWINS_MAX: Final = 16
@@ -76,6 +87,7 @@ class StoredSubmission:
     changed_at_ms: int | None = None
     earlier: tuple[StoredSubmission, ...] = ()
     late: tuple[StoredSubmission, ...] = ()
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
     def changed(self, asked: StoredSubmission, now_ms: int) -> StoredSubmission:
         """The same, which asks for this from now on. It keeps its key and what it depends on."""
@@ -84,6 +96,7 @@ class StoredSubmission:
             accepted_at_ms=self.accepted_at_ms,
             idempotency_key=self.idempotency_key,
             depends_on=self.depends_on,
+            awaits=self.awaits,
             number=self.number,
             changed_at_ms=now_ms,
             earlier=self._every(),
@@ -121,10 +134,18 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What a transaction depends on, and what depends on it."""
+    """The transactions of this node that one depends on, and those that depend on it."""
 
     depends_on: tuple[IntentId, ...] = ()
     prerequisite_of: tuple[IntentId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndedLeaves:
+    """What became of leaves for good, and the time up to which the chain is final."""
+
+    outcomes: Mapping[AwaitedLeaf, Outcome]
+    final_time_s: int
 
 
 class SubmissionStore(Protocol):
@@ -277,4 +298,8 @@ class PublicStore(Protocol):
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
         """How these transactions of this node ended, public or private, as far as they have."""
+        ...
+
+    async def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> EndedLeaves:
+        """What became of these leaves, whichever node they are of."""
         ...

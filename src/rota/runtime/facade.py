@@ -148,6 +148,7 @@ class NodeFacade:
             signer,
             self._submitting,
             running.adapters.services.countersigned,
+            running.config.dependency_wait_s,
         )
         self._payees: Final = Payees(
             running.name,
@@ -195,6 +196,7 @@ class NodeFacade:
         await self._submitting.require_unused(submission.idempotency_key)
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        self._require_followed(submission)
         if submission.type is facade.TransactionType.PUBLIC:
             intent = await self.public.submit(read, acceptance)
         else:
@@ -208,6 +210,12 @@ class NodeFacade:
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
+
+    def _require_followed(self, submission: facade.Submission) -> None:
+        """The own index decides what becomes of a leaf, and it has the contracts of this node only."""
+        for leaf in submission.awaits:
+            if self._running.contracts.known(leaf.contract) is None:
+                raise errors.invalid("dependsOn", f"must name a contract of {self.name}, and {leaf.contract} is none")
 
     async def _require_payees(self, submission: facade.Submission, intent: Intent) -> None:
         hosted = self._running.contracts.hosted(intent.contract)
@@ -252,6 +260,7 @@ class NodeFacade:
             accepted.contract if accepted.contract != NO_CONTRACT else None,
             idempotency_key=accepted.idempotency_key,
             depends_on=accepted.depends_on,
+            awaits=accepted.awaits,
         )
 
     async def receipt(self, intent: IntentId) -> facade.ReceiptView | None:

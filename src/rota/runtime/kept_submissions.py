@@ -10,7 +10,17 @@ import json
 from typing import Any
 
 from rota.api.facade import GasOptions, Submission, TransactionType, WhichPayees
-from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Mode, Rotation, SequencingChoice, SubmitMode
+from rota.types import (
+    NOTHING_CHOSEN,
+    AwaitedLeaf,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    Mode,
+    Rotation,
+    SequencingChoice,
+    SubmitMode,
+)
 
 
 def encode_submission(submission: Submission) -> bytes:
@@ -27,6 +37,9 @@ def encode_submission(submission: Submission) -> bytes:
         "abi_reference": submission.abi_reference.hex(),
         "bytecode": submission.bytecode.hex(),
         "depends_on": [other.hex() for other in submission.depends_on],
+        "awaits": [
+            [each.contract, each.intent.hex(), each.leaf.hex(), each.valid_until_s] for each in submission.awaits
+        ],
         "submit_mode": submission.submit_mode.value,
         "gas": options.gas,
         "value_wei": options.value_wei,
@@ -58,6 +71,10 @@ def decode_submission(content: bytes, key: str) -> Submission:
         options=GasOptions(kept["gas"], kept["value_wei"], kept["fee_max_wei"], kept["tip_wei"]),
         # Those that were kept before there was a choice may pay any.
         payees=WhichPayees(kept.get("payees", WhichPayees.ANY.value)),
+        awaits=tuple(
+            AwaitedLeaf(ContractAddress(contract), IntentId(bytes.fromhex(intent)), Leaf(bytes.fromhex(leaf)), until_s)
+            for contract, intent, leaf, until_s in kept.get("awaits", ())
+        ),
         sequencing=_read_sequencing(kept.get("sequencing", {})),
     )
 

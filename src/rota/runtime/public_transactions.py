@@ -28,6 +28,7 @@ from typing import Final
 import structlog
 
 from rota.abi import Entry
+from rota.core.awaited import dependency_name
 from rota.core.events.chain import Objection
 from rota.core.public_transaction import (
     CANCELLED,
@@ -61,7 +62,7 @@ from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
 from rota.runtime.accepting import RETRY_S, answered, settled
 from rota.runtime.held_public import Activity, Held, PublicLimits, as_in, as_mined
 from rota.runtime.public_costs import PublicCosts, can_pay
-from rota.types import ContractAddress, Fees, IntentId, intent_text
+from rota.types import ContractAddress, Fees, IntentId
 
 OPEN_MAX: Final = 10_000
 IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
@@ -462,13 +463,15 @@ class PublicTransactions:
 
     async def _has_dependencies(self, held: Held) -> bool:
         transaction = held.transaction
-        if not transaction.depends_on:
+        if not transaction.dependencies:
             return True
-        failed, missing = failed_dependency(transaction, await self._store.outcomes(transaction.depends_on))
+        own = await self._store.outcomes(transaction.depends_on)
+        leaves = await self._store.ended_leaves(transaction.awaits)
+        failed, missing = failed_dependency(transaction, own, leaves.outcomes, leaves.final_time_s)
         if failed is not None:
-            self._end(held, Ending(False, self._clock(), f"dependsOn: {intent_text(failed)} did not succeed"))
+            self._end(held, Ending(False, self._clock(), f"dependsOn: {dependency_name(failed)} did not succeed"))
         elif missing:
-            held.waits_for = f"transactions {', '.join(map(intent_text, missing))} to succeed"
+            held.waits_for = f"transactions {', '.join(map(dependency_name, missing))} to succeed"
         return failed is None and not missing
 
     async def _begin_one(

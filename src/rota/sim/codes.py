@@ -26,6 +26,7 @@ from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.sim.disk import Fate
 from rota.sim.forgery import Lie
 from rota.types import (
+    AwaitedLeaf,
     CallFailure,
     CallVerdict,
     DelegationNumber,
@@ -183,7 +184,12 @@ def _intent(intent: Intent) -> Plain:
         intent.idempotency_key,
         SUBMIT_MODES.numbers[intent.submit_mode],
         intent.nonce,
+        *((_awaited(intent.awaits),) if intent.awaits else ()),
     )
+
+
+def _awaited(leaves: Iterable[AwaitedLeaf]) -> Plain:
+    return tuple((each.contract, each.intent, each.leaf, each.valid_until_s) for each in leaves)
 
 
 def _state(state: State) -> Plain:
@@ -390,7 +396,7 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
     effects.StoreStates: (17, lambda e: (e.contract, _transition(e.transition))),
     effects.LookUpVerifier: (18, lambda e: (e.contract, e.peer, _request(e.request_id), e.party)),
     effects.DispatchRound: (19, _round),
-    effects.LookUpIntents: (20, lambda e: (e.key, e.intents)),
+    effects.LookUpIntents: (20, lambda e: (e.key, e.intents, *((_awaited(e.leaves),) if e.leaves else ()))),
     effects.LoadContract: (21, lambda e: (e.contract,)),
     effects.FetchBlocks: (22, lambda e: (e.first, e.last, e.awaited)),
     effects.SignDispatch: (23, lambda e: (_round(e.round), e.signer, e.nonce, _fees(e.fees))),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
+from rota.core.awaited import outcomes_of
 from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
 from rota.core.effects import (
     BlocksIndexed,
@@ -380,7 +381,8 @@ class Disk:
                 outcomes.append((intent, outcome))
             else:
                 unfinished.append(intent)
-        return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished))
+        leaves = outcomes_of(order.leaves, _committed_leaves(final) if order.leaves else {})
+        return IntentsLookedUp(order.token, self.keys.get(order.key), tuple(outcomes), tuple(unfinished), leaves)
 
     def find_states(
         self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
@@ -575,6 +577,11 @@ def _commits(
         for contract, outcome in block.outcomes
         if outcome.status is LedgerStatus.COMMITTED
     )
+
+
+def _committed_leaves(final: list[ChainBlock]) -> dict[tuple[ContractAddress, IntentId], Leaf]:
+    outcomes = ((contract, outcome) for block in final for contract, outcome in block.outcomes)
+    return {(at, each.intent): each.leaf for at, each in outcomes if each.status is LedgerStatus.COMMITTED}
 
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:

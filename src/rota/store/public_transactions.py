@@ -11,14 +11,15 @@ import msgspec
 from rota.abi import Entry
 from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import BASE_LEDGER, Ask, StoredSubmission
+from rota.ports import BASE_LEDGER, Ask, EndedLeaves, StoredSubmission
 from rota.store.database import Door, Reading, Statement
 from rota.store.finality import public_ended, reopening_public
+from rota.store.leaves import leaf_outcomes
 from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
 from rota.store.submissions import Submissions, changing_submission, noting_submission
-from rota.types import ContractAddress, IntentId, Outcome, Party
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Outcome, Party
 
 _TABLE: Final = Table(
     "public_transactions",
@@ -50,6 +51,7 @@ class _Written(msgspec.Struct, frozen=True):
     set_aside: str = ""
     updates: int = 0
     asked: int = 0
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -135,6 +137,15 @@ class PublicTransactions:
         """How these transactions of this node ended, public or private, as far as they have."""
         return await self._door.read(self._asking.outcomes(intents))
 
+    async def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> EndedLeaves:
+        """What became of these leaves, whichever node they are of."""
+        return await self._door.read(self._ended_leaves(leaves))
+
+    def _ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> Reading[EndedLeaves]:
+        height = yield from self._asking.final_height()
+        outcomes = yield from leaf_outcomes(leaves, self._asking.final_height())
+        return EndedLeaves(dict(outcomes), (yield from self._asking.final_time_s(height)))
+
 
 def saving(transaction: PublicTransaction) -> Statement:
     """What makes it durable as it stands now."""
@@ -171,6 +182,7 @@ def _encode(transaction: PublicTransaction) -> bytes:
             transaction.set_aside,
             transaction.updates,
             transaction.asked,
+            transaction.awaits,
         )
     )
 
@@ -225,6 +237,7 @@ def _transaction(
         bool(was_final),
         written.updates,
         written.asked,
+        written.awaits,
     )
 
 

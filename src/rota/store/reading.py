@@ -48,6 +48,7 @@ from rota.store.encoding import (
     decode_transition_prepared,
     encode_text,
 )
+from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
 from rota.store.state_pages import changes_page, page_since, unspent_page
 from rota.store.transitions import transitions_found
@@ -232,6 +233,7 @@ class Asking:
             existing,
             tuple((intent, outcomes[intent]) for intent in own if intent in outcomes),
             tuple(intent for intent in own if intent not in outcomes),
+            (yield from leaf_outcomes(order.leaves, self.final_height())),
         )
 
     def look_up_all(self, orders: Sequence[LookUpIntents]) -> Reading[list[IntentsLookedUp]]:

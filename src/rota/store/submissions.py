@@ -21,7 +21,7 @@ from rota.store.database import Door, Reading, Statement, Value
 from rota.store.encoding import encode_text
 from rota.store.listening import RECEIPT_COLUMNS, receipts_found
 from rota.store.queries import Column, Kind, Table, selection, stored_text
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Party, SubmitMode
+from rota.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
 PUBLIC: Final = "public"
@@ -112,6 +112,7 @@ class _Written(msgspec.Struct, frozen=True, omit_defaults=True):
     changed_at_ms: int | None = None
     earlier: tuple[_Earlier, ...] = ()
     late: tuple[_Earlier, ...] = ()
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 _decode: Final = msgspec.msgpack.Decoder(_Written).decode
@@ -226,6 +227,7 @@ def _written(submission: StoredSubmission) -> _Written:
         submission.changed_at_ms,
         tuple(_earlier(each) for each in submission.earlier),
         tuple(_earlier(each) for each in submission.late),
+        submission.awaits,
     )
 
 
@@ -278,6 +280,7 @@ def _submission(
         _number(written.tip_wei),
         number,
         written.changed_at_ms,
+        awaits=written.awaits,
     )
     if not written.earlier and not written.late:
         return found

@@ -273,8 +273,20 @@ class Tried(_message.Message):
     is_demoted: bool
     def __init__(self, node: _Optional[str] = ..., number: _Optional[_Union[HeartbeatNumber, _Mapping]] = ..., is_demoted: _Optional[bool] = ...) -> None: ...
 
+class AwaitedLeaf(_message.Message):
+    __slots__ = ("contract", "intent", "leaf", "valid_until_s")
+    CONTRACT_FIELD_NUMBER: _ClassVar[int]
+    INTENT_FIELD_NUMBER: _ClassVar[int]
+    LEAF_FIELD_NUMBER: _ClassVar[int]
+    VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
+    contract: bytes
+    intent: bytes
+    leaf: bytes
+    valid_until_s: int
+    def __init__(self, contract: _Optional[bytes] = ..., intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., valid_until_s: _Optional[int] = ...) -> None: ...
+
 class Intent(_message.Message):
-    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode", "nonce")
+    __slots__ = ("id", "sender", "payload", "depends_on", "parties", "idempotency_key", "submit_mode", "nonce", "awaits")
     ID_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     PAYLOAD_FIELD_NUMBER: _ClassVar[int]
@@ -283,6 +295,7 @@ class Intent(_message.Message):
     IDEMPOTENCY_KEY_FIELD_NUMBER: _ClassVar[int]
     SUBMIT_MODE_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    AWAITS_FIELD_NUMBER: _ClassVar[int]
     id: bytes
     sender: str
     payload: bytes
@@ -291,7 +304,8 @@ class Intent(_message.Message):
     idempotency_key: str
     submit_mode: SubmitMode
     nonce: bytes
-    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    awaits: _containers.RepeatedCompositeFieldContainer[AwaitedLeaf]
+    def __init__(self, id: _Optional[bytes] = ..., sender: _Optional[str] = ..., payload: _Optional[bytes] = ..., depends_on: _Optional[_Iterable[bytes]] = ..., parties: _Optional[_Iterable[str]] = ..., idempotency_key: _Optional[str] = ..., submit_mode: _Optional[_Union[SubmitMode, str]] = ..., nonce: _Optional[bytes] = ..., awaits: _Optional[_Iterable[_Union[AwaitedLeaf, _Mapping]]] = ...) -> None: ...
 
 class StateId(_message.Message):
     __slots__ = ("leaf", "output")

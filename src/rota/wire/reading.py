@@ -379,6 +379,12 @@ class Reader:
             self.text(wire.idempotency_key),
             member(enumerations.SUBMIT_MODES, wire.submit_mode),
             nonce(wire.nonce),
+            tuple(
+                types.AwaitedLeaf(
+                    contract_address(part.contract), intent_id(part.intent), leaf(part.leaf), number(part.valid_until_s)
+                )
+                for part in self.items(wire.awaits)
+            ),
         )
 
     def transition(self, wire: pb.Transition) -> types.Transition:

@@ -66,6 +66,7 @@ def result_bytes(result: AssemblyResult) -> int:
 def intent_bytes(intent: Intent) -> int:
     """A user's intent."""
     size = 5 * FIELD_BYTES + len(intent.payload) + FIELD_BYTES * len(intent.depends_on)
+    size += 4 * FIELD_BYTES * len(intent.awaits)
     return size + _texts_bytes((intent.sender, intent.idempotency_key, *intent.parties))
 
 

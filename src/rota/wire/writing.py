@@ -366,6 +366,12 @@ def _write_intent(wire: pb.Intent, intent: types.Intent) -> None:
     wire.idempotency_key = intent.idempotency_key
     wire.submit_mode = enumerations.SUBMIT_MODES.numbers[intent.submit_mode]
     wire.nonce = intent.nonce
+    for leaf in intent.awaits:
+        awaited = wire.awaits.add()
+        awaited.contract = _address(leaf.contract)
+        awaited.intent = leaf.intent
+        awaited.leaf = leaf.leaf
+        awaited.valid_until_s = leaf.valid_until_s
 
 
 def _write_transition(wire: pb.Transition, transition: types.Transition) -> None:

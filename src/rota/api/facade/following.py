@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from rota.api.facade.transactions import ReceiptView, Submission, TransactionType, TransactionView
 from rota.api.values import JsonValue
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, NodeName
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,7 @@ class DependenciesView:
 
     depends_on: tuple[IntentId, ...]
     prerequisite_of: tuple[IntentId, ...]
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

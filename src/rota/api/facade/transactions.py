@@ -9,7 +9,17 @@ from typing import Protocol
 
 from rota.api.positions import PositionView
 from rota.api.values import AbiEntry, JsonValue
-from rota.types import NOTHING_CHOSEN, ContractAddress, IntentId, Leaf, NodeName, Party, SequencingChoice, SubmitMode
+from rota.types import (
+    NOTHING_CHOSEN,
+    AwaitedLeaf,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    SequencingChoice,
+    SubmitMode,
+)
 
 
 class TransactionType(Enum):
@@ -61,6 +71,7 @@ class Submission:
     options: GasOptions = GasOptions()
     payees: WhichPayees = WhichPayees.ANY
     sequencing: SequencingChoice = NOTHING_CHOSEN
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,7 @@ class TransactionView:
     depends_on: tuple[IntentId, ...] = ()
     options: GasOptions = GasOptions()
     late: tuple[TransactionView, ...] = ()
+    awaits: tuple[AwaitedLeaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from rota.api.followed import (
 from rota.api.formats import Address, Uuid, uuid_of
 from rota.api.methods import method
 from rota.api.query_json import QueryJson
-from rota.api.transactions import Text, Transaction, TransactionReceipt, shown_receipt, shown_transaction
+from rota.api.transactions import Text, Transaction, TransactionReceipt, shown_leaf, shown_receipt, shown_transaction
 
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 
@@ -100,7 +100,11 @@ async def get_transaction_dependencies(
     found = await node.following.dependencies(transaction_id.intent)
     if found is None:
         return None
-    return Dependencies([uuid_of(each) for each in found.depends_on], [uuid_of(each) for each in found.prerequisite_of])
+    return Dependencies(
+        [uuid_of(each) for each in found.depends_on],
+        [uuid_of(each) for each in found.prerequisite_of],
+        [shown_leaf(each) for each in found.awaits],
+    )
 
 
 # Receipts.

@@ -10,6 +10,7 @@ from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
 from rota.types import (
+    AwaitedLeaf,
     CallFailure,
     ContractAddress,
     Digest,
@@ -360,12 +361,16 @@ class ForContract(Event):
 
 @dataclass(frozen=True, slots=True)
 class IntentsLookedUp(Event):
-    """The store's answer: the intent that has the key, the outcomes of those that are final, and the unfinished."""
+    """The store's answer: the intent that has the key, the outcomes of those that are final, and the unfinished.
+
+    A leaf is confirmed when a final block commits it, and reverted when one commits something else under its id.
+    """
 
     token: int
     existing: IntentId | None = None
     outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
     unfinished: tuple[IntentId, ...] = ()
+    leaves: tuple[tuple[AwaitedLeaf, Outcome], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rota.core.awaited import REVERTED
 from rota.core.events import IntentSubmitted
 from rota.core.events.chain import FactoryDeployment
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import Verdict
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, RequestId
+from rota.types import ContractAddress, Dependency, IntentId, NodeName, Outcome, RequestId
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +18,11 @@ class Begun(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyEnded(Event):
-    """Raised by the node when an intent that this one depends on has its outcome."""
+    """Raised by the node when a transaction that this one depends on has its outcome."""
 
-    intent: IntentId
+    dependency: Dependency
     outcome: Outcome
+    reason: str = REVERTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.core.awaited import REVERTED
 from rota.core.consistency import Consistent
 from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
@@ -9,8 +10,8 @@ from rota.frozen import dataclass
 from rota.messages import DispatchItem, ErrorCode, PreparedTransaction
 from rota.types import (
     DelegationNumber,
+    Dependency,
     HeartbeatNumber,
-    IntentId,
     Leaf,
     NodeName,
     Outcome,
@@ -27,21 +28,25 @@ class Created(Event):
 
 @dataclass(frozen=True, slots=True)
 class DependencyConfirmed(Event):
-    """Raised by the node when an intent that this one depends on is confirmed."""
+    """Raised by the node when a transaction that this one depends on is confirmed."""
 
-    intent: IntentId
+    dependency: Dependency
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyReverted(Event):
-    """Raised by the node when an intent that this one depends on is reverted."""
+    """Raised by the node when a transaction that this one depends on is reverted, or is not awaited any longer."""
 
-    intent: IntentId
+    dependency: Dependency
+    reason: str = REVERTED
 
 
-def dependency_event(intent: IntentId, outcome: Outcome) -> DependencyConfirmed | DependencyReverted:
-    """What an outcome means for those that depend on the intent."""
-    return DependencyConfirmed(intent) if outcome is Outcome.CONFIRMED else DependencyReverted(intent)
+def dependency_event(
+    dependency: Dependency, outcome: Outcome, reason: str = REVERTED
+) -> DependencyConfirmed | DependencyReverted:
+    """What an outcome means for those that depend on the transaction."""
+    is_confirmed = outcome is Outcome.CONFIRMED
+    return DependencyConfirmed(dependency) if is_confirmed else DependencyReverted(dependency, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.core.awaited import dependency_text
 from rota.core.effects import CallFactory, DeploymentAgreed, IntentFinalised, JudgeProposal, ReplyToUser, ReportReceipt
 from rota.core.events.deployment import (
     AgreementDurable,
@@ -64,7 +65,7 @@ def dependency_failed(deployment: Deployment, event: DependencyEnded) -> bool:
 
 def was_last_dependency(deployment: Deployment, event: DependencyEnded) -> bool:
     """All else that it depends on is confirmed."""
-    return tuple(deployment.unmet) == (event.intent,)
+    return tuple(deployment.unmet) == (event.dependency,)
 
 
 def is_awaited(deployment: Deployment, event: AnswerReceived) -> bool:
@@ -126,14 +127,15 @@ def may_be_cancelled(deployment: Deployment, event: CancelAsked) -> bool:
 
 def revert_with_dependency(deployment: Deployment, event: Event) -> None:
     """It ends with what it depends on."""
-    other = event.intent if isinstance(event, DependencyEnded) else deployment.failed_dependency
-    assert other is not None, "a dependency has failed"
-    deployment.end_with(Outcome.REVERTED, f"{other.hex()}, which it depends on, was reverted")
+    failed = event if isinstance(event, DependencyEnded) else deployment.failed_dependency
+    assert failed is not None, "a dependency has failed"
+    name = dependency_text(failed.dependency)
+    deployment.end_with(Outcome.REVERTED, f"{name}, which it depends on, {failed.reason}")
 
 
 def note_dependency(deployment: Deployment, event: DependencyEnded) -> None:
     """That one is confirmed."""
-    deployment.unmet.pop(event.intent, None)
+    deployment.unmet.pop(event.dependency, None)
 
 
 def revert_with_refusal(deployment: Deployment, event: AnswerReceived) -> None:

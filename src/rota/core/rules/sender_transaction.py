@@ -29,7 +29,6 @@ from rota.core.events.sender_transaction import (
     ConfirmedSuccess,
     CoordinatorChanged,
     Delegated,
-    DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
     Dropped,
@@ -547,7 +546,7 @@ def enter_pending(transaction: SenderTransaction) -> None:
     """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
     transaction.sender.parties.resolve_for(transaction)
     if transaction.reverted_dependency is not None and not transaction.is_ending:
-        transaction.context.post(transaction, DependencyReverted(transaction.reverted_dependency))
+        transaction.context.post(transaction, transaction.reverted_dependency)
     if transaction.unknown_party is not None and not transaction.is_ending:
         transaction.context.post(transaction, PartyResolved(transaction.unknown_party, ""))
     transaction.sender.look_for_work()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.core.awaited import dependency_text
 from rota.core.effects import EndingDecided, ReplyToUser
 from rota.core.events.sender_transaction import (
     AssembleRevert,
@@ -134,7 +135,7 @@ def restore_ending(transaction: SenderTransaction, event: Event) -> None:
 
 def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
     """When a dependency reverts, so does this."""
-    transaction.ending_reason = f"depends on {event.intent.hex()}, which was reverted"
+    transaction.ending_reason = f"depends on {dependency_text(event.dependency)}, which {event.reason}"
 
 
 def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:

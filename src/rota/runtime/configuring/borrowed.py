@@ -50,6 +50,10 @@ SEQUENCER: Final[Meanings] = {
     "validity_s": ("s of chain time", "How long an assembled transition, and so a round, may be committed."),
     "prepared_validity_s": ("s of chain time", "The same for a prepared transition."),
     "prepared_hold_s": ("s of chain time", "How long a prepared transition keeps its states from ordinary ones."),
+    "dependency_wait_s": (
+        "s of chain time",
+        "How long a transaction waits for another node's that `dependsOn` names without `validUntil`.",
+    ),
     "in_flight_max": ("intents", "Intents held by one coordinator."),
     "held_bytes_max": ("bytes", "Transitions held by one coordinator, all together."),
     "deliveries_peer_max": ("deliveries", "Deliveries of private states to one peer in memory; others stay stored."),

@@ -97,10 +97,11 @@ class Following:
 
     async def dependencies(self, intent: IntentId) -> DependenciesView | None:
         """What it depends on, and what depends on it."""
-        if await self._store.submissions.get(intent) is None:
+        submission = await self._store.submissions.get(intent)
+        if submission is None:
             return None
         found = await self._store.submissions.dependencies(intent)
-        return DependenciesView(found.depends_on, found.prerequisite_of)
+        return DependenciesView(found.depends_on, found.prerequisite_of, submission.awaits)
 
     async def _find(self, query: JsonValue, is_open: bool) -> tuple[StoredSubmission, ...]:
         return await asked(query, lambda read: self._store.submissions.find(read, is_open))
@@ -407,6 +408,7 @@ def transaction_view(submission: StoredSubmission) -> TransactionView:
         submission.depends_on,
         GasOptions(submission.gas, submission.value_wei, submission.fee_max_wei, submission.tip_wei),
         tuple(map(transaction_view, submission.late)),
+        submission.awaits,
     )
 
 

@@ -78,6 +78,7 @@ class Intents:
             submission.idempotency_key,
             submission.submit_mode,
             drawn.nonce,
+            submission.awaits,
         )
 
     def _deployment_of(self, read: Read) -> Intent:
@@ -102,6 +103,7 @@ class Intents:
             encode_genesis(genesis),
             submission.depends_on,
             idempotency_key=submission.idempotency_key,
+            awaits=submission.awaits,
         )
 
     def _require_registered(self, parties: Iterable[Party]) -> None:

@@ -83,8 +83,8 @@ class Repeats:
         except errors.Rejected:
             return False
         is_public = submission.type is TransactionType.PUBLIC
-        asked = is_public, sender, submission.to, submission.submit_mode, _dependencies(submission.depends_on)
-        first = found.is_public, found.sender, found.to, found.submit_mode, _dependencies(found.depends_on)
+        asked = is_public, sender, submission.to, submission.submit_mode, _dependencies(submission)
+        first = found.is_public, found.sender, found.to, found.submit_mode, _dependencies(found)
         return asked != first
 
     async def _shown(self, intent: IntentId) -> dict[str, object]:
@@ -140,19 +140,20 @@ def digest_of_public(transaction: PublicTransaction) -> bytes:
         transaction.to,
         transaction.data.hex(),
         str(transaction.value_wei),
-        _dependencies(transaction.depends_on),
+        _dependencies(transaction),
     ]
     return keccak(msgspec.json.encode(written))
 
 
 def _digest(intent: Intent, kind: str, asked: Sequence[object]) -> bytes:
-    depends_on = _dependencies(intent.depends_on)
+    depends_on = _dependencies(intent)
     return keccak(msgspec.json.encode([kind, intent.sender, intent.contract, depends_on, *asked]))
 
 
-def _dependencies(depends_on: Sequence[IntentId]) -> list[str]:
-    """All have to succeed first: their order and repetitions change nothing."""
-    return sorted({each.hex() for each in depends_on})
+def _dependencies(asked: Submission | StoredSubmission | Intent | PublicTransaction) -> list[str]:
+    """All have to succeed first: their order and repetitions change nothing, nor how long they are awaited."""
+    leaves = {f"{each.contract}/{each.intent.hex()}/{each.leaf.hex()}" for each in asked.awaits}
+    return sorted({each.hex() for each in asked.depends_on} | leaves)
 
 
 def _essential(kind: type[Record] | None, values: object) -> object:

@@ -124,6 +124,7 @@ def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: st
         options.value_wei,
         options.fee_max_wei,
         options.tip_wei,
+        awaits=submission.awaits,
     )
 
 

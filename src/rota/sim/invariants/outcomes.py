@@ -30,7 +30,20 @@ from rota.sim.facts import (
     Wanted,
 )
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, Digest, Intent, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
+from rota.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    Dependency,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    StateId,
+    Transition,
+)
 
 # A node that runs answers its user within this time, whatever its disk, its peers and its ledger do.
 ANSWERED_WITHIN_MS = 10_000
@@ -234,8 +247,9 @@ class DependenciesComeFirst(Invariant):
 
     def hears(self) -> Mapping[type[Any], Handler]:
         """What depends on what, and what the ledger did."""
-        self.depends_on: dict[IntentId, tuple[IntentId, ...]] = {}
+        self.depends_on: dict[IntentId, tuple[Dependency, ...]] = {}
         self.known: set[IntentId] = set()
+        self.leaves: set[tuple[ContractAddress, IntentId, Leaf]] = set()
         self.effective: set[IntentId] = set()
         return {Recorded: self._recorded, Committed: self._committed, Undone: self._undone, Deployed: self._deployed}
 
@@ -243,27 +257,37 @@ class DependenciesComeFirst(Invariant):
         if isinstance(fact.record, IntentAccepted):
             intent = fact.record.intent
             self.known.add(intent.id)
-            if intent.depends_on:
-                self.depends_on[intent.id] = intent.depends_on
+            if intent.dependencies:
+                self.depends_on[intent.id] = intent.dependencies
 
     def _committed(self, fact: Committed) -> None:
         intent = fact.transition.intent
         if fact.transition.is_empty:
             return
         self.effective.add(intent)
+        self.leaves.add((fact.contract, intent, fact.transition.leaf))
         self._judge(intent)
 
     def _judge(self, intent: IntentId) -> None:
         for other in self.depends_on.get(intent, ()):
+            is_leaf = isinstance(other, AwaitedLeaf)
+            name = other.intent if isinstance(other, AwaitedLeaf) else other
             # A world without a factory is told of no deployments.
-            if other in self.known:
+            if is_leaf or name in self.known:
                 self.judged += 1
                 self.chances += 1
-                if other not in self.effective:
-                    self.accuse(f"{self.show(intent)} took effect without {self.show(other)}, on which it depends")
+                if not self._has_effect(other):
+                    self.accuse(f"{self.show(intent)} took effect without {self.show(name)}, on which it depends")
+
+    def _has_effect(self, dependency: Dependency) -> bool:
+        """A leaf counts by itself: another leaf under its id does not count."""
+        if isinstance(dependency, AwaitedLeaf):
+            return (dependency.contract, dependency.intent, dependency.leaf) in self.leaves
+        return dependency in self.effective
 
     def _undone(self, fact: Undone) -> None:
         self.effective.discard(fact.transition.intent)
+        self.leaves.discard((fact.contract, fact.transition.intent, fact.transition.leaf))
 
     def _deployed(self, fact: Deployed) -> None:
         note_deployed(self.effective, fact)

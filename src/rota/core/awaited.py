@@ -1,0 +1,135 @@
+"""Leaves that transactions of this node depend on, whichever node they are of; one per node.
+
+Theory of operation. A user names a private transaction of another node by contract, id and leaf (`dependsOn`). The
+own chain index decides what becomes of it, by leaf (trust rule 1): it is confirmed when a final block commits that leaf
+under the id, and reverted when a final block commits something else there, which leaves no place for the leaf. Neither
+the other node nor a peer is asked. The store answers for the blocks that were final before the leaf was noted, and
+later blocks come here, so that nothing falls between. After a restart the dependents note their leaves again.
+
+A leaf that is never committed ends with its bound: when the store has answered and the final time of the chain is past
+`valid_until_s`. A leaf whose dependents have all ended is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.types import AwaitedLeaf, ContractAddress, Dependency, IntentId, Leaf, Outcome, intent_text
+
+REVERTED: Final = "was reverted"
+ID_USED: Final = "cannot be committed: another transition uses its id"
+NOT_IN_TIME: Final = "was not committed in time"
+
+
+class Ended(NamedTuple):
+    """What became of a leaf; `reason` is why it is not committed."""
+
+    leaf: AwaitedLeaf
+    outcome: Outcome
+    reason: str
+
+
+def outcomes_of(
+    leaves: Iterable[AwaitedLeaf], committed: Mapping[tuple[ContractAddress, IntentId], Leaf]
+) -> tuple[tuple[AwaitedLeaf, Outcome], ...]:
+    """The outcomes of the leaves whose id a final block has used, for the leaf or for another one."""
+    found = ((each, committed.get((each.contract, each.intent))) for each in leaves)
+    return tuple(
+        (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED) for each, leaf in found if leaf is not None
+    )
+
+
+class AwaitedLeaves:
+    """The leaves that have not ended, by contract and id, with their dependents."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[IntentId, None]]] = {}
+        self._of_dependent: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
+        self._unasked: dict[AwaitedLeaf, None] = {}
+        self._unanswered: dict[AwaitedLeaf, None] = {}
+        self._final_time_s = 0
+
+    def note(self, dependent: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
+        """An intent of ours waits for these."""
+        self._of_dependent[dependent] = leaves
+        for leaf in leaves:
+            self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependent] = None
+            self._unasked[leaf] = self._unanswered[leaf] = None
+
+    def take_unasked(self) -> tuple[AwaitedLeaf, ...]:
+        """The leaves to ask the store for now."""
+        unasked, self._unasked = tuple(self._unasked), {}
+        return unasked
+
+    def answered(self, asked: Iterable[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
+        """The store has answered about these: some had ended before, and some have run out of time."""
+        ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]
+        for leaf in asked:
+            if leaf not in self._unasked:
+                self._unanswered.pop(leaf, None)
+        return ended + self._expired()
+
+    def block_final(self, time_s: int, outcomes: Iterable[tuple[ContractAddress, LedgerOutcome]]) -> list[Ended]:
+        """A block is final: some leaves are in it or cannot be any more, and some have run out of time."""
+        self._final_time_s = time_s
+        if not self._open:
+            return []
+        ended: list[Ended] = []
+        for contract, outcome in outcomes:
+            if outcome.status is LedgerStatus.COMMITTED:
+                for leaf in tuple(self._open.get((contract, outcome.intent), ())):
+                    is_it = leaf.leaf == outcome.leaf
+                    ended += self._end(leaf, Outcome.CONFIRMED if is_it else Outcome.REVERTED, ID_USED)
+        return ended + self._expired()
+
+    def dependent_ended(self, dependent: IntentId) -> list[AwaitedLeaf]:
+        """It waits for nothing any more. Returns the leaves that nothing else waits for."""
+        freed: list[AwaitedLeaf] = []
+        for leaf in self._of_dependent.pop(dependent, ()):
+            waiting = self._open.get((leaf.contract, leaf.intent), {}).get(leaf)
+            if waiting is not None:
+                del waiting[dependent]
+                if not waiting:
+                    self._forget(leaf)
+                    freed.append(leaf)
+        return freed
+
+    def _expired(self) -> list[Ended]:
+        late = [
+            leaf
+            for leaves in self._open.values()
+            for leaf in leaves
+            if leaf.valid_until_s < self._final_time_s and leaf not in self._unanswered
+        ]
+        return [each for leaf in late for each in self._end(leaf, Outcome.REVERTED, NOT_IN_TIME)]
+
+    def _end(self, leaf: AwaitedLeaf, outcome: Outcome, reason: str) -> list[Ended]:
+        if leaf not in self._open.get((leaf.contract, leaf.intent), ()):
+            return []
+        self._forget(leaf)
+        return [Ended(leaf, outcome, "" if outcome is Outcome.CONFIRMED else reason)]
+
+    def _forget(self, leaf: AwaitedLeaf) -> None:
+        place = leaf.contract, leaf.intent
+        del self._open[place][leaf]
+        if not self._open[place]:
+            del self._open[place]
+        self._unasked.pop(leaf, None)
+        self._unanswered.pop(leaf, None)
+
+
+def dependency_name(dependency: Dependency) -> str:
+    """A dependency as users know it."""
+    if not isinstance(dependency, AwaitedLeaf):
+        return intent_text(dependency)
+    until = f"until chain time {dependency.valid_until_s}"
+    return f"{intent_text(dependency.intent)} in {dependency.contract} with leaf {dependency.leaf.hex()} ({until})"
+
+
+def dependency_text(dependency: Dependency) -> str:
+    """A dependency in the reason for which its dependent ends."""
+    if isinstance(dependency, AwaitedLeaf):
+        return f"{dependency.intent.hex()} in {dependency.contract} with leaf {dependency.leaf.hex()}"
+    return dependency.hex()
