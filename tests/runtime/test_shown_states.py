@@ -82,7 +82,7 @@ FALSE = forged(replace(FIRST, intent=IntentId(b"false".ljust(16))), unlinked.min
 
 @asynccontextmanager
 async def paid_twice(tmp_path: Path) -> AsyncIterator[tuple[KnownContracts, Store]]:
-    """What a payee's node has when somebody sent it a false coin, paid it, and paid it again with the same coin."""
+    """The store of a payee's node after a payer sent it a false coin, paid it, and paid it again with the same coin."""
     contracts, address = unlinked_contracts(), HOSTED.contract.address
     async with opened_on(
         new_sqlite(tmp_path), contracts=(HOSTED.contract,), nullifier_of=contracts.nullifier_of

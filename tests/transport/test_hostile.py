@@ -214,31 +214,32 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
     play(story)
 
 
-def test_long_frame_is_read_outside_the_event_loop_and_what_follows_it_comes_after_it(
+def test_long_frame_is_read_outside_the_event_loop_and_messages_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read_in: list[tuple[int, bool]] = []
+    read_in: list[tuple[bytes, bool]] = []
 
     def decode(data: bytes, limits: Limits) -> Frame | Malformed:
-        read_in.append((len(data), threading.current_thread() is threading.main_thread()))
+        read_in.append((data, threading.current_thread() is threading.main_thread()))
         return decode_frame(data, limits)
 
     monkeypatch.setattr(link, "decode_frame", decode)
-    short, long = (encode_frame([envelope(number)] * count) for number, count in ((2, 1), (1, 3_000)))
-    assert len(short) <= link.READ_AT_ONCE_BYTES_MAX < len(long)
+    ordinary = encode_frame([envelope(2)] * 3_000)
+    long = encode_frame([envelope(1)]) + UNKNOWN_FIELD * 2
+    assert len(ordinary) <= link.AT_ONCE_BYTES_MAX < len(long)
+    assert len(DENSE_FRAME) <= link.AT_ONCE_BYTES_MAX
+    assert link.AT_ONCE_ITEMS_MAX < DENSE_ITEMS
 
     async def story() -> None:
         async with hostile() as (made, call):
             one = made["node1"]
-            read_in.clear()
-            await call.write(frame_bytes(long))
-            await call.write(frame_bytes(short))
-            await one.until(lambda: len(one.messages("mallory")) == 3_001)
-            assert one.numbers("mallory") == [1] * 3_000 + [2]
-            assert [each for each in read_in if each[0] in (len(short), len(long))] == [
-                (len(long), False),
-                (len(short), True),
-            ]
+            for data in (long, ordinary, DENSE_FRAME):
+                await call.write(frame_bytes(data))
+            await one.until(lambda: len(one.messages("mallory")) == 3_002)
+            assert one.numbers("mallory") == [1] + [2] * 3_000 + [1]
+            reads = [each for each in read_in if each[0] in (long, ordinary, DENSE_FRAME)]
+            # The densest one is given up at once when it has too many items, and then read in a thread.
+            assert reads == [(long, False), (ordinary, True), (DENSE_FRAME, True), (DENSE_FRAME, False)]
 
     play(story)
 

@@ -95,7 +95,7 @@ from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
 # Above every height: nothing is missing.
 WHOLE_CHAIN = 2**63
 
-# What is said about a transaction on its way; the rest is about coordinators.
+# Messages about a single transaction; the others concern coordinators.
 TRANSACTION_MESSAGES: frozenset[type[Message]] = frozenset(
     (
         VerifierRequest,

@@ -1,8 +1,8 @@
-"""Coins that one nullifier spends: somebody paid again with an amount and a salt that were used before.
+"""Coins that share a nullifier: a payer paid again with an amount and a salt that it had used before.
 
-The ledger has a commitment to each of them, and whoever owns them spends them all at once, so that they are worth as
-much as one. The first that this node knew on the chain counts. It is the one that was shown to users before, whatever
-comes later; the others are shown as states whose contents are not believed (`hosting/proving.py`).
+The ledger has a commitment to each of them, and their owner spends them all at once, so that they are worth as much as
+one. The first coin that this node knew on the chain counts: users have seen it before the others. The others are
+treated as states whose contents are not believed (`hosting/proving.py`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def twins_in(store: Store, hosted: Hosted, leaves: Iterable[Leaf]) -> froz
 
 
 async def _is_any_believed(store: Store, hosted: Hosted, states: tuple[State, ...]) -> bool:
-    """A state that the ledger was not told of spends nothing, and takes nothing from the one after it."""
+    """A state without a commitment on the ledger takes nothing from a later one."""
     leaves = tuple(dict.fromkeys(state.id.leaf for state in states))
     makers = {made.leaf: made for made in await store.transitions_of(hosted.contract.address, leaves)}
     return any(is_believed(hosted, state, makers) for state in states)

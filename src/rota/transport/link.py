@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from rota.messages import Envelope
@@ -40,8 +41,9 @@ from rota.types import NodeName
 from rota.wire.codec import Frame, Malformed, decode_frame
 
 PARTING_MS: Final = 250
-# The densest frame of this size takes about 20 ms to read.
-READ_AT_ONCE_BYTES_MAX: Final = 65_536
+# A frame of no more than this takes at most about 45 ms to read.
+AT_ONCE_BYTES_MAX: Final = 262_144
+AT_ONCE_ITEMS_MAX: Final = 4_096
 
 
 class Stream(Protocol):
@@ -270,10 +272,17 @@ class Link:
             self._events.link_said(self, envelope)
 
     async def _decode(self, data: bytes) -> Frame | Malformed:
-        """A long frame is read in a thread, so that the event loop goes on meanwhile."""
-        if len(data) <= READ_AT_ONCE_BYTES_MAX:
-            return decode_frame(data, self._settings.limits)
-        return await asyncio.to_thread(decode_frame, data, self._settings.limits)
+        """A frame that takes long is read in a thread, so that the event loop goes on meanwhile.
+
+        Ordinary ones are read at once: the connection may break while a thread reads, and then the frame is lost.
+        """
+        limits = self._settings.limits
+        if len(data) <= AT_ONCE_BYTES_MAX:
+            few = replace(limits, frame_items_max=min(limits.frame_items_max, AT_ONCE_ITEMS_MAX))
+            frame = decode_frame(data, few)
+            if isinstance(frame, Frame):
+                return frame
+        return await asyncio.to_thread(decode_frame, data, limits)
 
     # Pinging.
 

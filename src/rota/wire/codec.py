@@ -27,7 +27,7 @@ from rota.wire.writing import write_envelope
 class Frame:
     """What a peer said in one turn; `skipped` counts the envelopes that only a newer version understands.
 
-    `items` is what it cost to read (`Limits`), and no part of what was said.
+    `items` counts the items that were read (`Limits`); it is no part of the message.
     """
 
     protocol_version: tuple[int, int]

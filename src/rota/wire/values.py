@@ -1,4 +1,4 @@
-"""Single values of protobuf messages, each checked: numbers, ids, hashes, names, and what is made of a few of them."""
+"""Single values of protobuf messages, each checked: numbers, ids, hashes, names, and small messages."""
 
 from __future__ import annotations
 
