@@ -103,7 +103,7 @@ async def require_own_contents(
 ) -> None:
     """`Rejected` unless these transactions depend on the caller's own, and put no other party of this node in a group.
 
-    The outcome of a dependant shows the outcome of what it depends on.
+    How a transaction ends shows how what it depends on has ended.
     """
     if caller.parties is None:
         return
