@@ -110,7 +110,7 @@ async def require_own_contents(
     for transaction in transactions:
         require_parties(caller, _members_here(transaction, node.name), node.name)
         for other in transaction.depends_on or ():
-            # What is no UUID is refused when the transaction is read.
+            # Other texts are refused when the transaction is read.
             if isinstance(other, str) and (text := Uuid.canonical(other)) is not None:
                 await _require_own(node, caller, Uuid(text), "dependsOn")
 
