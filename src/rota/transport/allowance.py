@@ -1,8 +1,8 @@
 """How much a peer may say before it is a flood.
 
 Four meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties one is
-closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest peers stay an order
-of magnitude below these rates.
+closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest peers stay far below
+these rates (an eighth of the items at saturation, and less of the others).
 """
 
 from __future__ import annotations
