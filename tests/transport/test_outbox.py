@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 from rota import messages
 from rota.messages import (
+    AssembleRequest,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationCommand,
     Reply,
+    Snapshot,
     Startup,
     StartupAcknowledgement,
     TransactionReverted,
 )
 from rota.transport.allowance import Allowance
 from rota.transport.outbox import REPEATABLE, Outbox
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, RequestId
+from rota.transport.settings import TransportSettings
+from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, RequestId, State, StateId
 from rota.wire.codec import Frame, decode_frame, encode_frame
 from rota.wire.limits import Limits
 from tests.transport.kit import SETTINGS, envelope
@@ -166,3 +169,15 @@ def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
     assert spend(0, 2 * most) == ""
     assert spend(500, most // 2) == ""
     assert f"more than {most} " in spend(500, 1)
+
+
+def test_snapshots_of_a_busy_coordinator_are_no_flood() -> None:
+    """50 payments a second on a chain with a block every 5 seconds: 50 slots, each on what is under way."""
+    locks = tuple(StateId(Leaf(number.to_bytes(32, "big")), 0) for number in range(350))
+    states = tuple(State(lock, bytes(32), (NodeName("A"), NodeName("B"))) for lock in locks * 2)
+    slot = AssembleRequest(RequestId(1, 1), (IntentId(bytes(16)),), Snapshot(locks, states))
+    frame = decode_frame(encode_frame((envelope(1, slot),)))
+    assert isinstance(frame, Frame)
+    allowance = Allowance(TransportSettings())
+    flaws = [allowance.take_frame(now_ms, 1, frame.items) for now_ms in range(0, 20_000, 20)]
+    assert set(flaws) == {""}
