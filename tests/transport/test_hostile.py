@@ -184,12 +184,7 @@ def test_a_part_of_64_mebibytes_is_refused_before_it_is_in_memory() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) -> None:
-    settings = replace(
-        UNHURRIED,
-        frames_per_s_max=100,
-        envelopes_per_s_max=1_000,
-        bytes_per_s_max=2 * MEBIBYTE,
-    )
+    settings = replace(UNHURRIED, frames_per_s_max=100, envelopes_per_s_max=1_000, bytes_per_s_max=2 * MEBIBYTE)
 
     async def flood(call: RogueCall) -> None:
         for _ in range(2_000):

@@ -4,9 +4,9 @@ Four meters, each of which fills at its rate and holds what may be said in `burs
 frames, bytes or messages is closed rather than slowed down: to read a stream more slowly would hold back its pongs, and
 honest peers stay an order of magnitude below these rates.
 
-Items, the elements of lists, are another matter: they are what a frame costs to read, and an honest coordinator may send
-many, as each slot has a snapshot of all that is under way. A peer that empties their meter is slowed down: reading pauses
-until the meter is full enough, which takes less than half a second because one frame has a bounded number of them.
+Items, the elements of lists, determine what a frame costs to read, and an honest coordinator may send many: each slot
+has a snapshot of all that is under way. A peer that empties this meter is slowed down. Reading pauses until nothing is
+owed, which takes less than half a second because the number of items in a frame is bounded.
 """
 
 from __future__ import annotations
