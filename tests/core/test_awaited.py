@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import ValuesView
 from dataclasses import replace
 
 import pytest
 
-from rota.core.awaited import dependency_name
+from rota.core.awaited import AwaitedLeaves, dependency_name
 from rota.core.effects import IntentAccepted, LookUpIntents, ReportReceipt
 from rota.core.events import CancelRequested, ForContract, IntentsLookedUp, LedgerOutcome, LedgerStatus
 from rota.core.public_transaction import PublicTransaction, failed_dependency
 from rota.core.states.sender_transaction import State
 from rota.digests import domain_separator, void_leaf
-from rota.types import AwaitedLeaf, ContractAddress, Leaf, Outcome, Party
+from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome, Party
 from tests.core.deployment_bench import ID, DeploymentBench
 from tests.core.kit import ADDRESS, GENESIS_S, B, contract
 from tests.core.node_bench import A1, A2, B1, CONFIG, OTHER, OURS, NodeBench, outcome, transition
@@ -194,6 +195,48 @@ def test_leaf_is_forgotten_with_its_last_dependent() -> None:
     assert bench.node.dependencies.dependents == {}
     bench.block((ADDRESS, outcome(B1)))
     assert bench.receipts() == [(A2, Outcome.REVERTED), (A1, Outcome.REVERTED)]
+
+
+def test_dependent_that_ends_leaves_a_later_one_its_wait_for_the_same_leaf() -> None:
+    """The leaf had ended for the first dependent, and is awaited again until the store answers about the second."""
+    bench = NodeBench()
+    bench.block((ADDRESS, outcome(B1)))
+    waiting(bench=bench)
+    bench.silent = (LookUpIntents,)
+    bench.submit("A-1", awaits=(OF_B,))
+    bench.settle(A2, of=OTHER)
+    assert bench.receipts() == [(A2, Outcome.CONFIRMED)]
+    assert bench.sender_state(A1) is State.PENDING
+    bench.tell(IntentsLookedUp(bench.all(LookUpIntents)[-1].token, leaves=((OF_B, Outcome.CONFIRMED),)))
+    assert bench.nonces_sent() == [0, 1]
+
+
+class Walked(dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[IntentId, None]]]):
+    """A table that counts walks through it."""
+
+    walks = 0
+
+    def values(self) -> ValuesView[dict[AwaitedLeaf, dict[IntentId, None]]]:  # type: ignore[override]
+        self.walks += 1
+        return super().values()
+
+
+def test_answers_and_blocks_that_end_no_wait_walk_through_no_other_leaves() -> None:
+    """Thousands may wait: each new dependent, and each block, would cost as much as all of them."""
+    awaited = AwaitedLeaves()
+    walked = awaited._open = Walked()
+    for number in range(1, 4):
+        leaf = replace(OF_B, intent=IntentId(bytes(15) + bytes([number])), valid_until_s=UNTIL_S + number)
+        awaited.note(A1, (leaf,))
+        assert awaited.answered(awaited.take_unasked(), ()) == []
+        assert awaited.block_final(UNTIL_S, ()) == []
+    assert walked.walks == 0
+    (first,) = awaited.block_final(UNTIL_S + 2, ())
+    assert first.leaf.valid_until_s == UNTIL_S + 1
+    walked.walks = 0
+    assert awaited.block_final(UNTIL_S + 2, ()) == []
+    assert walked.walks == 0
+    assert [each.leaf.valid_until_s for each in awaited.block_final(UNTIL_S + 9, ())] == [UNTIL_S + 2, UNTIL_S + 3]
 
 
 def test_leaf_that_runs_out_of_time_ends_no_other_under_the_same_id() -> None:

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 
 from rota import messages
 from rota.messages import (
+    AssembleRequest,
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationCommand,
     Reply,
+    Snapshot,
     Startup,
     StartupAcknowledgement,
     TransactionReverted,
 )
 from rota.transport.allowance import Allowance
 from rota.transport.outbox import REPEATABLE, Outbox
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, RequestId
+from rota.transport.settings import TransportSettings
+from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, RequestId, State, StateId
 from rota.wire.codec import Frame, decode_frame, encode_frame
 from rota.wire.limits import Limits
 from tests.transport.kit import SETTINGS, envelope
@@ -149,16 +152,14 @@ def test_what_is_repeatable_is_all_that_is_neither_an_answer_nor_sent_once() -> 
     assert {DelegationCommand, Startup} <= set(REPEATABLE)
 
 
-@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max", "items_per_s_max"])
+@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max"])
 def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
-    most = {"bytes_per_s_max": 4 * 1024 * 1024, "items_per_s_max": 65_536}.get(limit, 10)
+    most = {"bytes_per_s_max": 4 * 1024 * 1024}.get(limit, 10)
     allowance = Allowance(replace(SETTINGS, **{limit: most}))  # type: ignore[arg-type]
 
     def spend(now_ms: int, amount: int) -> str:
         if limit == "envelopes_per_s_max":
-            return allowance.take_frame(now_ms, amount, 0)
-        if limit == "items_per_s_max":
-            return allowance.take_frame(now_ms, 1, amount)
+            return allowance.take_frame(now_ms, amount)
         if limit == "bytes_per_s_max":
             return allowance.take_part(now_ms, amount)
         return next((flaw for _ in range(amount) if (flaw := allowance.take_part(now_ms, 1))), "")
@@ -166,3 +167,24 @@ def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
     assert spend(0, 2 * most) == ""
     assert spend(500, most // 2) == ""
     assert f"more than {most} " in spend(500, 1)
+
+
+def test_reading_pauses_after_more_items_than_a_peer_may_send() -> None:
+    allowance = Allowance(replace(SETTINGS, items_per_s_max=50_000))
+    assert allowance.pause_ms(0, 2 * 50_000) == 0
+    assert allowance.pause_ms(100, 5_000) == 0
+    assert allowance.pause_ms(100, 25_000) == 500
+    assert allowance.pause_ms(600, 1) == 1
+    assert allowance.pause_ms(10_000, 0) == 0
+
+
+def test_snapshots_of_a_busy_coordinator_do_not_pause_its_reader() -> None:
+    """50 payments a second on a chain with a block every 5 seconds: 50 slots, each on what is under way."""
+    locks = tuple(StateId(Leaf(number.to_bytes(32, "big")), 0) for number in range(350))
+    states = tuple(State(lock, bytes(32), (NodeName("A"), NodeName("B"))) for lock in locks * 2)
+    slot = AssembleRequest(RequestId(1, 1), (IntentId(bytes(16)),), Snapshot(locks, states))
+    frame = decode_frame(encode_frame((envelope(1, slot),)))
+    assert isinstance(frame, Frame)
+    allowance = Allowance(TransportSettings())
+    pauses = [allowance.pause_ms(now_ms, frame.items) for now_ms in range(0, 20_000, 20)]
+    assert set(pauses) == {0}

@@ -12,7 +12,7 @@ A leaf that is never committed ends with its bound: when the store has answered 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.events import LedgerOutcome, LedgerStatus
@@ -21,6 +21,7 @@ from rota.types import AwaitedLeaf, ContractAddress, Dependency, IntentId, Leaf,
 REVERTED: Final = "was reverted"
 ID_USED: Final = "cannot be committed: another transition uses its id"
 NOT_IN_TIME: Final = "was not committed in time"
+NEVER_S: Final = 2**63
 
 
 class Ended(NamedTuple):
@@ -50,6 +51,8 @@ class AwaitedLeaves:
         self._unasked: dict[AwaitedLeaf, None] = {}
         self._unanswered: dict[AwaitedLeaf, None] = {}
         self._final_time_s = 0
+        # Until then no open leaf runs out of time.
+        self._earliest_s = NEVER_S
 
     def note(self, dependent: IntentId, leaves: tuple[AwaitedLeaf, ...]) -> None:
         """An intent of ours waits for these."""
@@ -57,19 +60,20 @@ class AwaitedLeaves:
         for leaf in leaves:
             self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependent] = None
             self._unasked[leaf] = self._unanswered[leaf] = None
+            self._earliest_s = min(self._earliest_s, leaf.valid_until_s)
 
     def take_unasked(self) -> tuple[AwaitedLeaf, ...]:
         """The leaves to ask the store for now."""
         unasked, self._unasked = tuple(self._unasked), {}
         return unasked
 
-    def answered(self, asked: Iterable[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
+    def answered(self, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
         """The store has answered about these: some had ended before, and some have run out of time."""
         ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]
         for leaf in asked:
             if leaf not in self._unasked:
                 self._unanswered.pop(leaf, None)
-        return ended + self._expired()
+        return ended + self._expired(asked)
 
     def block_final(self, time_s: int, outcomes: Iterable[tuple[ContractAddress, LedgerOutcome]]) -> list[Ended]:
         """A block is final: some leaves are in it or cannot be any more, and some have run out of time."""
@@ -82,27 +86,28 @@ class AwaitedLeaves:
                 for leaf in tuple(self._open.get((contract, outcome.intent), ())):
                     is_it = leaf.leaf == outcome.leaf
                     ended += self._end(leaf, Outcome.CONFIRMED if is_it else Outcome.REVERTED, ID_USED)
-        return ended + self._expired()
+        if self._earliest_s < time_s:
+            ended += self._expired([leaf for leaves in self._open.values() for leaf in leaves])
+            bounds = (leaf.valid_until_s for leaves in self._open.values() for leaf in leaves)
+            self._earliest_s = min(bounds, default=NEVER_S)
+        return ended
 
     def dependent_ended(self, dependent: IntentId) -> list[AwaitedLeaf]:
         """It waits for nothing any more. Returns the leaves that nothing else waits for."""
         freed: list[AwaitedLeaf] = []
         for leaf in self._of_dependent.pop(dependent, ()):
             waiting = self._open.get((leaf.contract, leaf.intent), {}).get(leaf)
-            if waiting is not None:
+            # A leaf that had ended for this dependent may be awaited anew, by others.
+            if waiting is not None and dependent in waiting:
                 del waiting[dependent]
                 if not waiting:
                     self._forget(leaf)
                     freed.append(leaf)
         return freed
 
-    def _expired(self) -> list[Ended]:
-        late = [
-            leaf
-            for leaves in self._open.values()
-            for leaf in leaves
-            if leaf.valid_until_s < self._final_time_s and leaf not in self._unanswered
-        ]
+    def _expired(self, leaves: Iterable[AwaitedLeaf]) -> list[Ended]:
+        """End those of these whose time is over."""
+        late = [leaf for leaf in leaves if leaf.valid_until_s < self._final_time_s and leaf not in self._unanswered]
         return [each for leaf in late for each in self._end(leaf, Outcome.REVERTED, NOT_IN_TIME)]
 
     def _end(self, leaf: AwaitedLeaf, outcome: Outcome, reason: str) -> list[Ended]:

@@ -45,7 +45,7 @@ class TransportSettings:
     frame_bytes_wanted: int = 256 * 1_024
     frames_per_s_max: int = 4_000
     envelopes_per_s_max: int = 20_000
-    items_per_s_max: int = 24_576
+    items_per_s_max: int = 98_304
     bytes_per_s_max: int = 32 * MEBIBYTE
     burst_s: int = 2
     peers_max: int = 256
