@@ -216,7 +216,7 @@ class Walked(dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[Inten
 
     walks = 0
 
-    def values(self) -> ValuesView[dict[AwaitedLeaf, dict[IntentId, None]]]:
+    def values(self) -> ValuesView[dict[AwaitedLeaf, dict[IntentId, None]]]:  # type: ignore[override]
         self.walks += 1
         return super().values()
 
