@@ -40,7 +40,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     if "ROTA_DURATIONS" in os.environ:
-        config.pluginmanager.register(Recorder(Path(os.environ["ROTA_DURATIONS"])))
+        is_worker = hasattr(config, "workerinput")
+        config.pluginmanager.register(Recorder(Path(os.environ["ROTA_DURATIONS"]), is_worker))
 
 
 def skips_are_forbidden() -> bool:

@@ -54,8 +54,9 @@ def cpu_s() -> float:
 class Recorder:
     """A pytest plugin that writes the durations of a run; a worker measures, the controller writes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, is_worker: bool) -> None:
         self._path = path
+        self._is_worker = is_worker
         self._begun_s = time.monotonic()
         self._cpu_begun_s = 0.0
         self._took: dict[str, Took] = {}
@@ -78,7 +79,7 @@ class Recorder:
         self._took[report.nodeid] = after
 
     def pytest_sessionfinish(self) -> None:
-        if "PYTEST_XDIST_WORKER" not in os.environ:
+        if not self._is_worker:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write(self._path, time.monotonic() - self._begun_s, list(self._took.values()))
 

@@ -15,10 +15,11 @@ TYPES: Final[dict[str, dict[str, str]]] = API["types"]
 
 _RETURNS: Final = re.compile(r".*-> \((?:\w+): ([A-Za-z0-9]+)(\[\])?\)")
 
-# What our answers have beside: the leaf by which a private transition stands on the chain, what it depends on, the
-# position that reads can wait for, and the nodes that have not acknowledged its states.
+# Fields of our own: the leaf of a private transition on the chain, its dependencies, the position that reads can wait
+# for, the nodes that have not acknowledged its states, and the terms of sequencing of a group.
 _RECEIPT: Final = {"leaf", "position", "unacknowledged"}
 BESIDE: Final = {
+    "PrivacyGroup": {"sequencing"},
     "Transaction": {"dependsOn"},
     "TransactionReceipt": _RECEIPT,
     "TransactionReceiptFull": _RECEIPT,

@@ -15,7 +15,11 @@ from rota.api import commands_pb2
 from rota.api.credentials import EVERY_ROLE, Caller, token_credential
 from rota.api.credentials_file import PARTIES_MAX
 from rota.api.errors import Rejected
-from rota.api.parties import RULES, may_act, require_allowed
+from rota.api.facade import FullReceipt, PublicView, ReceiptView, TransactionType
+from rota.api.families.sequencer import Explained
+from rota.api.followed import shown_full_receipt
+from rota.api.formats import Uuid
+from rota.api.parties import RULES, may_act, require_allowed, without_numbers
 from rota.api.privacy_groups import GroupView, MessageView
 from rota.api.settings import Settings
 from rota.api.table import TABLE
@@ -136,6 +140,14 @@ async def test_query_of_a_caller_that_is_held_to_very_many_parties_is_taken() ->
 
 
 @asynchronous
+async def test_query_of_a_caller_that_is_held_to_no_party_finds_nothing() -> None:
+    arguments: dict[str, Any] = {"query": {"limit": 1}}
+    await require_allowed(TABLE["ptx_queryTransactions"], arguments, MemoryNode(), Caller("x", EVERY_ROLE, parties=()))
+    (only,) = Query.parse(arguments["query"]).alternatives
+    assert only.alternatives
+
+
+@asynchronous
 async def test_figures_of_the_node_are_not_for_held_callers() -> None:
     async with served(settings=SETTINGS) as to:
         assert (await to.get("/metrics", **HELD_HEADER))[0] == 403
@@ -228,6 +240,34 @@ async def test_method_without_a_rule_is_refused_to_held_callers() -> None:
 
 
 @asynchronous
+async def test_pruning_over_grpc_is_refused_to_held_callers() -> None:
+    async with served(settings=SETTINGS) as to:
+        path = "/rota.v1.PruningService/Prune"
+        request = commands_pb2.PruneRequest(prune_up_to=1).SerializeToString()
+        assert await code_of(to, request, path, authorization="Bearer held") == "PERMISSION_DENIED"
+        assert await code_of(to, request, path, authorization="Bearer free") == TAKEN
+
+
+@asynchronous
+async def test_held_caller_depends_on_transactions_of_its_parties_alone() -> None:
+    async with served(settings=SETTINGS) as to:
+        own = await sent_by(to, "treasury.ops", FREE_HEADER)
+        other = await sent_by(to, "bob", FREE_HEADER)
+        assert isinstance(await sent_by(to, "alice", HELD_HEADER, dependsOn=[own]), str)
+        for several in ([other], [own, other.upper()], [UNKNOWN_ID]):
+            refused = await sent_by(to, "alice", HELD_HEADER, dependsOn=several)
+            text = f"dependsOn: there is no transaction {several[-1].lower()} of your parties"
+            assert (refused["code"], refused["message"]) == (NOT_AUTHORISED, text)
+            transaction = {"type": "private", "to": CONTRACT, "function": "transfer", "dependsOn": several}
+            command = {"commandId": "1", "actAs": ["alice"], "transaction": transaction}
+            assert (await to.call("cmd_submit", command, **HELD_HEADER))["code"] == NOT_AUTHORISED
+            request = request_with({"depends_on": several})
+            assert await code_of(to, request, authorization="Bearer held") == "PERMISSION_DENIED"
+            assert await code_of(to, request, authorization="Bearer free") == TAKEN
+        assert await code_of(to, request_with({"depends_on": [own]}), authorization="Bearer held") == TAKEN
+
+
+@asynchronous
 async def test_commands_of_a_held_caller_are_for_its_parties_over_both_apis() -> None:
     async with served(settings=SETTINGS) as to:
         transaction = {"type": "private", "to": CONTRACT, "function": "transfer"}
@@ -284,7 +324,10 @@ async def test_numbers_of_the_nodes_own_order_are_hidden_from_held_callers() -> 
             free, held = [await to.call(method, *params, **each) for each in (FREE_HEADER, HELD_HEADER)]
             shown = [each[0] if isinstance(each, list) else each for each in (free, held)]
             assert [each.get("receipt", each)["sequence"] for each in shown] == [7, 0]
-            assert {**shown[0], "sequence": 0, "receipt": 0} == {**shown[1], "sequence": 0, "receipt": 0}
+            public = [[each["localId"] for each in one.get("public", ())] for one in shown]
+            assert public[1] == [0] * len(public[0])
+            numbered = {"sequence": 0, "receipt": 0, "public": 0}
+            assert {**shown[0], **numbered} == {**shown[1], **numbered}
         # Nor can they be found by asking whether one is greater than another.
         for method, field in (
             ("ptx_queryTransactionReceipts", "sequence"),
@@ -297,6 +340,32 @@ async def test_numbers_of_the_nodes_own_order_are_hidden_from_held_callers() -> 
                 assert (error["code"], field in error["message"]) == (NOT_AUTHORISED, True)
         nested = {"or": [{"or": [{"lt": [{"field": "localSequence", "value": 3}]}]}]}
         assert (await to.call("pgroup_queryMessages", nested, **HELD_HEADER))["code"] == NOT_AUTHORISED
+
+
+def test_numbers_of_base_ledger_transactions_are_hidden_from_held_callers() -> None:
+    view = PublicView(
+        14, IntentId(bytes(16)), TransactionType.PUBLIC, "alice@node1", ContractAddress(CONTRACT), None, b"", 0, "node1"
+    )
+    full = shown_full_receipt(FullReceipt(ReceiptView(IntentId(bytes(16)), True, 1, 7), public=(view,)))
+    hidden: Any = without_numbers(full)
+    assert (full.sequence, full.public[0].local_id) == (7, 14)
+    assert (hidden.sequence, hidden.public[0].local_id) == (0, 0)
+
+
+@asynchronous
+async def test_explanation_names_no_transaction_of_other_parties_to_held_callers() -> None:
+    held, node = Caller("held", EVERY_ROLE, parties=HELD), MemoryNode()
+    async with served(node, settings=SETTINGS) as to:
+        first = await sent_by(to, "alice", FREE_HEADER)
+        own = await sent_by(to, "alice", FREE_HEADER, dependsOn=[first])
+    narrow = await require_allowed(TABLE["seq_explain"], {"transaction_id": Uuid(own)}, node, held)
+    assert narrow is not None
+    waits_for = f"the assembly of {UNKNOWN_ID}, {first}"
+    shown = narrow(Explained(Uuid(own), "coordinator", "pooled", waits_for, [], [], detail=f"{own} and {UNKNOWN_ID}"))
+    assert isinstance(shown, Explained)
+    assert shown.waits_for == f"the assembly of another transaction, {first}"
+    assert shown.detail == f"{own} and another transaction"
+    assert narrow(None) is None
 
 
 @asynchronous
@@ -336,6 +405,18 @@ async def test_held_caller_creates_groups_of_its_own_parties_alone() -> None:
     for members in (("alice", "bob"), ("bob@node1", "alice"), ("bob",)):
         with pytest.raises(Rejected, match="your credentials are not for the party 'bob"):
             await require_allowed(create, spec(*members), MemoryNode(), held)
+
+
+@asynchronous
+async def test_held_caller_deploys_no_group_with_other_parties_of_the_node() -> None:
+    async with served(settings=SETTINGS) as to:
+        deployment = {"type": "private", "domain": "pente", "from": "alice"}
+        taken: tuple[Any, ...] = ({"members": ["alice", "bob@node2"]}, {"name": "token", "notary": "alice"}, None)
+        for data in taken:
+            assert isinstance(await to.call("ptx_sendTransaction", {**deployment, "data": data}, **HELD_HEADER), str)
+        for data in ({"members": ["alice", "bob"]}, {"members": ["bob@node1"]}, [["alice", "bob"]], "0x00"):
+            refused = await to.call("ptx_sendTransaction", {**deployment, "data": data}, **HELD_HEADER)
+            assert refused["code"] == NOT_AUTHORISED, data
 
 
 class Noted:

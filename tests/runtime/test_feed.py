@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from rota.api.credentials import CALLER, EVERY_ROLE, Caller
 from rota.api.errors import Rejected
 from rota.api.facade import ContractSummary, FeedUpdate, Heartbeats, PeerMeasurements, RoundChange, TransactionChange
 from rota.core.effects import (
@@ -289,6 +290,20 @@ async def test_a_bounded_number_may_watch(monkeypatch: pytest.MonkeyPatch) -> No
         await anext(updates)
         with pytest.raises(Rejected, match="at most 1"):
             await anext(feed.watch(INTERVAL_MS))
+
+
+@in_loop
+async def test_one_caller_takes_half_of_the_places_of_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "FOLLOWERS_MAX", 2)
+    feed = World().feed()
+    CALLER.set(Caller("one", EVERY_ROLE))
+    async with watched(feed) as updates:
+        await anext(updates)
+        with pytest.raises(Rejected, match=r"at most 2 .* 1 of one caller"):
+            await anext(feed.watch(INTERVAL_MS))
+        CALLER.set(Caller("other", EVERY_ROLE))
+        async with watched(feed) as others:
+            await anext(others)
 
 
 @in_loop

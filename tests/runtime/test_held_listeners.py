@@ -149,3 +149,13 @@ async def test_held_credential_has_a_bounded_number_of_listeners() -> None:
     with pytest.raises(Rejected, match=f"at most {LISTENERS_HELD_MAX} listeners"):
         await every.held_by("app", ("bob",)).create("more", ReceiptDefinition(), True)
     await every.held_by("app2", ("alice",)).create("more", ReceiptDefinition(), True)
+
+
+@in_loop
+async def test_listeners_that_are_created_at_once_are_bounded() -> None:
+    every = opened(MemoryListening(), source())
+    held = every.held_by("app", ("alice",))
+    made = (held.create(f"l{number}", ReceiptDefinition(), True) for number in range(2 * LISTENERS_HELD_MAX))
+    ended = await asyncio.gather(*made, return_exceptions=True)
+    assert sum(each is None for each in ended) == len(await every.listeners()) == LISTENERS_HELD_MAX
+    assert all(isinstance(each, Rejected) for each in ended if each is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rota.api.facade import FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
+from rota.api.facade import FullReceipt, PublicView, ReceiptDefinition, ReceiptView, TransactionType
 from rota.genesis import Genesis, encode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime import receipts
@@ -16,6 +16,8 @@ from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, Rece
 from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
 from tests.api.memory_listeners import MemoryListening
 from tests.store.kit import FIRST, an_intent, in_loop, intent_id
+
+PUBLIC = PublicView(14, intent_id(1), TransactionType.PUBLIC, "alice@node1", FIRST, None, b"", 0, "node1")
 
 
 @dataclass
@@ -90,7 +92,7 @@ class Views:
 
     async def full(self, place: NumberedReceipt) -> FullReceipt | None:
         view = await self.view(place)
-        return FullReceipt(view, domain_receipt={"transfers": []}) if view is not None else None
+        return FullReceipt(view, domain_receipt={"transfers": []}, public=(PUBLIC,)) if view is not None else None
 
 
 def source_of(store: Orders, views: Views) -> ReceiptSource:
@@ -337,6 +339,7 @@ async def test_listener_held_to_parties_gets_their_receipts_with_numbers_of_its_
     (more,) = (await source.read(held, found.position)).items
     assert isinstance(more, FullReceipt)
     assert more.receipt.sequence == 4
+    assert [each.local_id for each in more.public] == [0]
     # Without a relation no receipt is given.
     closed = source_of(store, views)
     assert (await closed.read(held, ListenerPosition(0))).items == ()

@@ -18,7 +18,7 @@ RECORDED = """
     from tools.durations import Recorder
 
     def pytest_configure(config):
-        config.pluginmanager.register(Recorder(Path("part.json")))
+        config.pluginmanager.register(Recorder(Path("part.json"), hasattr(config, "workerinput")))
 """
 
 SUITE = """

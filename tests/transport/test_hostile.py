@@ -180,19 +180,11 @@ def test_a_part_of_64_mebibytes_is_refused_before_it_is_in_memory() -> None:
         ("frames_per_s_max", ping_bytes(1)),
         ("envelopes_per_s_max", frame_bytes(encode_frame([envelope(number) for number in range(100)]))),
         ("bytes_per_s_max", frame_bytes(encode_frame([]) + UNKNOWN_FIELD)),
-        ("items_per_s_max", frame_bytes(DENSE_FRAME)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) -> None:
-    settings = replace(
-        UNHURRIED,
-        frames_per_s_max=100,
-        envelopes_per_s_max=1_000,
-        bytes_per_s_max=2 * MEBIBYTE,
-        items_per_s_max=DENSE_ITEMS,
-        limits=Limits(frame_items_max=DENSE_ITEMS),
-    )
+    settings = replace(UNHURRIED, frames_per_s_max=100, envelopes_per_s_max=1_000, bytes_per_s_max=2 * MEBIBYTE)
 
     async def flood(call: RogueCall) -> None:
         for _ in range(2_000):
@@ -210,6 +202,27 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
             assert len(one.messages("mallory")) <= settings.envelopes_per_s_max * (settings.burst_s + flooded_s)
             await assert_others_did_not_notice(made)
             await asyncio.gather(flooding, return_exceptions=True)
+
+    play(story)
+
+
+def test_peer_that_sends_too_many_items_is_read_at_the_rate_allowed() -> None:
+    frames, rate = 30, 20
+    settings = replace(
+        UNHURRIED, items_per_s_max=rate * DENSE_ITEMS, burst_s=1, limits=Limits(frame_items_max=DENSE_ITEMS)
+    )
+
+    async def story() -> None:
+        async with hostile(settings) as (made, call):
+            one, loop = made["node1"], asyncio.get_running_loop()
+            begun_s = loop.time()
+            for _ in range(frames):
+                await call.write(frame_bytes(DENSE_FRAME))
+            await one.until(lambda: len(one.messages("mallory")) == frames)
+            # All but the last are paid for: the first ones by the burst, the others by time.
+            assert loop.time() - begun_s >= (frames - 2 - rate) / rate
+            assert one.peers.endings.counts[Reason.FLOOD] == 0
+            await assert_others_did_not_notice(made)
 
     play(story)
 

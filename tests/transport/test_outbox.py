@@ -152,16 +152,14 @@ def test_what_is_repeatable_is_all_that_is_neither_an_answer_nor_sent_once() -> 
     assert {DelegationCommand, Startup} <= set(REPEATABLE)
 
 
-@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max", "items_per_s_max"])
+@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max"])
 def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
-    most = {"bytes_per_s_max": 4 * 1024 * 1024, "items_per_s_max": 65_536}.get(limit, 10)
+    most = {"bytes_per_s_max": 4 * 1024 * 1024}.get(limit, 10)
     allowance = Allowance(replace(SETTINGS, **{limit: most}))  # type: ignore[arg-type]
 
     def spend(now_ms: int, amount: int) -> str:
         if limit == "envelopes_per_s_max":
-            return allowance.take_frame(now_ms, amount, 0)
-        if limit == "items_per_s_max":
-            return allowance.take_frame(now_ms, 1, amount)
+            return allowance.take_frame(now_ms, amount)
         if limit == "bytes_per_s_max":
             return allowance.take_part(now_ms, amount)
         return next((flaw for _ in range(amount) if (flaw := allowance.take_part(now_ms, 1))), "")
@@ -171,7 +169,16 @@ def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
     assert f"more than {most} " in spend(500, 1)
 
 
-def test_snapshots_of_a_busy_coordinator_are_no_flood() -> None:
+def test_reading_pauses_after_more_items_than_a_peer_may_send() -> None:
+    allowance = Allowance(replace(SETTINGS, items_per_s_max=50_000))
+    assert allowance.pause_ms(0, 2 * 50_000) == 0
+    assert allowance.pause_ms(100, 5_000) == 0
+    assert allowance.pause_ms(100, 25_000) == 500
+    assert allowance.pause_ms(600, 1) == 1
+    assert allowance.pause_ms(10_000, 0) == 0
+
+
+def test_snapshots_of_a_busy_coordinator_do_not_pause_its_reader() -> None:
     """50 payments a second on a chain with a block every 5 seconds: 50 slots, each on what is under way."""
     locks = tuple(StateId(Leaf(number.to_bytes(32, "big")), 0) for number in range(350))
     states = tuple(State(lock, bytes(32), (NodeName("A"), NodeName("B"))) for lock in locks * 2)
@@ -179,5 +186,5 @@ def test_snapshots_of_a_busy_coordinator_are_no_flood() -> None:
     frame = decode_frame(encode_frame((envelope(1, slot),)))
     assert isinstance(frame, Frame)
     allowance = Allowance(TransportSettings())
-    flaws = [allowance.take_frame(now_ms, 1, frame.items) for now_ms in range(0, 20_000, 20)]
-    assert set(flaws) == {""}
+    pauses = [allowance.pause_ms(now_ms, frame.items) for now_ms in range(0, 20_000, 20)]
+    assert set(pauses) == {0}

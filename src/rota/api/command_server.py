@@ -43,10 +43,10 @@ from rota.api.commands import (
 from rota.api.credentials import CALLER, Caller, Doorkeeper, Refused, Role
 from rota.api.doors import Room
 from rota.api.errors import Rejected
-from rota.api.facade import CommandSubmission, HasCommands, Operations
+from rota.api.facade import CommandSubmission, HasCommands, Operations, Transactions
 from rota.api.formats import uuid_of
 from rota.api.grpc_calls import CALLER_CALLS_MAX, CALLS_MAX, Ended, OpenCalls, OpenServices, TooManyCalls
-from rota.api.parties import parties_of_command, require_parties
+from rota.api.parties import parties_of_command, require_own_contents, require_parties, require_rule
 from rota.api.settings import Bind, Limits
 from rota.api.structure import flaw_of
 from rota.api.tls import ServerTls
@@ -81,7 +81,7 @@ _SERVICES: Final = {
 _log = structlog.get_logger(__name__)
 
 
-class ServedNode(HasCommands, Operations, Protocol):
+class ServedNode(HasCommands, Transactions, Operations, Protocol):
     """What is served."""
 
 
@@ -147,30 +147,39 @@ class CommandServer:
     # Methods.
 
     def _methods(self) -> dict[str, dict[str, Any]]:
+        """Each with the JSON-RPC method that does the same."""
         proto = commands_pb2
         return {
             "CommandService": {
-                "SubmitAndWait": self._unary(proto.SubmitAndWaitRequest, Role.SUBMIT, self._submit_and_wait)
+                "SubmitAndWait": self._unary(
+                    "cmd_submitAndWait", proto.SubmitAndWaitRequest, Role.SUBMIT, self._submit_and_wait
+                )
             },
-            "CommandSubmissionService": {"Submit": self._unary(proto.SubmitRequest, Role.SUBMIT, self._submit)},
+            "CommandSubmissionService": {
+                "Submit": self._unary("cmd_submit", proto.SubmitRequest, Role.SUBMIT, self._submit)
+            },
             "CommandCompletionService": {
-                "CompletionStream": self._stream(proto.CompletionStreamRequest, Role.READ, self._completions),
-                "CompletionEnd": self._unary(proto.CompletionEndRequest, Role.READ, self._end),
+                "CompletionStream": self._stream(
+                    "cmd_completions", proto.CompletionStreamRequest, Role.READ, self._completions
+                ),
+                "CompletionEnd": self._unary("cmd_completionEnd", proto.CompletionEndRequest, Role.READ, self._end),
             },
             "ConfigurationService": {
-                "GetConfiguration": self._stream(proto.GetConfigurationRequest, Role.READ, self._configurations)
+                "GetConfiguration": self._stream(
+                    "cmd_configuration", proto.GetConfigurationRequest, Role.READ, self._configurations
+                )
             },
-            "PruningService": {"Prune": self._unary(proto.PruneRequest, Role.OPERATE, self._prune)},
+            "PruningService": {"Prune": self._unary("cmd_prune", proto.PruneRequest, Role.OPERATE, self._prune)},
         }
 
     async def _submit(self, request: commands_pb2.SubmitRequest) -> commands_pb2.SubmitResponse:
-        taken = await self._node.commands.submit(self._submission(request.command))
+        taken = await self._node.commands.submit(await self._submission(request.command))
         return commands_pb2.SubmitResponse(
             submission_id=taken.submission_id, transaction_id=_shown_id(taken.transaction)
         )
 
     async def _submit_and_wait(self, request: commands_pb2.SubmitAndWaitRequest) -> commands_pb2.SubmitAndWaitResponse:
-        submission = self._submission(request.command)
+        submission = await self._submission(request.command)
         completion = outcome_of(await self._node.commands.submit_and_wait(submission))
         return commands_pb2.SubmitAndWaitResponse(
             submission_id=completion.submission_id,
@@ -186,7 +195,8 @@ class CommandServer:
         after = request.begin_exclusive
         application = application_of(request.application_id)
         parties = tuple(_list_of("parties", request.parties, PARTIES_GIVEN_MAX))
-        self._require_parties(parties)
+        with _permitted():
+            require_parties(CALLER.get(), parties, self._node.name)
         wanted = node_commands.subscription(application, parties, after)
         sent = -1
         while True:
@@ -216,23 +226,21 @@ class CommandServer:
     async def _prune(self, request: commands_pb2.PruneRequest) -> commands_pb2.PruneResponse:
         return commands_pb2.PruneResponse(pruned_up_to=await self._node.commands.prune(request.prune_up_to))
 
-    def _submission(self, command: commands_pb2.Command) -> CommandSubmission:
-        given = _input_of(command, self._limits)
-        self._require_parties(parties_of_command(given))
+    async def _submission(self, command: commands_pb2.Command) -> CommandSubmission:
+        given, caller = _input_of(command, self._limits), CALLER.get()
+        with _permitted():
+            require_parties(caller, parties_of_command(given), self._node.name)
+            await require_own_contents(caller, (given.transaction,), self._node)
         return submission_of_command(given, self._node.name)
-
-    def _require_parties(self, parties: Sequence[str]) -> None:
-        try:
-            require_parties(CALLER.get(), parties, self._node.name)
-        except Rejected as refused:
-            raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", str(refused))) from None
 
     # Around every call.
 
-    def _unary(self, request: type[Message], role: Role, answer: Callable[[Any], Awaitable[Message]]) -> Any:  # noqa: ANN401
+    def _unary(
+        self, method: str, request: type[Message], role: Role, answer: Callable[[Any], Awaitable[Message]]
+    ) -> Any:  # noqa: ANN401
         async def handle(given: AsyncIterator[bytes], context: Any) -> Message:  # noqa: ANN401
             try:
-                caller = await self._admit(context, role)
+                caller = await self._admit(context, role, method)
                 with _told():
                     async with self._under_way(caller), self._received(request, given, caller) as message:
                         return await answer(message)
@@ -242,11 +250,13 @@ class CommandServer:
 
         return grpc.stream_unary_rpc_method_handler(handle, response_serializer=_serialized)
 
-    def _stream(self, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]) -> Any:  # noqa: ANN401
+    def _stream(
+        self, method: str, request: type[Message], role: Role, answer: Callable[[Any], AsyncIterator[Message]]
+    ) -> Any:  # noqa: ANN401
         # It writes instead of yielding: where a call is ended while it sends, it gets its status behind what it sends.
         async def handle(given: AsyncIterator[bytes], context: Any) -> None:  # noqa: ANN401
             try:
-                caller = await self._admit(context, role)
+                caller = await self._admit(context, role, method)
                 with _told():
                     async with self._under_way(caller), self._received(request, given, caller) as message:
                         async for each in answer(message):
@@ -256,7 +266,7 @@ class CommandServer:
 
         return grpc.stream_stream_rpc_method_handler(handle, response_serializer=_serialized)
 
-    async def _admit(self, context: Any, role: Role) -> Caller:  # noqa: ANN401
+    async def _admit(self, context: Any, role: Role, method: str) -> Caller:  # noqa: ANN401
         """Who calls, by the same credentials as over HTTP."""
         shown = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
         try:
@@ -269,6 +279,8 @@ class CommandServer:
         if caller.families is not None and FAMILY not in caller.families:
             message = f"commands are of the family {FAMILY!r}, and your credentials are for {caller.families_text}"
             raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", message))
+        with _permitted():
+            require_rule(method, caller)
         CALLER.set(caller)
         FOR_CALLER.set(True)
         return caller
@@ -328,6 +340,15 @@ async def written(write: Awaitable[None]) -> None:
             # The caller may have hung up; then there is nobody to send a status to.
             under_way.exception()
         raise
+
+
+@contextmanager
+def _permitted() -> Iterator[None]:
+    """What the rules for callers that are held to parties refuse."""
+    try:
+        yield
+    except Rejected as refused:
+        raise CommandRejected(Failure(StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED", str(refused))) from None
 
 
 @contextmanager

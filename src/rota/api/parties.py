@@ -10,28 +10,31 @@ all that the node holds (`_narrowed`) pass `held_parties()` on to the node, whic
 sender of each transaction and the members of each group.
 
 What others do stays hidden also where it would show in passing: an id of another party and one that does not exist give
-the same answer, and numbers of the node's own order (`sequence`, `localSequence`), which count what all parties do,
-are 0 in answers and cannot be compared in queries.
+the same answer, and numbers of the node's own order (`sequence`, `localSequence`, `localId`), which count what all
+parties do, are 0 in answers and cannot be compared in queries.
+
+The gRPC services have the rules of the JSON-RPC methods that do the same (`require_rule`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from rota.api.commands import CommandInput
 from rota.api.credentials import Caller
 from rota.api.errors import ErrorCode, Rejected
-from rota.api.facade import Node
+from rota.api.facade import Node, Transactions, TransactionType
 from rota.api.formats import Uuid, uuid_of
 from rota.api.methods import Method
 from rota.api.privacy_groups import GroupView
 from rota.api.transactions import TransactionCall, TransactionInput
 from rota.ports import PartyNames
 from rota.ports.parties import ANY_BELOW
-from rota.types import NodeName
+from rota.types import NodeName, intent_text
 
 # The character behind the dot: what begins with `treasury.` is less than `treasury/`.
 BEHIND_DOT: Final = "/"
@@ -42,9 +45,20 @@ ALTERNATIVES_MAX: Final = 64
 # Fields that number what all parties of a node do, in one order.
 NUMBERS: Final = frozenset(("sequence", "localSequence"))
 
+_TRANSACTION: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 Arguments = dict[str, Any]
 Narrow = Callable[[Any], object]
 Rule = Callable[[Node, Caller, Arguments], Awaitable[Narrow | None]]
+
+
+class KnowsTransactions(Transactions, Protocol):
+    """A node that knows who sent a transaction."""
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name."""
+        ...
 
 
 def may_act(caller: Caller, party: str, node: NodeName) -> bool:
@@ -59,11 +73,15 @@ async def require_allowed(method: Method, arguments: Arguments, node: Node, call
     """
     if caller.parties is None:
         return None
-    rule = RULES.get(method.name)
-    if rule is None:
-        text = f"{method.name} is not for credentials that are held to parties"
+    require_rule(method.name, caller)
+    return await RULES[method.name](node, caller, arguments)
+
+
+def require_rule(method: str, caller: Caller) -> None:
+    """`Rejected` when the caller is held to parties and the method has no rule for such callers."""
+    if caller.parties is not None and method not in RULES:
+        text = f"{method} is not for credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "", text)
-    return await rule(node, caller, arguments)
 
 
 def require_parties(caller: Caller, parties: Iterable[str], node: NodeName) -> None:
@@ -80,6 +98,36 @@ def parties_of_command(command: CommandInput) -> tuple[str, ...]:
     return tuple(party for party in named if party)
 
 
+async def require_own_contents(
+    caller: Caller, transactions: Iterable[TransactionInput], node: KnowsTransactions
+) -> None:
+    """`Rejected` unless these transactions depend on the caller's own, and put no other party of this node in a group.
+
+    How a transaction ends shows how what it depends on has ended.
+    """
+    if caller.parties is None:
+        return
+    for transaction in transactions:
+        require_parties(caller, _members_here(transaction, node.name), node.name)
+        for other in transaction.depends_on or ():
+            # What is no UUID is refused when the transaction is read.
+            if isinstance(other, str) and (text := Uuid.canonical(other)) is not None:
+                await _require_own(node, caller, Uuid(text), "dependsOn")
+
+
+def _members_here(transaction: TransactionInput, node: NodeName) -> list[str]:
+    """The parties of this node that a deployment makes members of a group."""
+    is_deployment = transaction.type == TransactionType.PRIVATE.value and transaction.to is None
+    if not is_deployment or transaction.data is None:
+        return []
+    if not isinstance(transaction.data, dict):
+        text = "must be an object in a deployment: your credentials are held to parties"
+        raise Rejected(ErrorCode.NOT_AUTHORISED, "data", text)
+    members = transaction.data.get("members")
+    listed = members if isinstance(members, list) else []
+    return [each for each in listed if isinstance(each, str) and _is_here(each, node)]
+
+
 # Rules.
 
 
@@ -90,7 +138,7 @@ async def _anything(_: Node, __: Caller, ___: Arguments) -> None:
 async def _narrowed(_: Node, __: Caller, arguments: Arguments) -> Narrow:
     """The node itself answers with what the caller's parties may see."""
     _require_no_numbers(arguments.get("query"))
-    return _without_numbers
+    return without_numbers
 
 
 def _require_no_numbers(query: object) -> None:
@@ -106,29 +154,31 @@ def _require_no_numbers(query: object) -> None:
             _require_no_numbers(each)
 
 
-def _without_numbers(answer: object) -> object:
+def without_numbers(answer: object) -> object:
     """The same, with 0 for the numbers of the node's own order."""
     if isinstance(answer, list):
-        return [_without_numbers(each) for each in answer]
+        return [without_numbers(each) for each in answer]
     if not isinstance(answer, msgspec.Struct):
         return answer
     changed: dict[str, object] = {}
     for name in answer.__struct_fields__:
-        if name in ("sequence", "local_sequence"):
+        if name in ("sequence", "local_sequence", "local_id"):
             changed[name] = 0
-        elif name == "receipt":
-            changed[name] = _without_numbers(getattr(answer, name))
+        elif name in ("receipt", "public"):
+            changed[name] = without_numbers(getattr(answer, name))
     return msgspec.structs.replace(answer, **changed) if changed else answer
 
 
 async def _sender(node: Node, caller: Caller, arguments: Arguments) -> None:
     transaction: TransactionInput = arguments["transaction"]
     require_parties(caller, (transaction.sender,), node.name)
+    await require_own_contents(caller, (transaction,), node)
 
 
 async def _senders(node: Node, caller: Caller, arguments: Arguments) -> None:
     transactions: list[TransactionInput] = arguments["transactions"]
     require_parties(caller, (each.sender for each in transactions), node.name)
+    await require_own_contents(caller, transactions, node)
 
 
 async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -147,7 +197,7 @@ async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
 async def _own_transaction(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     transaction: Uuid = arguments["transaction_id"]
     await _require_own(node, caller, transaction)
-    return _without_numbers
+    return without_numbers
 
 
 async def _own_followed(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -156,11 +206,31 @@ async def _own_followed(node: Node, caller: Caller, arguments: Arguments) -> Non
         await _require_own(node, caller, each)
 
 
-async def _require_own(node: Node, caller: Caller, transaction: Uuid) -> None:
+async def _own_explanation(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
+    """It may wait for the assembly of a transaction of another party, whose id is left out."""
+    await _own_transaction(node, caller, arguments)
+    found = await node.transaction(arguments["transaction_id"].intent)
+    assert found is not None, "the rule before has found it"
+    known = {intent_text(each) for each in (found.id, *found.depends_on, *(leaf.intent for leaf in found.awaits))}
+
+    def shown(text: str) -> str:
+        return _TRANSACTION.sub(lambda match: match[0] if match[0] in known else "another transaction", text)
+
+    def narrow(answer: Any) -> object:  # noqa: ANN401  # an explanation, or nothing
+        if answer is None:
+            return None
+        return msgspec.structs.replace(answer, waits_for=shown(answer.waits_for), detail=shown(answer.detail))
+
+    return narrow
+
+
+async def _require_own(
+    node: KnowsTransactions, caller: Caller, transaction: Uuid, field: str = "transactionId"
+) -> None:
     found = await node.transaction(transaction.intent)
     if found is None or not may_act(caller, found.sender, node.name):
         text = f"there is no transaction {transaction} of your parties"
-        raise Rejected(ErrorCode.NOT_AUTHORISED, "transactionId", text)
+        raise Rejected(ErrorCode.NOT_AUTHORISED, field, text)
 
 
 async def _own_update(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -202,11 +272,12 @@ async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow
     if query.get("or"):
         text = "must be left out by credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "query.or", text)
-    wanted = [_is_sent_by(pattern, node.name) for pattern in caller.parties or ()]
+    # Without alternatives a query would find the transactions of all.
+    wanted = [_is_sent_by(pattern, node.name) for pattern in caller.parties or ("",)]
     # A credential may have more parties than one list of alternatives may hold.
     query["or"] = [{"or": wanted[at : at + ALTERNATIVES_MAX]} for at in range(0, len(wanted), ALTERNATIVES_MAX)]
     arguments["query"] = query
-    return _without_numbers
+    return without_numbers
 
 
 def _is_sent_by(pattern: str, node: NodeName) -> dict[str, object]:
@@ -221,7 +292,9 @@ async def _own_key_name(node: Node, caller: Caller, arguments: Arguments) -> Non
 
 
 async def _command(node: Node, caller: Caller, arguments: Arguments) -> None:
-    require_parties(caller, parties_of_command(arguments["command"]), node.name)
+    command: CommandInput = arguments["command"]
+    require_parties(caller, parties_of_command(command), node.name)
+    await require_own_contents(caller, (command.transaction,), node)
 
 
 async def _completions(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -269,7 +342,7 @@ async def _message(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     found = await node.groups.message(arguments["id"].intent)
     group = await node.groups.with_id(found.domain, found.group) if found is not None else None
     _require_group(node, caller, group)
-    return _without_numbers
+    return without_numbers
 
 
 def _require_group(node: Node, caller: Caller, group: GroupView | None) -> None:
@@ -326,7 +399,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "ptx_unsubscribe": _anything,
     "settle_leg": _own_transaction,
     "debug_getTransactionStatus": _own_transaction,
-    "seq_explain": _own_transaction,
+    "seq_explain": _own_explanation,
     "seq_subscribe": _narrowed,
     "seq_follow": _own_followed,
     "seq_unsubscribe": _anything,

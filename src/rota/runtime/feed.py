@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
+from rota.api.credentials import CALLER, share_of
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import (
     ContractSummary,
@@ -79,6 +80,7 @@ class Looks:
 class _Follower:
     """What one who follows has not been told yet."""
 
+    caller: str
     contracts_max: int
     journeys: Journeys
     contracts: dict[ContractAddress, None] = field(default_factory=dict)
@@ -207,10 +209,14 @@ class LiveFeed:
 
         Transactions that are `opened` are told of whatever else there is to tell; who watches may change it meanwhile.
         """
-        if len(self._followers) >= FOLLOWERS_MAX:
-            raise Rejected(ErrorCode.INVALID_REQUEST, "", f"at most {FOLLOWERS_MAX} may follow a node at a time")
+        caller = CALLER.get()
+        share = share_of(caller, FOLLOWERS_MAX)
+        is_shared_out = sum(each.caller == caller.name for each in self._followers) >= share
+        if len(self._followers) >= FOLLOWERS_MAX or is_shared_out:
+            text = f"at most {FOLLOWERS_MAX} may follow a node at a time, and {share} of one caller"
+            raise Rejected(ErrorCode.INVALID_REQUEST, "", text)
         budget = budget_of(interval_ms)
-        follower = _Follower(budget.contracts, Journeys(budget, opened))
+        follower = _Follower(caller.name, budget.contracts, Journeys(budget, opened))
         self._followers.append(follower)
         number = 1
         try:

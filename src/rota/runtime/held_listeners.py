@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from rota.api.errors import ErrorCode, Rejected, invalid
@@ -38,7 +39,9 @@ N = TypeVar("N", bound=Narrowed)
 class Unlimited(Protocol[N, T]):
     """All listeners of one kind, by the names under which they are stored."""
 
-    async def create(self, name: str, definition: N, is_started: bool) -> None: ...
+    async def create(
+        self, name: str, definition: N, is_started: bool, require_room: Callable[[tuple[Listener[N], ...]], None]
+    ) -> None: ...
     async def listener(self, name: str) -> Listener[N] | None: ...
     async def listeners(self) -> tuple[Listener[N], ...]: ...
     def chosen(self, query: Mapping[str, Any], listeners: tuple[Listener[N], ...]) -> tuple[Listener[N], ...]: ...
@@ -69,14 +72,16 @@ class HeldListeners(Generic[N, T]):
         if getattr(definition, "sequence_above", None) is not None:
             text = "must be left out: listeners of credentials that are held to parties have numbers of their own"
             raise invalid("listener.filters.sequenceAbove", text)
-        own = [each for each in await self._every.listeners() if self._is_own(each)]
+        narrowed: Any = replace(definition, parties=self._parties)  # type: ignore[type-var]  # it is a dataclass
+        await self._every.create(self.stored_name(name), narrowed, is_started, partial(self._require_room, name))
+
+    def _require_room(self, name: str, listeners: tuple[Listener[N], ...]) -> None:
+        own = [each for each in listeners if self._is_own(each)]
         if any(each.name == self.stored_name(name) for each in own):
             raise invalid("listener.name", f"must be new: there is a listener {name!r} already")
         if len(own) >= LISTENERS_HELD_MAX:
             text = f"a credential that is held to parties has at most {LISTENERS_HELD_MAX} listeners of a kind"
             raise Rejected(ErrorCode.INVALID_REQUEST, "", text)
-        narrowed: Any = replace(definition, parties=self._parties)  # type: ignore[type-var]  # it is a dataclass
-        await self._every.create(self.stored_name(name), narrowed, is_started)
 
     async def listener(self, name: str) -> Listener[N] | None:
         """The one of this name."""

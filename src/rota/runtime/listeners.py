@@ -116,15 +116,31 @@ class DurableListeners(Generic[D, T]):
         self._deliveries: Final[dict[str, _Delivery[D, T]]] = {}
         self._changing: Final = asyncio.Lock()
 
-    async def create(self, name: str, definition: D, is_started: bool) -> None:
-        """Have it from now on."""
-        await self._acceptances.accept(partial(self._create, name, definition, is_started))
+    async def create(
+        self,
+        name: str,
+        definition: D,
+        is_started: bool,
+        require_room: Callable[[tuple[Listener[D], ...]], None] = lambda _: None,
+    ) -> None:
+        """Have it from now on. `require_room` raises `Rejected` when there may be no more beside those that exist."""
+        await self._acceptances.accept(partial(self._create, name, definition, is_started, require_room))
 
-    async def _create(self, name: str, definition: D, is_started: bool, acceptance: Acceptance) -> None:
+    async def _create(
+        self,
+        name: str,
+        definition: D,
+        is_started: bool,
+        require_room: Callable[[tuple[Listener[D], ...]], None],
+        acceptance: Acceptance,
+    ) -> None:
+        # Of several that are created at once, each sees those before it.
         async with self._changing:
-            if await self._listening.listener(self._source.kind, name) is not None:
+            listeners = await self.listeners()
+            require_room(listeners)
+            if any(each.name == name for each in listeners):
                 raise invalid("listener.name", f"must be new: there is a listener {name!r} already")
-            if len(await self._listening.listeners(self._source.kind)) >= LISTENERS_MAX:
+            if len(listeners) >= LISTENERS_MAX:
                 raise Rejected(ErrorCode.INVALID_REQUEST, "", f"a node has at most {LISTENERS_MAX} listeners of a kind")
             position = await self._source.first_position(definition)
             kept = self._source.encode(definition)

@@ -306,7 +306,9 @@ class ReceiptSource:
 
 def _numbered(view: AnyReceipt, number: int) -> AnyReceipt:
     if isinstance(view, FullReceipt):
-        return replace(view, receipt=replace(view.receipt, sequence=number))
+        # Those of base-ledger transactions count them for all parties too.
+        public = tuple(replace(each, local_id=0) for each in view.public)
+        return replace(view, receipt=replace(view.receipt, sequence=number), public=public)
     return replace(view, sequence=number)
 
 

@@ -1,8 +1,12 @@
 """How much a peer may say before it is a flood.
 
-Four meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties one is
-closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest peers stay an order
-of magnitude below these rates.
+Four meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties the meter of
+frames, bytes or messages is closed rather than slowed down: to read a stream more slowly would hold back its pongs, and
+honest peers stay an order of magnitude below these rates.
+
+Items, the elements of lists, determine what a frame costs to read, and an honest coordinator may send many: each slot
+has a snapshot of all that is under way. A peer that empties this meter is slowed down. Reading pauses until nothing is
+owed, which takes less than half a second because the number of items in a frame is bounded.
 """
 
 from __future__ import annotations
@@ -31,6 +35,11 @@ class Meter:
         self._left -= amount * MILLISECONDS_PER_SECOND
         return self._left >= 0
 
+    @property
+    def overdrawn_ms(self) -> int:
+        """How long it takes until nothing is owed."""
+        return max(0, -(self._left // self._per_ms))
+
 
 class Allowance:
     """Of one peer, with what it has said so far. It outlives a connection, or dialing again would renew it."""
@@ -54,12 +63,15 @@ class Allowance:
             return f"more than {self._settings.bytes_per_s_max} bytes a second"
         return ""
 
-    def take_frame(self, now_ms: int, envelopes: int, items: int) -> str:
-        """The same, of the messages in a frame and the items in them."""
+    def take_frame(self, now_ms: int, envelopes: int) -> str:
+        """The same, of the messages in a frame."""
         self.received_messages += envelopes
         self.received_at_ms = now_ms
         if not self._envelopes.spend(now_ms, envelopes):
             return f"more than {self._settings.envelopes_per_s_max} messages a second"
-        if not self._items.spend(now_ms, items):
-            return f"more than {self._settings.items_per_s_max} items a second"
         return ""
+
+    def pause_ms(self, now_ms: int, items: int) -> int:
+        """How long to pause before the next frame is read, after one with so many items."""
+        self._items.spend(now_ms, items)
+        return self._items.overdrawn_ms

@@ -261,7 +261,7 @@ class Link:
         if isinstance(frame, Malformed):
             self.end(Ending(Reason.MALFORMED, frame.reason))
             return
-        if excess := self._allowance.take_frame(self._now_ms(), len(frame.envelopes) + frame.skipped, frame.items):
+        if excess := self._allowance.take_frame(self._now_ms(), len(frame.envelopes) + frame.skipped):
             self.end(Ending(Reason.FLOOD, excess))
             return
         self.skipped_count += frame.skipped
@@ -270,6 +270,8 @@ class Link:
             if not self.is_open:
                 return
             self._events.link_said(self, envelope)
+        if pause_ms := self._allowance.pause_ms(self._now_ms(), frame.items):
+            await asyncio.sleep(pause_ms / 1_000)
 
     async def _decode(self, data: bytes) -> Frame | Malformed:
         """A frame that takes long is read in a thread, so that the event loop goes on meanwhile.
