@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,12 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         assert leaf["leaf"].removeprefix("0x") in (await one.call("seq_explain", after))["waitsFor"]
         with pytest.raises(CallFailed, match="dependsOn: must name a contract of node1"):
             await one.call("ptx_sendTransaction", {**mint, "dependsOn": [{**leaf, "contract": "0x" + "11" * 20}]})
+        # Without a bound of its user, the wait counts from now on, however old the latest block is.
+        begun_s = int(time.time())
+        unbounded = {name: value for name, value in leaf.items() if name != "validUntil"}
+        later = await one.call("ptx_sendTransaction", {**public, "from": "third", "dependsOn": [unbounded]})
+        (shown,) = (await one.call("ptx_getTransactionFull", later))["dependsOnLeaves"]
+        assert int(shown["validUntil"], 16) >= begun_s + 3_600
         # Nothing has happened until somebody commits it; here it is a stranger of another node.
         assert await balance(one, contract, "carol@node3", "notary") == "0"
         committed = await three.succeed(**prepared["transaction"], from_="stranger")

@@ -13,6 +13,7 @@ A leaf that is never committed ends with its bound: when the store has answered 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rota.core.events import LedgerOutcome, LedgerStatus
@@ -40,6 +41,11 @@ def outcomes_of(
     return tuple(
         (each, Outcome.CONFIRMED if leaf == each.leaf else Outcome.REVERTED) for each, leaf in found if leaf is not None
     )
+
+
+def with_bounds(leaves: Iterable[AwaitedLeaf], until_s: int) -> tuple[AwaitedLeaf, ...]:
+    """A leaf that its user gave no bound is awaited until then."""
+    return tuple(each if each.valid_until_s else replace(each, valid_until_s=until_s) for each in leaves)
 
 
 class AwaitedLeaves:

@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import replace
 
 from rota.config import Config
+from rota.core.awaited import with_bounds
 from rota.core.effects import LookUpIntents, ReplyToUser
 from rota.core.events import IntentsLookedUp, IntentSubmitted
 from rota.frozen import dataclass
@@ -58,12 +59,11 @@ class Intake:
         return question
 
     def bounded(self, event: IntentSubmitted, chain_time_s: int) -> IntentSubmitted:
-        """A leaf that its user gave no bound is awaited for a while only."""
-        leaves, until_s = event.intent.awaits, chain_time_s + self.config.dependency_wait_s
-        if not leaves:
+        """No leaf is awaited without a bound."""
+        if not event.intent.awaits:
             return event
-        bounded = tuple(each if each.valid_until_s else replace(each, valid_until_s=until_s) for each in leaves)
-        return replace(event, intent=replace(event.intent, awaits=bounded))
+        awaits = with_bounds(event.intent.awaits, chain_time_s + self.config.dependency_wait_s)
+        return replace(event, intent=replace(event.intent, awaits=awaits))
 
     def ask(self, intents: tuple[IntentId, ...], key: str = "", leaves: tuple[AwaitedLeaf, ...] = ()) -> LookUpIntents:
         """A question to the store, with a token that its answer bears."""

@@ -18,6 +18,7 @@ from rota.api.facade import ContractStatus, ContractSummary, Measurements, State
 from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.api.ring import LeaderChange, RingView
 from rota.api.self_view import Itself
+from rota.core.awaited import with_bounds
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
@@ -148,7 +149,6 @@ class NodeFacade:
             signer,
             self._submitting,
             running.adapters.services.countersigned,
-            running.config.dependency_wait_s,
         )
         self._payees: Final = Payees(
             running.name,
@@ -191,6 +191,7 @@ class NodeFacade:
             raise await self.repeats.judged(submission, used) from None
 
     async def _submit(self, submission: facade.Submission, acceptance: Acceptance) -> IntentId:
+        submission = self._bounded(submission)
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
         await self._submitting.require_unused(submission.idempotency_key)
@@ -210,6 +211,18 @@ class NodeFacade:
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
+
+    def _bounded(self, submission: facade.Submission) -> facade.Submission:
+        """A leaf that its user gave no bound is awaited for a while from now on.
+
+        The latest block may be long past on an idle chain, and the clock of the chain may be ahead of ours.
+        """
+        if not submission.awaits:
+            return submission
+        running = self._running
+        chain_time_s = running.engine.core.chain_time_s if running.started.is_set() else 0
+        until_s = max(chain_time_s, int(time.time())) + running.config.dependency_wait_s
+        return replace(submission, awaits=with_bounds(submission.awaits, until_s))
 
     def _require_followed(self, submission: facade.Submission) -> None:
         """The own index decides what becomes of a leaf, and it has the contracts of this node only."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Final
 
 from rota import abi
@@ -46,7 +45,6 @@ class Public:
         signer: Signer,
         submitting: Submitting,
         countersigned: Countersigned,
-        dependency_wait_s: int,
     ) -> None:
         self._node: Final = node
         self._chain: Final = chain
@@ -56,7 +54,6 @@ class Public:
         self._signer: Final = signer
         self._submitting: Final = submitting
         self._countersigned: Final = countersigned
-        self._dependency_wait_s: Final = dependency_wait_s
 
     # Submitting.
 
@@ -64,7 +61,7 @@ class Public:
         """Durable, then its id is given."""
         sender = self._submitting.party(read.submission.sender)
         intent = IntentId(secrets.token_bytes(INTENT_BYTES))
-        transaction = await self._bounded(await self._transaction(read, intent, sender))
+        transaction = await self._transaction(read, intent, sender)
         await self._require_dependencies(read.submission)
         unwritten = self._submitting.unwritten(read)
         acceptance.begin(intent)
@@ -111,14 +108,6 @@ class Public:
             submission.depends_on,
             awaits=submission.awaits,
         )
-
-    async def _bounded(self, transaction: PublicTransaction) -> PublicTransaction:
-        """A leaf that its user gave no bound is awaited for a while only."""
-        if not transaction.awaits:
-            return transaction
-        until_s = (await self._store.ended_leaves(())).final_time_s + self._dependency_wait_s
-        awaits = (each if each.valid_until_s else replace(each, valid_until_s=until_s) for each in transaction.awaits)
-        return replace(transaction, awaits=tuple(awaits))
 
     def _noted(self, read: Read, intent: IntentId, sender: Party) -> StoredSubmission:
         return noted(read, intent, sender, "", read.function.signature if read.function is not None else "")
