@@ -18,7 +18,6 @@ from rota.api.facade import ContractStatus, ContractSummary, Measurements, State
 from rota.api.privacy_groups import MessageDefinition, MessageView
 from rota.api.ring import LeaderChange, RingView
 from rota.api.self_view import Itself
-from rota.core.awaited import with_bounds
 from rota.core.events import CancelRequested, ForContract, IntentSubmitted, ResumeRequested
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer
@@ -40,6 +39,7 @@ from rota.runtime.commands import CommandOffice
 from rota.runtime.contracts import ContractRefused
 from rota.runtime.expiry import CertificateExpiry
 from rota.runtime.facades.aside import Aside
+from rota.runtime.facades.awaited_leaves import bounded, require_followed
 from rota.runtime.facades.chain import Chain
 from rota.runtime.facades.consents import Consents
 from rota.runtime.facades.explaining import Explaining
@@ -191,13 +191,13 @@ class NodeFacade:
             raise await self.repeats.judged(submission, used) from None
 
     async def _submit(self, submission: facade.Submission, acceptance: Acceptance) -> IntentId:
-        submission = self._bounded(submission)
+        submission = bounded(self._running, submission)
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
         await self._submitting.require_unused(submission.idempotency_key)
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-        self._require_followed(submission)
+        require_followed(self._running, submission)
         if submission.type is facade.TransactionType.PUBLIC:
             intent = await self.public.submit(read, acceptance)
         else:
@@ -211,24 +211,6 @@ class NodeFacade:
         with suppress(Unavailable):
             await self.keys.note(sender)
         return intent
-
-    def _bounded(self, submission: facade.Submission) -> facade.Submission:
-        """A leaf that its user gave no bound is awaited for a while from now on.
-
-        The latest block may be long past on an idle chain, and the clock of the chain may be ahead of ours.
-        """
-        if not submission.awaits:
-            return submission
-        running = self._running
-        chain_time_s = running.engine.core.chain_time_s if running.started.is_set() else 0
-        until_s = max(chain_time_s, int(time.time())) + running.config.dependency_wait_s
-        return replace(submission, awaits=with_bounds(submission.awaits, until_s))
-
-    def _require_followed(self, submission: facade.Submission) -> None:
-        """The own index decides what becomes of a leaf, and it has the contracts of this node only."""
-        for leaf in submission.awaits:
-            if self._running.contracts.known(leaf.contract) is None:
-                raise errors.invalid("dependsOn", f"must name a contract of {self.name}, and {leaf.contract} is none")
 
     async def _require_payees(self, submission: facade.Submission, intent: Intent) -> None:
         hosted = self._running.contracts.hosted(intent.contract)
