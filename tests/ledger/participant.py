@@ -72,6 +72,7 @@ from rota.types import (
     StateId,
     Transition,
 )
+from tests import bounds
 from tests.ledger.chains import CHAIN_ID, Chain
 
 EventType = TypeVar("EventType", bound=Event)
@@ -186,10 +187,25 @@ class Participant:
             await self._changed.wait()
 
     async def confirmed(self, *intents: IntentId) -> None:
-        """All of these are reported as confirmed."""
-        await self.until(lambda: all(intent in self.receipts for intent in intents))
+        """All of these are reported as confirmed; if they are not, the failure shows where the node stands."""
+        try:
+            async with asyncio.timeout(bounds.WAIT_S):
+                await self.until(lambda: all(intent in self.receipts for intent in intents))
+        except TimeoutError:
+            raise AssertionError(self._standing()) from None
         assert {intent: self.receipts[intent].outcome for intent in intents} == dict.fromkeys(
             intents, Outcome.CONFIRMED
+        )
+
+    def _standing(self) -> str:
+        sequencer, submitter = self.core.sequencers.loaded[self.contract.address], self.core.submitter
+        return (
+            f"height {self.core.height}, ledger {self.core.has_ledger} ({self.client.failure}), "
+            f"refused {self.refusals}, nonces {list(submitter.submissions)}, trouble {submitter.trouble!r}, "
+            f"senders' {[each.state.name for each in sequencer.sender.transactions.values()]}, "
+            f"{sequencer.coordinator.state.name} with "
+            f"{[each.state.name for each in sequencer.coordinator.transactions.values()]}, "
+            f"latest events {[type(each).__name__ for each in self.events[-20:]]}"
         )
 
     def committed(self) -> list[tuple[int, IntentId]]:
