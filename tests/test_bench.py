@@ -167,7 +167,7 @@ def test_every_benchmark_has_help(name: str) -> None:
 
 @pytest.mark.slow
 def test_overload_is_measured_between_two_measures_of_saturation() -> None:
-    result = run("overload", "--seconds", "2", "--json")
+    result = run("overload", "--seconds", "1", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert min(found[phase]["ended_per_s"] for phase in ("saturated", "overloaded", "again")) > 0

@@ -12,8 +12,30 @@ import sha3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.digests import Core, core_of, domain_separator, leaf_of, refusal_digest, round_digest, state_commitment
-from rota.types import Call, ContractAddress, IntentId, Leaf, Party, Preparation, StateId, Transition
+from rota.digests import (
+    Core,
+    approval_digest,
+    core_of,
+    domain_separator,
+    leaf_of,
+    refusal_digest,
+    round_digest,
+    state_commitment,
+)
+from rota.types import (
+    Attesters,
+    Call,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    PartySignature,
+    Preparation,
+    StateId,
+    Transition,
+)
 
 Item = TypeVar("Item")
 
@@ -191,6 +213,32 @@ def test_refusal_is_no_round_and_of_one_leaf_party_signature_and_contract() -> N
         refusal_digest(domain_separator(CHAIN_ID + 1, LEDGER), alice, refused(one)),
     ]
     assert len(set(digests)) == len(digests)
+
+
+@deterministic
+@given(addresses, words)
+def test_approval_digest_is_the_eip_712_digest_of_its_round(contract: ContractAddress, digest: bytes) -> None:
+    expected = typed_digest({"Approval": {"round": "bytes32"}}, "Approval", rota_domain(7, contract), {"round": digest})
+    assert approval_digest(domain_separator(7, contract), Digest(digest)) == expected
+
+
+@deterministic
+@given(
+    st.lists(st.tuples(st.text(max_size=8), st.binary(max_size=8)), max_size=3),
+    st.lists(st.text(max_size=8), min_size=1, max_size=3),
+)
+def test_refusal_of_a_planned_transition_binds_whom_the_plan_adds(
+    signers: list[tuple[str, bytes]], endorsers: list[str]
+) -> None:
+    fields = {"leaf": "bytes32", "validUntil": "uint64", "party": "string", "signature": "bytes"}
+    added = {"signers": "string[]", "signatures": "bytes[]", "endorsers": "string[]"}
+    value = {"leaf": word(1), "validUntil": 600, "party": "alice@node1", "signature": b"signed"}
+    named = {"signers": [name for name, _ in signers], "signatures": [each for _, each in signers]}
+    value |= {**named, "endorsers": endorsers}
+    expected = typed_digest({"PlannedRefusal": fields | added}, "PlannedRefusal", rota_domain(CHAIN_ID, LEDGER), value)
+    pairs = tuple(PartySignature(Party(name), signature) for name, signature in signers)
+    attesters = Attesters(pairs, tuple(map(NodeName, endorsers)))
+    assert refusal_digest(SEPARATOR, Party("alice@node1"), refused(Leaf(word(1))), attesters) == expected
 
 
 def test_round_digest_tells_every_difference_between_rounds() -> None:

@@ -15,6 +15,9 @@ and sign a round.
     intent = page and a counter; where transitions are proved keccak(address of a one-time key)[:16]
     bound  = keccak(leaf 32 | validUntil as a word): what a party signs of its transition
 
+An endorser's approval of a round, where the plan of a transaction asks for it, is an EIP-712 struct of another type, so
+that no contract takes it for a signature of the round; so are refusals of leaves.
+
 Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
 preimage reads in one way only. A prepared leaf hashes 84 bytes and a core 83 + 33 per reference + 32 with
 calls, which is never 84, so neither can pass for the other.
@@ -24,12 +27,15 @@ A wrong size is our own error, because what comes from others is checked where i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NewType
 
 from sha3 import keccak_256
 
 from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
     Call,
     ContractAddress,
     Digest,
@@ -68,7 +74,12 @@ _DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,
 _DOMAIN_NAME: Final = b"Rota"
 _DOMAIN_VERSION: Final = b"1"
 _ROUND_TYPE: Final = b"Round(bytes32[] leaves,uint64 validUntil)"
+_APPROVAL_TYPE: Final = b"Approval(bytes32 round)"
 _REFUSAL_TYPE: Final = b"Refusal(bytes32 leaf,uint64 validUntil,string party,bytes signature)"
+_PLANNED_REFUSAL_TYPE: Final = (
+    b"PlannedRefusal(bytes32 leaf,uint64 validUntil,string party,bytes signature,"
+    b"string[] signers,bytes[] signatures,string[] endorsers)"
+)
 
 
 def domain_separator(chain_id: int, contract: ContractAddress) -> bytes:
@@ -147,22 +158,31 @@ def bound_hash(leaf: Leaf, valid_until_s: int) -> bytes:
 def round_digest(separator: bytes, leaves: tuple[Leaf, ...], valid_until_s: int) -> Digest:
     """What an endorser signs: the EIP-712 digest of the leaves, in payload order, and their validity."""
     assert 1 <= len(leaves) <= ROUND_LEAVES_MAX, f"a round has 1 to {ROUND_LEAVES_MAX} leaves, not {len(leaves)}"
-    struct = keccak(
-        _ROUND_TYPE_HASH + keccak(b"".join(map(_word, leaves))) + _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
-    )
-    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+    until = _unsigned(valid_until_s, 8).rjust(WORD_BYTES, b"\0")
+    return _typed(separator, _ROUND_TYPE_HASH + keccak(b"".join(map(_word, leaves))) + until)
 
 
-def refusal_digest(separator: bytes, party: Party, transition: Transition) -> Digest:
+def approval_digest(separator: bytes, digest: Digest) -> Digest:
+    """What an endorser signs to approve a round that it is named for by a plan: worth nothing on the chain."""
+    return _typed(separator, _APPROVAL_TYPE_HASH + _word(digest))
+
+
+def refusal_digest(
+    separator: bytes, party: Party, transition: Transition, attesters: Attesters = NO_ATTESTERS
+) -> Digest:
     """What an endorser signs to refuse a leaf of this party: EIP-712 as a round's digest is, but of another type.
 
-    Bound is all that it judged by: the party, of which no leaf tells, and the party's signature with its end. Whoever
-    showed the endorser another one has the refusal of something that the party's node did not make.
+    Bound is all that it judged by: the party, of which no leaf tells, the party's signature with its end, and whom the
+    plan adds. Whoever showed the endorser another one has the refusal of something that the party's node did not make.
     """
     until = _unsigned(transition.valid_until_s, 8).rjust(WORD_BYTES, b"\0")
-    signed = keccak(party.encode()) + keccak(transition.signature)
-    struct = keccak(_REFUSAL_TYPE_HASH + _word(transition.leaf) + until + signed)
-    return Digest(keccak(b"\x19\x01" + _word(separator) + struct))
+    judged = _word(transition.leaf) + until + keccak(party.encode()) + keccak(transition.signature)
+    if attesters == NO_ATTESTERS:
+        return _typed(separator, _REFUSAL_TYPE_HASH + judged)
+    signers = _hashes(each.party.encode() for each in attesters.signers)
+    signatures = _hashes(each.signature for each in attesters.signers)
+    endorsers = _hashes(node.encode() for node in attesters.endorsers)
+    return _typed(separator, _PLANNED_REFUSAL_TYPE_HASH + judged + signers + signatures + endorsers)
 
 
 def holding_proof(asker: NodeName, asked: NodeName, leaf: Leaf, content: bytes) -> Digest:
@@ -205,6 +225,16 @@ def _words(words: tuple[bytes, ...]) -> bytes:
     return b"".join(words)
 
 
+def _hashes(some: Iterable[bytes]) -> bytes:
+    """An array of texts or bytes, as EIP-712 hashes it."""
+    return keccak(b"".join(map(keccak, some)))
+
+
+def _typed(separator: bytes, struct: bytes) -> Digest:
+    """The EIP-712 digest of a struct, given its type's hash and its fields."""
+    return Digest(keccak(b"\x19\x01" + _word(separator) + keccak(struct)))
+
+
 def _word(word: bytes) -> bytes:
     assert len(word) == WORD_BYTES, f"a word is {WORD_BYTES} bytes, not {len(word)}"
     return word
@@ -218,4 +248,6 @@ def _unsigned(number: int, size_bytes: int) -> bytes:
 # What every domain separator and every round's digest begins with.
 _DOMAIN_HEAD: Final = keccak(_DOMAIN_TYPE) + keccak(_DOMAIN_NAME) + keccak(_DOMAIN_VERSION)
 _ROUND_TYPE_HASH: Final = keccak(_ROUND_TYPE)
+_APPROVAL_TYPE_HASH: Final = keccak(_APPROVAL_TYPE)
 _REFUSAL_TYPE_HASH: Final = keccak(_REFUSAL_TYPE)
+_PLANNED_REFUSAL_TYPE_HASH: Final = keccak(_PLANNED_REFUSAL_TYPE)

@@ -11,7 +11,9 @@ from typing import ClassVar, NamedTuple
 
 from rota.frozen import dataclass
 from rota.types import (
+    NO_ATTESTERS,
     NO_LEAF,
+    Attesters,
     BlockHash,
     ContractAddress,
     DelegationNumber,
@@ -31,6 +33,8 @@ from rota.types import (
     Transition,
     Tried,
 )
+from rota.types import EndorserSignature as EndorserSignature
+from rota.types import Holding as Holding
 
 PROTOCOL_VERSION = (2, 0)
 STATE_REQUEST_LEAVES_MAX = 64
@@ -214,13 +218,14 @@ class AssemblyOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssemblyResult:
-    """One intent of a slot: its signed transition, or why there is none."""
+    """One intent of a slot: its signed transition with whom its plan adds, or why there is none."""
 
     intent: IntentId
     outcome: AssemblyOutcome
     number: DelegationNumber
     transition: Transition | None = None
     reason: str = ""
+    attesters: Attesters = NO_ATTESTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,7 @@ class EndorsementRequest(Message):
     `makers` are transitions outside the round, without an outcome, that made states which its members spend or read:
     those about which the coordinator has not asked this endorser, or that it says it lacks. `nonces` are those of the
     members' intents, and show whose their ids are.
+    `attesters` are those of each member, or of none, and name the same endorsers: those are asked for approvals first.
     """
 
     request_id: RequestId
@@ -282,13 +288,9 @@ class EndorsementRequest(Message):
     tried: tuple[Tried, ...] = ()
     makers: tuple[Transition, ...] = ()
     nonces: tuple[bytes, ...] = ()
-
-
-class EndorserSignature(NamedTuple):
-    """One endorser's signature: over a round's digest, or over its refusal of a leaf."""
-
-    endorser: NodeName
-    signature: bytes
+    attesters: tuple[Attesters, ...] = ()
+    approvals: tuple[EndorserSignature, ...] = ()
+    asks_approval: bool = False
 
 
 class Refusal(NamedTuple):
@@ -308,7 +310,7 @@ class Refusal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EndorsementResponse(Reply):
-    """The signature over the whole round, or which transitions of it are refused."""
+    """The signature over the whole round, or over its approval; or which transitions of it are refused."""
 
     request_id: RequestId
     digest: Digest
@@ -717,13 +719,6 @@ class GroupMessageAcknowledgement(Message):
 
 # Who holds what a transaction made: asked when its receipt is final, for users who read at another node (api.md). They
 # are no part of sequencing, and the core sees none.
-
-
-class Holding(NamedTuple):
-    """A leaf, and the proof that its author has a content of it that the asked node may see (`holding_proof`)."""
-
-    leaf: Leaf
-    proof: Digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,6 +194,11 @@ class Contract:
         """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
         return len(self.endorsers) - self.threshold
 
+    @property
+    def insiders(self) -> frozenset[NodeName] | None:
+        """The nodes that may know of it and have states of it; `None` where any node may."""
+        return frozenset((*self.committee, *self.endorsers)) if self.mode is Mode.RING else None
+
     def range_at(self, height: int) -> int:
         """The block range that a height lies in."""
         return height // self.range_size
@@ -363,6 +368,51 @@ class Transition:
             if state.hides_from(node):
                 return replace(self, outputs=tuple(each.as_seen_by(node) for each in self.outputs))
         return self
+
+
+class PartySignature(NamedTuple):
+    """A party and its signature of a leaf and a bound; empty before it has signed."""
+
+    party: Party
+    signature: bytes = b""
+
+
+class EndorserSignature(NamedTuple):
+    """One endorser's signature: over a round's digest, its approval of one, or its refusal of a leaf."""
+
+    endorser: NodeName
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attesters:
+    """The parties and endorsers that the plan of a transaction adds to its contract's k of n (protocol §4.2).
+
+    `signers` are parties of the sender's node that sign leaf and bound as the `from` party does. `endorsers` are
+    endorsers of the contract, each of which approves the round before any endorser signs it. No leaf binds them:
+    endorsers compute them from the transition and refuse fewer.
+    """
+
+    signers: tuple[PartySignature, ...] = ()
+    endorsers: tuple[NodeName, ...] = ()
+
+    def signed(self, signatures: tuple[bytes, ...]) -> Attesters:
+        """The same with the signatures of the signers, in their order."""
+        pairs = zip(self.signers, signatures, strict=True)
+        return Attesters(tuple(PartySignature(each.party, signature) for each, signature in pairs), self.endorsers)
+
+
+NO_ATTESTERS: Final = Attesters()
+# So many may be added to one transaction. Each endorser verifies the signature of each party.
+COSIGNERS_MAX: Final = 4
+REQUIRED_MAX: Final = 16
+
+
+class Holding(NamedTuple):
+    """A leaf, and the proof that its author has a content of it that the asked node may see (`holding_proof`)."""
+
+    leaf: Leaf
+    proof: Digest
 
 
 class KeptStates(NamedTuple):

@@ -104,6 +104,10 @@ def test_a_file_that_others_may_read_or_write_is_refused_with_the_remedy(tmp_pat
             f'[[credential]]\nname = "a"\nroles = ["read"]\n{TOKEN}\n' * 2,
             "credential.name: must be distinct, and 'a' is there twice",
         ),
+        (
+            "".join(f'[[credential]]\nname = "{name}"\nroles = ["read"]\n{TOKEN}\n' for name in "ab"),
+            r"credential\.token_sha256: must be distinct, and 'a' and 'b' have the same",
+        ),
     ],
 )
 def test_a_wrong_entry_is_refused_by_its_place_without_its_value(tmp_path: Path, text: str, message: str) -> None:

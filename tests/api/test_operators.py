@@ -70,6 +70,10 @@ FIGURES = {
         "Messages with private states that were not taken because their author's quota was used up",
     ),
     "rota_verifier_requests_dropped": ("counter", "Requests of peers for verifiers beyond their allowance"),
+    "rota_messages_dropped": (
+        "counter",
+        "Messages of peers that were dropped because too many of the same peer, or of all, waited for the core",
+    ),
     "rota_code_over_budget": (
         "counter",
         "Rounds, and transitions of rounds, that were not judged because private code was over a budget",

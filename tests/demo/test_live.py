@@ -114,7 +114,13 @@ async def test_the_audit_of_a_real_network_fails_when_the_book_says_something_el
 
 
 @pytest.mark.parametrize(
-    ("moment", "times"), [("are started", 1), ("node3 is process", 5), ("everybody has", 1), ("kill -9", 1)]
+    ("moment", "times"),
+    [
+        ("are started", 1),
+        ("node3 is process", 5),
+        pytest.param("everybody has", 1, marks=pytest.mark.nightly),
+        pytest.param("kill -9", 1, marks=pytest.mark.nightly),
+    ],
 )
 def test_interrupted_demonstration_says_so_in_one_line_and_leaves_nothing(
     tmp_path: Path, moment: str, times: int

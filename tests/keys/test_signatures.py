@@ -1,7 +1,7 @@
 """The answers to the core's orders about signatures."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -29,7 +29,7 @@ from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
 from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
 from rota.keys.signers import MemorySigner, WalletSigner
 from rota.ports import Policy, Unavailable
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition
+from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition, node_of
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))
@@ -85,6 +85,19 @@ def verified(signature: bytes, party: Party = ALICE, contract: ContractAddress =
 
 def endorsed(signature: bytes, contract: ContractAddress = CONTRACT, peer: NodeName = PEER) -> EndorsementVerified:
     return SIGNATURES.verify_endorsement(VerifyEndorsement(contract, peer, DIGEST, signature))
+
+
+def test_cosigners_of_the_same_node_sign_the_same_leaf() -> None:
+    other = Party(f"second@{node_of(ALICE)}")
+    order = SignTransition(CONTRACT, REQUEST, INTENT, ALICE, LEAF, VALID_UNTIL_S, cosigners=(other,))
+    answer = asyncio.run(SIGNATURES.sign_transition(order))
+    assert isinstance(answer, TransitionSigned)
+    [cosignature] = answer.cosignatures
+    assert has_signed_leaf(SIGNATURES.verifier_of(other), LEAF, VALID_UNTIL_S, cosignature)
+    stranger = replace(order, cosigners=(Party("second@elsewhere"),))
+    failed = asyncio.run(SIGNATURES.sign_transition(stranger))
+    assert isinstance(failed, AssemblyFailed)
+    assert "second@elsewhere" in failed.reason
 
 
 def test_a_leaf_is_signed_as_any_wallet_would_in_the_short_form() -> None:

@@ -60,11 +60,11 @@ def variables() -> set[str]:
 # The Containerfile.
 
 
-def test_base_images_are_named_with_their_version() -> None:
+def test_base_images_are_named_with_version_and_digest() -> None:
     bases = [words.split()[0] for name, words in instructions() if name == "FROM"]
     bases += [service["image"] for service in SERVICES.values() if service["image"] != "rota"]
     assert len(bases) >= 3
-    assert [base for base in bases if not re.fullmatch(r"[a-z]+:\d[\w.-]*", base)] == []
+    assert [base for base in bases if not re.fullmatch(r"[a-z]+:\d[\w.-]*@sha256:[0-9a-f]{64}", base)] == []
 
 
 def test_everything_that_is_installed_into_the_image_is_locked_by_hash() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.api.credentials import CALLER, EVERY_ROLE, Caller
 from rota.api.errors import Overloaded
 from rota.runtime import backlog
 from rota.runtime.backlog import LEAST, MEASURED_S, RETRY_AFTER_MAX_S, WINDOW_S, Backlog, Moving, moving_of
@@ -92,6 +93,15 @@ def test_refusal_says_when_to_try_again() -> None:
     assert refused.value.retry_after_s == RETRY_AFTER_MAX_S
 
 
+def test_overloaded_node_takes_a_transaction_of_a_caller_below_its_equal_part() -> None:
+    load = Load()
+    load.moving = 7_000
+    load.run(20, rate=200)
+    load.backlog.require_room(None, lambda room: room == pytest.approx(6_000))
+    with pytest.raises(Overloaded):
+        load.backlog.require_room(None, lambda _: False)
+
+
 def test_transactions_are_counted_once_a_second() -> None:
     load = Load()
     load.moving = LEAST
@@ -121,7 +131,7 @@ def test_contract_in_which_nothing_ends_keeps_no_other_contract_out() -> None:
         assert load.run(1, rate=1)
         load.backlog.require_room(alive)
     with pytest.raises(Overloaded, match="more than an hour"):
-        load.backlog.require_room(dead)
+        load.backlog.require_room(dead, lambda _: True)
     # They have ended or were cancelled.
     stuck = intents(1_000_000, 1)
     load.run(1, rate=1)
@@ -154,6 +164,27 @@ async def test_node_that_is_behind_refuses_private_transactions(
         monkeypatch.setattr(facade._backlog, "_moving", lambda: 5)
         with pytest.raises(Overloaded):
             await nodes.submit(NODE1, contract, "mint")
+
+
+@in_loop
+async def test_callers_load_does_not_make_the_node_refuse_another_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        contract = await nodes.create([f"alice@{NODE1}"])
+        load = nodes.processes[NODE1].facade._backlog
+        greedy, modest = (Caller(name, EVERY_ROLE) for name in ("greedy", "modest"))
+        CALLER.set(greedy)
+        for _ in range(2):
+            await nodes.submit(NODE1, contract, "mint", submit_mode=SubmitMode.EXTERNAL)
+        monkeypatch.setattr(load, "_predicted_s", lambda _: 31.0)
+        monkeypatch.setattr(load, "_sampled_s", 0.0)
+        monkeypatch.setattr(load, "_rate", 0.05)
+        with pytest.raises(Overloaded):
+            await nodes.submit(NODE1, contract, "mint")
+        CALLER.set(modest)
+        await nodes.submit(NODE1, contract, "mint")
 
 
 @in_loop

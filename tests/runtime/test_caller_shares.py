@@ -70,6 +70,18 @@ def test_without_credentials_everybody_is_one_caller_with_every_place() -> None:
     office.submit(ANYBODY, 10)
 
 
+def test_equal_part_is_divided_among_the_callers_that_have_open_transactions() -> None:
+    office = Office(100)
+    office.submit(GREEDY, 10)
+    assert not office.shares.is_below_equal_part(GREEDY, room=10)
+    assert office.shares.is_below_equal_part(MODEST, room=10)
+    office.submit(MODEST, 5)
+    assert not office.shares.is_below_equal_part(MODEST, room=10)
+    office.open.clear()
+    office.now_s = 1.0
+    assert office.shares.is_below_equal_part(GREEDY, room=10)
+
+
 @in_loop
 async def test_node_refuses_a_caller_that_has_its_share_and_takes_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

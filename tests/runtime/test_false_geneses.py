@@ -12,6 +12,7 @@ import pytest
 
 from rota import hosting
 from rota.api import errors
+from rota.api.credentials import CALLER, EVERY_ROLE, Caller
 from rota.api.privacy_groups import GroupCall
 from rota.core.events.chain import FactoryDeployment
 from rota.domains.base import Rejected
@@ -148,6 +149,10 @@ async def test_id_with_two_contracts_is_ambiguous_and_names_both(tmp_path: Path)
         for asked in (groups.with_id("pente", GROUP), groups.send(call), groups.call(call)):
             with pytest.raises(errors.Rejected, match=f"is ambiguous: .*{CONTRACT} and {OTHER} have this id"):
                 await asked
+        # A caller that is held to parties does not learn the contracts of groups that it may not be a member of.
+        CALLER.set(Caller("held", EVERY_ROLE, parties=("alice",)))
+        with pytest.raises(errors.Rejected, match="is ambiguous: groups have this id"):
+            await groups.send(call)
         post.hear(NodeName("node2"), GroupMessage(IntentId(b"m" * 16), 5, "topic", b"1"), OTHER)
         await asyncio.sleep(0)
         assert await post.opened.store.mail.messages(Query()) == ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rota.api.families.groups import shown_message
 from rota.api.privacy_groups import MessageDefinition
@@ -24,6 +25,7 @@ from rota.runtime.accepting import Acceptances
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.mail import ENTRY_BYTES, HOUR_MS, MESSAGE_DEPTH_MAX, WINDOW, GroupMail
 from rota.runtime.message_source import MessageSource
+from rota.runtime.rarely import LINES_MAX
 from rota.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
 from tests.domains.kit import known_by
 from tests.store.kit import NODE, Opened, in_loop, new_sqlite
@@ -201,6 +203,17 @@ async def test_peer_that_floods_a_node_with_messages_keeps_those_of_no_other_awa
             post.hear(NODE2, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b"1"))
         post.hear(NODE3, GroupMessage(IntentId(b"m" * 16), 1, "topic", b"1"))
         assert await post.until(NODE3, 1, GroupMessageAcknowledgement)
+
+
+@in_loop
+async def test_messages_that_are_not_taken_fill_no_log(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        with capture_logs() as logged:
+            for number in range(50):
+                post.hear(STRANGER, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b"1"))
+            post.hear(NODE2, GroupMessage(IntentId(b"m" * 16), 1, "topic", b"1"))
+            assert await post.until(NODE2, 1, GroupMessageAcknowledgement)
+        assert [each["event"] for each in logged] == ["a message of a group was not taken"] * LINES_MAX
 
 
 @in_loop

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from rota.api.facade import FullReceipt, PublicView, ReceiptDefinition, ReceiptView, TransactionType
+from rota.api.positions import PositionView
 from rota.genesis import Genesis, encode_genesis
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Unavailable, undone_leaf
 from rota.runtime import receipts
 from rota.runtime.receipts import PAGE, RECEIPTS_A_BATCH_MAX, ReceiptOrder, ReceiptSource, Relation, undone_view
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
+from rota.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
 from tests.api.memory_listeners import MemoryListening
 from tests.store.kit import FIRST, an_intent, in_loop, intent_id
 
@@ -308,6 +309,28 @@ async def test_held_receipt_is_not_waited_for_without_end(monkeypatch: pytest.Mo
     store = Orders(waiting=[due(1)])
     order = ReceiptOrder(store, lambda _: "noto", lambda _: ())  # type: ignore[arg-type]
     assert await order.place_of_final(FIRST, intent_id(1)) is None
+
+
+@in_loop
+async def test_receiver_does_not_learn_which_nodes_hold_other_states_of_a_transaction() -> None:
+    store = Orders()
+    store.put(intent_id(1))
+    nodes = (NodeName("node1"), NodeName("node2"))
+    place = PositionView(7, BlockHash(b"7"), contract=FIRST, leaf=Leaf(b"leaf"), nodes=nodes)
+
+    async def view(_: NumberedReceipt) -> ReceiptView:
+        return ReceiptView(intent_id(1), True, 1, 1, position=place, unacknowledged=(NodeName("node2"),))
+
+    async def relation(_: NumberedReceipt, parties: tuple[str, ...]) -> Relation:
+        return Relation.SENT if parties == ("alice",) else Relation.RECEIVED
+
+    source = ReceiptSource(order_of(store), store, view, Views().full, relation)  # type: ignore[arg-type]
+    (sent,) = (await source.read(ReceiptDefinition(parties=("alice",)), ListenerPosition(0))).items
+    (received,) = (await source.read(ReceiptDefinition(parties=("bob",)), ListenerPosition(0))).items
+    assert isinstance(sent, ReceiptView)
+    assert isinstance(received, ReceiptView)
+    assert (sent.position, sent.unacknowledged) == (place, (NodeName("node2"),))
+    assert (received.position, received.unacknowledged) == (replace(place, nodes=()), ())
 
 
 @in_loop

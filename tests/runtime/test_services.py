@@ -10,19 +10,21 @@ from typing import Any, cast
 import pytest
 from structlog.testing import capture_logs
 
-from rota.core.effects import CheckRound, JudgeFailure, VerifyEndorsers, VerifyParties
+from rota.core.effects import CheckRound, JudgeFailure, Signed, VerifyEndorsers, VerifyParties
 from rota.core.events import EndorsersVerified, FailureJudged, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
-from rota.digests import refusal_digest
+from rota.digests import approval_digest, refusal_digest
 from rota.domains.base import Failure, Refused
 from rota.engines.code_worker import OverBudget
 from rota.hosting import Checked, Hosted, UserCall
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signatures import leaf_hash
+from rota.messages import EndorserSignature
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
 from rota.runtime.services import Services
 from rota.types import (
+    Attesters,
     CallFailure,
     CallVerdict,
     ContractAddress,
@@ -30,6 +32,7 @@ from rota.types import (
     Leaf,
     NodeName,
     Party,
+    PartySignature,
     RequestId,
     State,
     StateId,
@@ -135,6 +138,50 @@ def test_refusal_for_want_of_the_partys_signature_is_of_what_was_shown(hosted: H
     [refusal] = checked(hosted, round_of(hosted, (false,), (ALICE,))).refusals
     digests = [refusal_digest(hosted.separator, ALICE, each) for each in (false, true)]
     assert [refusal.signature.endswith(digest) for digest in digests] == [True, False]
+
+
+def planned(hosted: Hosted, attesters: Attesters, **changes: object) -> CheckRound:
+    """A round of one transition that is shown with these attesters."""
+    made = signed(raised(hosted, 5)[0])
+    return replace(round_of(hosted, (made,), (ALICE,)), attesters=(attesters,), **changes)  # type: ignore[arg-type]
+
+
+def cosigned(hosted: Hosted, signature: bytes | None = None) -> Attesters:
+    made = signed(raised(hosted, 5)[0])
+    return Attesters((PartySignature(Party("second@node2"), made.signature if signature is None else signature),))
+
+
+def test_false_signature_of_a_party_that_the_plan_adds_is_refused_with_the_plan(hosted: Hosted) -> None:
+    assert checked(hosted, planned(hosted, cosigned(hosted))).signature
+    false = cosigned(hosted, b"forged")
+    order = planned(hosted, false)
+    [refusal] = checked(hosted, order).refusals
+    assert refusal.reason == "the signature is not that of second@node2"
+    assert refusal.signature.endswith(refusal_digest(hosted.separator, ALICE, order.transitions[0], false))
+
+
+def test_endorser_approves_by_a_digest_that_is_not_that_of_the_round(hosted: Hosted) -> None:
+    order = planned(hosted, Attesters(endorsers=(NODE,)), asks_approval=True)
+    assert checked(hosted, order).signature.endswith(approval_digest(hosted.separator, order.digest))
+
+
+def test_round_is_signed_only_with_the_approvals_of_the_named_endorsers(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Signed] = []
+
+    def verify(_: object, order: VerifyEndorsers) -> EndorsersVerified:
+        asked.extend(order.signed)
+        return EndorsersVerified(order.request_id, tuple(each.signature == b"mine" for each in order.signed))
+
+    monkeypatch.setattr(Endorser, "verify_endorsers", verify)
+    plan = Attesters(endorsers=(NODE, NodeName("node2")))
+    answer = checked(hosted, planned(hosted, plan, approvals=(EndorserSignature(NODE, b"mine"),)))
+    [refusal] = answer.refusals
+    assert (refusal.reason, refusal.signature) == ("the approval is not that of node2", b"")
+    order = planned(hosted, plan, approvals=tuple(EndorserSignature(node, b"mine") for node in plan.endorsers))
+    assert {each.digest for each in asked} == {approval_digest(hosted.separator, order.digest)}
+    assert checked(hosted, order).signature.endswith(order.digest)
 
 
 def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:

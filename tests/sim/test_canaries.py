@@ -27,6 +27,10 @@ QUICK = (
     "trusts the payload's sender",
     "reports a deployment before it is final",
     "forgets proposals on restart",
+    "offers more for gas under another nonce",
+    "sends no refused transaction again",
+    "does not notice that another process used its nonce",
+    "does not notice that a peer is connected again",
 )
 
 

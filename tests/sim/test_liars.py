@@ -255,6 +255,17 @@ def test_canary_finds_what_it_breaks(canary: Canary) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["endorses whatever plan it is shown", "signs rounds that lack an approval"])
+def test_core_that_does_not_enforce_plans_is_caught(name: str) -> None:
+    """Seed 10 is the first in which a liar coordinates a planned transaction."""
+    (canary,) = [each for each in CANARIES_AMONG_LIARS if each.name == name]
+    with broken(canary):
+        found = {violation.invariant for violation in Swarm(10, canary.settings).play().violations}
+    assert "R3" in found
+    assert Swarm(10, canary.settings).play().violations == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_core_without_a_defence_is_caught_among_liars(name: str) -> None:
     (canary,) = [each for each in CANARIES_AMONG_LIARS if each.name == name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota.sim.clock import LocalClock
@@ -155,3 +157,28 @@ def test_deployments_are_the_first_ones_of_a_longer_time_and_are_cut_with_the_in
     assert longer.deployments[: len(half.deployments)] == half.deployments
     next_ms = longer.submissions[len(half.submissions)].at_ms
     assert all(each.at_ms <= next_ms for each in half.deployments)
+
+
+def test_plans_of_transactions_are_drawn_where_asked_for_and_leave_the_rest_as_it_is() -> None:
+    planned = 0
+    for seed in range(60):
+        before, after = draw_plan(seed, Settings(liars=None)), draw_plan(seed, Settings(liars=None, has_plans=True))
+        assert not any(each.payload.startswith("seal") for each in before.submissions)
+        assert replace(after, submissions=before.submissions) == before
+        endorsers = {each.address: each.endorsers for each in after.contracts}
+        liars = {liar.name for liar in after.liars}
+        for old, new in zip(before.submissions, after.submissions, strict=True):
+            if new == old:
+                continue
+            planned += 1
+            verb, _, names = new.payload.partition(":")
+            assert verb == "seal"
+            assert replace(new, payload=old.payload) == old
+            assert all(name in endorsers[new.contract] and name not in liars for name in names.split("+") if name)
+    assert planned > 100
+
+
+def test_seeds_with_builds_from_before_plans_have_none() -> None:
+    settings = Settings(has_plans=True, faults=("older",))
+    payloads = {each.payload for seed in range(20) for each in draw_plan(seed, settings).submissions}
+    assert not any(payload.startswith("seal") for payload in payloads)

@@ -29,7 +29,7 @@ def test_core_that_demotes_nobody_gets_too_little_done(monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["plants-states", "claims-ranges"])
+@pytest.mark.parametrize("strategy", ["claims-ranges", pytest.param("plants-states", marks=pytest.mark.nightly)])
 def test_slow_coordinator_under_sticky_rotation_leaves_honest_members_their_share(strategy: str) -> None:
     found = measure(strategy, rotation=Rotation.STICKY, bounds=1, under_way=2)
     assert found.is_enough, f"{found.ratio:.2f} of what they get done without lies"

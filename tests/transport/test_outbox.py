@@ -21,7 +21,7 @@ from rota.messages import (
     StartupAcknowledgement,
     TransactionReverted,
 )
-from rota.transport.allowance import Allowance
+from rota.transport.allowance import PAUSE_MAX_MS, Allowance, reading_of_all
 from rota.transport.outbox import REPEATABLE, Outbox
 from rota.transport.settings import TransportSettings
 from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, RequestId, State, StateId
@@ -152,14 +152,12 @@ def test_what_is_repeatable_is_all_that_is_neither_an_answer_nor_sent_once() -> 
     assert {DelegationCommand, Startup} <= set(REPEATABLE)
 
 
-@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max", "envelopes_per_s_max"])
+@pytest.mark.parametrize("limit", ["frames_per_s_max", "bytes_per_s_max"])
 def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
     most = {"bytes_per_s_max": 4 * 1024 * 1024}.get(limit, 10)
     allowance = Allowance(replace(SETTINGS, **{limit: most}))  # type: ignore[arg-type]
 
     def spend(now_ms: int, amount: int) -> str:
-        if limit == "envelopes_per_s_max":
-            return allowance.take_frame(now_ms, amount)
         if limit == "bytes_per_s_max":
             return allowance.take_part(now_ms, amount)
         return next((flaw for _ in range(amount) if (flaw := allowance.take_part(now_ms, 1))), "")
@@ -171,11 +169,11 @@ def test_an_allowance_fills_again_at_its_rate(limit: str) -> None:
 
 def test_reading_pauses_after_more_items_than_a_peer_may_send() -> None:
     allowance = Allowance(replace(SETTINGS, items_per_s_max=50_000))
-    assert allowance.pause_ms(0, 2 * 50_000) == 0
-    assert allowance.pause_ms(100, 5_000) == 0
-    assert allowance.pause_ms(100, 25_000) == 500
-    assert allowance.pause_ms(600, 1) == 1
-    assert allowance.pause_ms(10_000, 0) == 0
+    assert allowance.pause_ms(0, 1, 2 * 50_000, 0) == 0
+    assert allowance.pause_ms(100, 1, 5_000, 0) == 0
+    assert allowance.pause_ms(100, 1, 25_000, 0) == 500
+    assert allowance.pause_ms(600, 1, 1, 0) == 1
+    assert allowance.pause_ms(10_000, 1, 0, 0) == 0
 
 
 def test_snapshots_of_a_busy_coordinator_do_not_pause_its_reader() -> None:
@@ -186,5 +184,31 @@ def test_snapshots_of_a_busy_coordinator_do_not_pause_its_reader() -> None:
     frame = decode_frame(encode_frame((envelope(1, slot),)))
     assert isinstance(frame, Frame)
     allowance = Allowance(TransportSettings())
-    pauses = [allowance.pause_ms(now_ms, frame.items) for now_ms in range(0, 20_000, 20)]
+    pauses = [allowance.pause_ms(now_ms, 1, frame.items, 5_000) for now_ms in range(0, 20_000, 20)]
     assert set(pauses) == {0}
+
+
+def test_reading_pauses_after_more_messages_than_a_peer_may_send() -> None:
+    allowance = Allowance(replace(SETTINGS, envelopes_per_s_max=5_000))
+    assert allowance.pause_ms(0, 2 * 5_000, 0, 0) == 0
+    assert allowance.pause_ms(0, 1_000, 0, 0) == 200
+    assert allowance.pause_ms(0, 20_000, 0, 0) == PAUSE_MAX_MS, "its pongs do not wait for longer"
+    assert allowance.pause_ms(60_000, 10, 0, 0) == 0
+    assert (allowance.received_messages, allowance.received_at_ms) == (31_010, 60_000)
+
+
+def test_reading_pauses_after_more_processor_time_than_a_peer_may_use() -> None:
+    allowance = Allowance(replace(SETTINGS, reading_ms_per_s_max=400))
+    assert allowance.pause_ms(0, 1, 0, 800_000) == 0
+    assert allowance.pause_ms(0, 1, 0, 40_000) == 100
+    assert allowance.pause_ms(100, 1, 0, 0) == 0
+
+
+def test_peers_that_use_much_processor_time_together_are_slowed_down_and_no_other() -> None:
+    settings = replace(SETTINGS, reading_ms_per_s_max=400)
+    reading = reading_of_all(settings)
+    liars, honest = [Allowance(settings, reading) for _ in range(3)], Allowance(settings, reading)
+    for liar in liars:
+        assert liar.pause_ms(0, 1, 0, 400_000) == 0
+    assert [liar.pause_ms(0, 1, 0, 60_000) > 0 for liar in liars] == [True, True, True]
+    assert honest.pause_ms(0, 1, 0, 10_000) == 0

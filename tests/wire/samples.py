@@ -144,6 +144,9 @@ def _random_round(senders: list[types.Party]) -> st.SearchStrategy[Any]:
     size = len(senders)
     fields["transitions"] = st.lists(random_values(types.Transition), min_size=size, max_size=size).map(tuple)
     fields["nonces"] = st.lists(random_values(Nonce), min_size=size, max_size=size).map(tuple)
+    attesters = st.lists(random_values(types.Attesters), min_size=size, max_size=size).map(tuple)
+    # Where no member has attesters, there are none of the round.
+    fields["attesters"] = attesters.map(lambda some: some if any(each != types.NO_ATTESTERS for each in some) else ())
     return st.builds(messages.EndorsementRequest, **fields | {"senders": st.just(tuple(senders))})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message as ProtobufMessage
 
-from rota import messages
+from rota import messages, types
 from rota.messages import Message
 from rota.wire import DEFAULT_LIMITS, Frame, Limits, Malformed, decode_frame, encode_frame
 from rota.wire import peer_pb2 as pb
@@ -176,6 +176,7 @@ def test_a_size_is_read_at_its_limit_and_refused_past_it(
         assert is_read(frame, limits) is is_fine
 
 
+OTHERWISE_LIMITED = ("rota.v1.PreparedTransaction.leaves", "rota.v1.EndorsementRequest.approvals")
 REPEATED_FIELDS = [
     (kind, field.name)
     for kind in (
@@ -197,7 +198,7 @@ REPEATED_FIELDS = [
         messages.PreparedTransaction,
     )
     for field in pb.DESCRIPTOR.message_types_by_name[kind.__name__].fields
-    if field.is_repeated and field.full_name != "rota.v1.PreparedTransaction.leaves"
+    if field.is_repeated and field.full_name not in OTHERWISE_LIMITED
 ]
 
 
@@ -463,4 +464,23 @@ def test_a_value_of_an_enumeration_is_one_that_is_known(
 ) -> None:
     frame, body = wire_of(kind)
     setattr(part(body), name, value)
+    assert not is_read(frame)
+
+
+@pytest.mark.parametrize(("name", "most"), [("signers", types.COSIGNERS_MAX), ("endorsers", types.REQUIRED_MAX)])
+def test_plan_adds_at_most_so_many_signers_and_endorsers(name: str, most: int) -> None:
+    frame, body = wire_of(messages.EndorsementRequest)
+    some = getattr(body.members[0].attesters, name)
+    some.extend([some[0]] * (most - len(some)))
+    assert is_read(frame)
+    some.append(some[0])
+    assert not is_read(frame)
+
+
+def test_round_has_at_most_sixteen_approvals() -> None:
+    frame, body = wire_of(messages.EndorsementRequest)
+    approvals = body.approvals
+    approvals.extend([approvals[0]] * (types.REQUIRED_MAX - len(approvals)))
+    assert is_read(frame)
+    approvals.append(approvals[0])
     assert not is_read(frame)

@@ -35,6 +35,7 @@ ELSEWHERE = {
     (messages.EndorsementRequest, "transitions"): "in `members`",
     (messages.EndorsementRequest, "senders"): "in `members`",
     (messages.EndorsementRequest, "nonces"): "in `members`",
+    (messages.EndorsementRequest, "attesters"): "in `members`",
     (types.Intent, "contract"): "the envelope's",
     (messages.SubmittedIntent, "fees"): "its fields one by one",
 }

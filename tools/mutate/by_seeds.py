@@ -121,7 +121,7 @@ def play_until_alarm(settings: SeedSettings, tell: Tell) -> None:
 def _play(seed: int, minutes: float) -> tuple[str, str]:
     """The first alarm of a seed, or nothing, and the digest of its trace."""
     fingerprint = Fingerprint()
-    settings = Settings(minutes=minutes, liars=None, domain=None, has_newest_faults=True)
+    settings = Settings(minutes=minutes, liars=None, domain=None, has_newest_faults=True, has_plans=True)
     report = swarm_of(seed, settings, KIT, fingerprint).play()
     return (report.violations[0].invariant if report.violations else ""), fingerprint.hexdigest()
 

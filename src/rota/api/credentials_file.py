@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -85,7 +85,22 @@ def credentials_of(content: Mapping[str, object]) -> tuple[Credential, ...]:
     for name in names:
         if names.count(name) > 1:
             raise CredentialsFileWrong(f"credential.name: must be distinct, and {name!r} is there twice")
+    _require_distinct_proofs(credentials)
     return credentials
+
+
+def _require_distinct_proofs(credentials: Iterable[Credential]) -> None:
+    """One token or certificate for two credentials would have the rights of one of them by chance."""
+    owners: dict[tuple[type[Credential], bytes], str] = {}
+    for each in credentials:
+        if isinstance(each, PasswordCredential):
+            continue
+        owner = owners.setdefault((type(each), each.sha256), each.name)
+        if owner != each.name:
+            kind = "token" if isinstance(each, TokenCredential) else "certificate"
+            raise CredentialsFileWrong(
+                f"credential.{kind}_sha256: must be distinct, and {owner!r} and {each.name!r} have the same"
+            )
 
 
 def entry_of(credential: Credential) -> str:

@@ -173,6 +173,11 @@ COUNTERS: Final = (
         "Requests of peers for verifiers beyond their allowance",
     ),
     Figure(
+        "rota_messages_dropped",
+        "messages_dropped_total",
+        "Messages of peers that were dropped because too many of the same peer, or of all, waited for the core",
+    ),
+    Figure(
         "rota_code_over_budget",
         "code_over_budget_total",
         "Rounds, and transitions of rounds, that were not judged because private code was over a budget",

@@ -44,6 +44,7 @@ SETTINGS: Final = TransportSettings(
     frames_per_s_max=UNBOUNDED,
     envelopes_per_s_max=UNBOUNDED,
     items_per_s_max=UNBOUNDED,
+    reading_ms_per_s_max=UNBOUNDED,
     bytes_per_s_max=UNBOUNDED,
     queue_messages_max=UNBOUNDED,
     queue_age_max_ms=UNBOUNDED,

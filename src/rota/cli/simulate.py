@@ -245,6 +245,7 @@ def command(
         strategies=strategies,
         domain=domain,
         has_newest_faults=True,
+        has_plans=True,
     )
     taken: Counter[Place] = Counter()
     if one is not None and not coverage:
@@ -436,7 +437,9 @@ def _as_json(count: Count) -> dict[str, int | dict[str, int]]:
 
 def _without_chances(counts: dict[str, Count], settings: Settings, seeds: int) -> list[str]:
     """A campaign that is large and leaves everything to the seeds gives every invariant a chance to fail."""
-    is_default = settings == Settings(minutes=settings.minutes, liars=None, domain=None, has_newest_faults=True)
+    is_default = settings == Settings(
+        minutes=settings.minutes, liars=None, domain=None, has_newest_faults=True, has_plans=True
+    )
     if not is_default or seeds < CAMPAIGN_SEEDS_MIN:
         return []
     return [name for name, count in counts.items() if not count.chances]

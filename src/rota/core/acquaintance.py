@@ -34,7 +34,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rota.core.distribution import may_distribute
 from rota.core.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
 from rota.core.events.acquaintance import (
     AcquisitionEnded,
@@ -201,7 +200,10 @@ class Acquaintance:
         party of the peer may be named in the group all the same; then we have asked the peer for it.
         """
         sequencer = self.node.sequencers.loaded.get(contract)
-        if sequencer is None or peer == self.node.name or may_distribute(sequencer.context.contract, peer):
+        if sequencer is None:
+            return False
+        insiders = sequencer.context.insiders
+        if insiders is None or peer in insiders or peer == self.node.name:
             return False
         is_awaited = isinstance(body, VerifierResponse) and sequencer.sender.parties.is_awaited(peer, body)
         return not (is_awaited or isinstance(body, UNANSWERED))

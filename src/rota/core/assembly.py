@@ -22,6 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from rota.config import Config
+from rota.core.attestation import flaw_of_attesters
 from rota.core.consistency import Authorised, Consistent
 from rota.core.effects import AssembleIntents, LeavesSigned
 from rota.core.events import AssemblyFailed, AssemblyFinished, TransitionSigned
@@ -54,8 +55,19 @@ from rota.messages import (
     Snapshot,
 )
 from rota.payload import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
-from rota.types import Contract, Intent, IntentId, NodeName, RequestId, SignedLeaf, SubmitMode, Transition
-from rota.wire.sizes import in_parts, result_bytes, transition_bytes
+from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
+    Contract,
+    Intent,
+    IntentId,
+    NodeName,
+    RequestId,
+    SignedLeaf,
+    SubmitMode,
+    Transition,
+)
+from rota.wire.sizes import in_parts, planned_bytes, result_bytes
 
 if TYPE_CHECKING:
     from rota.core.sender import Sender
@@ -266,9 +278,11 @@ class Assembly:
         if event.outcome is AssemblyOutcome.PARKED:
             return AssemblePark(event.reason)
         assert event.transition is not None, "an assembled intent has a transition"
-        size_flaw = flaw_of_size(event.transition, self.context.contract, self.context.config)
+        contract, config, sender = self.context.contract, self.context.config, transaction.intent.sender
+        flaw = flaw_of_attesters(contract, sender, event.attesters)
+        flaw = flaw or flaw_of_size(event.transition, contract, config, event.attesters)
         bounded = _bounded(transaction, event.transition)
-        return AssembleRevert(size_flaw) if size_flaw else _assembled(transaction, bounded)
+        return AssembleRevert(flaw) if flaw else _assembled(transaction, bounded, event.attesters)
 
     def take_failed(self, event: AssemblyFailed) -> None:
         """The domain or the signer failed, for the latest order only."""
@@ -292,7 +306,7 @@ class Assembly:
         """The signer's result, for the latest order only."""
         transaction = self._in_assembly(event.request_id, event.intent)
         if transaction is not None:
-            transaction.handle(AssembleAndSignSuccess(event.signature))
+            transaction.handle(AssembleAndSignSuccess(event.signature, event.cosignatures))
 
     def _refusal(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
         """Why this coordinator may not have this intent assembled, or nothing when it may."""
@@ -414,11 +428,11 @@ def _bounded(transaction: SenderTransaction, transition: Transition) -> Transiti
     return replace(transition, valid_until_s=bound_s)
 
 
-def _assembled(transaction: SenderTransaction, transition: Transition) -> Event:
+def _assembled(transaction: SenderTransaction, transition: Transition, attesters: Attesters) -> Event:
     """Only an external intent may be prepared: of others the chain would refuse the whole round."""
     if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
-    return Assembled(transition)
+    return Assembled(transition, attesters)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
@@ -428,9 +442,11 @@ def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
     return result if seen is transition else replace(result, transition=seen)
 
 
-def flaw_of_size(transition: Transition, contract: Contract, config: Config) -> str:
+def flaw_of_size(
+    transition: Transition, contract: Contract, config: Config, attesters: Attesters = NO_ATTESTERS
+) -> str:
     """Why no message, or no base-ledger transaction (ledger), can hold it; nothing when both can."""
-    size_bytes = transition_bytes(transition)
+    size_bytes = planned_bytes(transition, attesters)
     if size_bytes > config.transition_bytes_max:
         limit = f"a transition has at most {config.transition_bytes_max}"
         return f"too large: it takes {size_bytes} bytes with the states that it makes, and {limit}"

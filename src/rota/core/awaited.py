@@ -54,7 +54,8 @@ class AwaitedLeaves:
     def __init__(self) -> None:
         self._open: dict[tuple[ContractAddress, IntentId], dict[AwaitedLeaf, dict[IntentId, None]]] = {}
         self._of_dependent: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
-        self._unasked: dict[AwaitedLeaf, None] = {}
+        # To be asked of the store at the end of the step.
+        self.unasked: dict[AwaitedLeaf, None] = {}
         self._unanswered: dict[AwaitedLeaf, None] = {}
         self._final_time_s = 0
         # Until then no open leaf runs out of time.
@@ -65,19 +66,14 @@ class AwaitedLeaves:
         self._of_dependent[dependent] = leaves
         for leaf in leaves:
             self._open.setdefault((leaf.contract, leaf.intent), {}).setdefault(leaf, {})[dependent] = None
-            self._unasked[leaf] = self._unanswered[leaf] = None
+            self.unasked[leaf] = self._unanswered[leaf] = None
             self._earliest_s = min(self._earliest_s, leaf.valid_until_s)
-
-    def take_unasked(self) -> tuple[AwaitedLeaf, ...]:
-        """The leaves to ask the store for now."""
-        unasked, self._unasked = tuple(self._unasked), {}
-        return unasked
 
     def answered(self, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
         """The store has answered about these: some had ended before, and some have run out of time."""
         ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]
         for leaf in asked:
-            if leaf not in self._unasked:
+            if leaf not in self.unasked:
                 self._unanswered.pop(leaf, None)
         return ended + self._expired(asked)
 
@@ -127,7 +123,7 @@ class AwaitedLeaves:
         del self._open[place][leaf]
         if not self._open[place]:
             del self._open[place]
-        self._unasked.pop(leaf, None)
+        self.unasked.pop(leaf, None)
         self._unanswered.pop(leaf, None)
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from rota import messages, types
 from rota.core.acquaintance import Acquaintance
 from rota.core.assembly import Assembly
+from rota.core.attestation import flaw_of_attesters, refusals_of_plan
 from rota.core.consistency import consistent, consistent_for
 from rota.core.coordinator import Coordinator
 from rota.core.demotion import Demotions
@@ -177,6 +178,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "number": Harmless("orders the delegations of the peer's own intents"),
         "transition": Verified(consistent),
         "reason": _TEXT,
+        "attesters": Bounded(flaw_of_attesters),
     },
     messages.AssembleError: {"request_id": Verified(Slots._is_current), "errors": Verified(Slots._answered)},
     messages.IntentError: {
@@ -208,6 +210,11 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
     types.StateId: {"leaf": Verified(consistent), "output": Verified(consistent)},
     types.Call: {"to": Verified(consistent), "gas": Verified(consistent), "data": Verified(consistent)},
     types.Preparation: {"committer": Verified(consistent), "condition": Verified(consistent)},
+    types.Attesters: {"signers": Verified(flaw_of_attesters), "endorsers": Verified(flaw_of_attesters)},
+    types.PartySignature: {
+        "party": Verified(flaw_of_attesters),
+        "signature": Harmless("endorsers verify it with leaf and bound, as they do the sender party's"),
+    },
     # Endorsement.
     messages.EndorsementRequest: {
         "request_id": Verified(Endorser.rejection_of),
@@ -218,6 +225,9 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "tried": Bounded(Demotions.is_believed_unreached),
         "makers": Verified(consistent_for),
         "nonces": Verified(is_id_of),
+        "attesters": Verified(refusals_of_plan),
+        "approvals": Verified(refusals_of_plan),
+        "asks_approval": Verified(refusals_of_plan),
     },
     messages.EndorsementResponse: {
         "request_id": Verified(Rounds._round_asked),

@@ -59,6 +59,7 @@ class Context:
     posted: deque[tuple[Handler, Event]] = field(default_factory=deque)
     timers: Timers = field(default_factory=Timers)
     separator: bytes = field(init=False)
+    insiders: frozenset[NodeName] | None = field(init=False)
     proven: Proven = field(init=False)
     writing: dict[int, list[Write]] = field(default_factory=dict)
     token: int = 0
@@ -66,7 +67,9 @@ class Context:
 
     def __post_init__(self) -> None:
         self.proven = Proven(self.node)
-        self.separator = domain_separator(self.contract.chain_id, self.contract.address)
+        contract = self.contract
+        self.separator = domain_separator(contract.chain_id, contract.address)
+        self.insiders = contract.insiders
 
     @property
     def incarnation(self) -> int:

@@ -20,6 +20,7 @@ from enum import Enum
 from itertools import takewhile
 from typing import cast
 
+from rota.core.attestation import Unapproved
 from rota.core.context import Context
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.dispatching import Dispatching
@@ -307,6 +308,7 @@ class Coordinator(Machine):
         self.kept = kept or Kept()
         self.turns = turns or Turns(context)
         self.probation = Probation(context)
+        self.unapproved = Unapproved(context)
         self.graph = Graph(self.kept)
         self.slots = Slots(self)
         self.signers = Signers(self)
@@ -464,9 +466,12 @@ class Coordinator(Machine):
                 transaction.handle(PermissionWithheld())
 
     def giving_way_to(self, sender: NodeName, leaves: Iterable[Leaf]) -> frozenset[Leaf]:
-        """Of these, the transitions of senders on probation that are not permitted: they lock nothing for this one."""
-        probation = self.probation
-        if not probation.standings or probation.has(sender):
+        """Of these, the transitions of senders on probation that are not permitted: they lock nothing for this one.
+
+        So do those that endorsers whom their plans name have not approved in time.
+        """
+        probation, unapproved = self.probation, self.unapproved
+        if not (probation.standings or unapproved.senders) or probation.has(sender) or unapproved.has(sender):
             return frozenset()
         some = ((leaf, self.transactions.get(self.graph.placed[leaf].intent)) for leaf in leaves)
         return frozenset(
@@ -476,7 +481,7 @@ class Coordinator(Machine):
             and holder.is_apart
             and holder.state in ASSEMBLED
             and holder.leaf == leaf
-            and probation.has(holder.sender)
+            and (probation.has(holder.sender) or (holder.is_unapproved and unapproved.has(holder.sender)))
         )
 
     def reset_givers(self, sender: NodeName, transition: Transition) -> None:

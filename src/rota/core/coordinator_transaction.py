@@ -49,7 +49,18 @@ from rota.core.events.coordinator_transaction import (
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.messages import Delegation, HandedRound, TransactionReverted
-from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, SubmitMode, Transition, node_of
+from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    RequestId,
+    SubmitMode,
+    Transition,
+    node_of,
+)
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -402,6 +413,7 @@ class CoordinatorTransaction(Machine):
         self.signer_and_nonce: tuple[str, int] | None = None
         self.request_id: RequestId | None = None
         self.transition: Transition | None = None
+        self.attesters = NO_ATTESTERS
         self.size_bytes = 0
         self.seen_by: dict[NodeName, None] = {}
         self.round: Round | None = None
@@ -431,10 +443,10 @@ class CoordinatorTransaction(Machine):
         self.since_ms = coordinator.context.now_ms
         self.history: list[tuple[int, Enum]] = []
 
-    def hold(self, transition: Transition, size_bytes: int) -> None:
+    def hold(self, transition: Transition, size_bytes: int, attesters: Attesters = NO_ATTESTERS) -> None:
         """A version is under way; it counts against its sender's shares of memory and of assembled transitions."""
         self.let_go()
-        self.transition, self.size_bytes = transition, size_bytes
+        self.transition, self.size_bytes, self.attesters = transition, size_bytes, attesters
         self.coordinator.quotas.held_bytes.take(self.sender, size_bytes)
         self.count_as_assembled(True)
 
@@ -442,7 +454,7 @@ class CoordinatorTransaction(Machine):
         """No version is under way."""
         if self.transition is not None:
             self.coordinator.quotas.held_bytes.give_back(self.sender, self.size_bytes)
-        self.transition, self.size_bytes = None, 0
+        self.transition, self.size_bytes, self.attesters = None, 0, NO_ATTESTERS
         self.count_as_assembled(False)
 
     def count_as_assembled(self, is_counted: bool) -> None:
@@ -470,6 +482,11 @@ class CoordinatorTransaction(Machine):
         """The version under way is for its user to have committed; an empty one is dispatched like any other."""
         version = self.transition
         return self.intent.submit_mode is SubmitMode.EXTERNAL and version is not None and not version.is_empty
+
+    @property
+    def is_unapproved(self) -> bool:
+        """Endorsers that its plan names have not approved the version under way."""
+        return bool(self.attesters.endorsers) and (self.round is None or self.round.is_approving)
 
     @property
     def is_gone(self) -> bool:

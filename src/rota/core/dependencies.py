@@ -61,11 +61,10 @@ class Dependencies:
 
     def ask_for_leaves(self) -> None:
         """Ask the store about the blocks that were final before a leaf was noted."""
-        leaves = self.awaited.take_unasked()
-        if leaves:
-            question = self.node.intake.ask((), leaves=leaves)
-            self._asked[question.token] = leaves
-            self.node.effects.append(question)
+        leaves, self.awaited.unasked = tuple(self.awaited.unasked), {}
+        question = self.node.intake.ask((), leaves=leaves)
+        self._asked[question.token] = leaves
+        self.node.effects.append(question)
 
     def take_looked_up(self, event: IntentsLookedUp) -> bool:
         """The store's answer about leaves; false when it is about something else."""

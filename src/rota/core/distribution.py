@@ -25,7 +25,7 @@ from rota.config import Config
 from rota.core.effects import DispatchRound, RecallDeliveries, TransitionPrepared
 from rota.core.machine import Event
 from rota.frozen import dataclass
-from rota.types import Contract, ContractAddress, Digest, Leaf, Mode, NodeName, StateId, Transition
+from rota.types import Contract, ContractAddress, Digest, Leaf, NodeName, StateId, Transition
 from rota.wire.sizes import in_parts, transition_bytes
 
 RECEIVED_KEPT_MAX = 10_000
@@ -367,7 +367,8 @@ def holders_of(contract: Contract) -> tuple[NodeName, ...]:
 
 def may_distribute(contract: Contract, peer: NodeName) -> bool:
     """Whether a peer may have states of this contract to give. Where any node may send, any node has those it made."""
-    return contract.mode is not Mode.RING or peer in contract.committee or peer in contract.endorsers
+    insiders = contract.insiders
+    return insiders is None or peer in insiders
 
 
 def fullest(

@@ -13,9 +13,11 @@ from typing import NamedTuple
 from rota.core.consent import Decision
 from rota.core.consistency import Authorised, Consistent
 from rota.core.events.chain import ChainBlock
+from rota.core.signed import Signed as Signed
 from rota.frozen import dataclass
-from rota.messages import Envelope, PreparedTransaction, Snapshot
+from rota.messages import EndorserSignature, Envelope, PreparedTransaction, Snapshot
 from rota.types import (
+    Attesters,
     AwaitedLeaf,
     CallFailure,
     ContractAddress,
@@ -149,6 +151,7 @@ class SignTransition(Effect):
     leaf: Leaf
     valid_until_s: int
     nonce: bytes = b""
+    cosigners: tuple[Party, ...] = ()  # Parties of the same node that sign the same.
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,12 +179,13 @@ class VerifySignature(Effect):
 
 @dataclass(frozen=True, slots=True)
 class VerifyParties(Effect):
-    """Which of these transitions bear the signature of the party beside them, with the end of their validity?"""
+    """Which of these transitions bear the signatures of the party beside them and of those that their plans add?"""
 
     contract: ContractAddress
     request_id: RequestId
     transitions: tuple[Transition, ...]
     senders: tuple[Party, ...]
+    attesters: tuple[Attesters, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,7 @@ class CheckRound(Effect):
     """Have the domain check these transitions on top of one another, and sign the digest if all are right.
 
     `makers` made what they spend or read and is not on the chain, as far as we know them. What is in neither, and not
-    in the store, is missing.
+    in the store, is missing. Whether each has the `attesters` that it needs the domain says, too.
     """
 
     contract: ContractAddress
@@ -200,6 +204,9 @@ class CheckRound(Effect):
     senders: tuple[Party, ...]
     valid_until_s: int
     makers: tuple[Transition, ...] = ()
+    attesters: tuple[Attesters, ...] = ()
+    approvals: tuple[EndorserSignature, ...] = ()
+    asks_approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +215,6 @@ class VerifyEndorsement(Effect):
 
     contract: ContractAddress
     peer: NodeName
-    digest: Digest
-    signature: bytes
-
-
-class Signed(NamedTuple):
-    """A digest that an endorser is said to have signed."""
-
-    endorser: NodeName
     digest: Digest
     signature: bytes
 

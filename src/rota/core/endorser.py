@@ -10,7 +10,8 @@ shows it, and all who may have it are asked, because what is on the chain the co
 that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
 is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
 while it stands no other intent's transition that spends or reads it is signed (`kept.py`). How much is kept for whom,
-and for how long, is limited (`turns.py`).
+and for how long, is limited (`turns.py`). Where the plan of a transaction names endorsers, these approve a round before
+any endorser signs it (`attestation.py`); an approval is no signature, and nothing is kept for it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import NamedTuple
 
+from rota.core.attestation import refusals_of_plan
 from rota.core.consistency import Consistent, consistent_for, flaw_of
 from rota.core.context import Context
 from rota.core.distribution import holders_of
@@ -158,7 +160,13 @@ class Endorser:
             self._sign(event.peer, check.request, event.signature)
 
     def _sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
-        """From now on what is in this round may be committed, whatever becomes of who shows it."""
+        """From now on what is in this round may be committed, whatever becomes of who shows it.
+
+        If it is only approved, it may not.
+        """
+        if request.asks_approval:
+            self._answer(peer, request, signature, ())
+            return
         for transition, sender in zip(request.transitions, request.senders, strict=True):
             self.seen.note_signed(Consistent(transition), node_of(sender))  # What is not consistent was refused.
         if any(transition.preparation is not None for transition in request.transitions):
@@ -229,6 +237,7 @@ class Endorser:
             return Rejection.NO_LEDGER
         count = len(request.transitions)
         is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
+        is_well_formed = is_well_formed and len(request.attesters) in (0, count)
         # Who does not endorse here remembers nothing of what it is shown: a stranger has contracts of its own.
         endorses = self.context.node in contract.endorsers
         if not is_well_formed or not endorses or not self._may_coordinate(peer, request):
@@ -302,7 +311,8 @@ class Endorser:
         if check is None:
             return self._has_room_for(key[0], request)
         is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
-        return is_old and check.request.digest == request.digest
+        is_same = check.request.digest == request.digest and check.request.asks_approval == request.asks_approval
+        return is_old and is_same
 
     def _has_room_for(self, peer: NodeName, request: EndorsementRequest) -> bool:
         """Among the rounds that are being judged, in number and in bytes. One is judged whatever its size."""
@@ -403,6 +413,7 @@ class Endorser:
             for transition, sender, _ in authors
         )
         refusals = tuple(refusal for refusal in found if refusal is not None)
+        refusals = refusals or refusals_of_plan(self.context.contract, self.context.node, request)
         if refusals:
             self._answer(peer, request, b"", refusals)
             return
@@ -422,6 +433,9 @@ class Endorser:
                 request.senders,
                 request.valid_until_s,
                 makers,
+                request.attesters,
+                request.approvals,
+                request.asks_approval,
             )
         )
 

@@ -199,7 +199,9 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
         case SenderSide.ENDORSEMENT_GATHERING:
             missing = tuple(each.endorser for each in _missing_at_sender(sequencer, transaction))
             names = f" (not from {', '.join(missing)} yet)" if missing else ""
-            return f"its coordinator to gather endorsements{names} and ask for permission", missing or delegate
+            required = ", ".join(transaction.attesters.endorsers)
+            wanted = f"the approval of {required}, endorsements" if required else "endorsements"
+            return f"its coordinator to gather {wanted}{names} and ask for permission", missing or delegate
         case SenderSide.PREPARED:
             return "its coordinator to dispatch it", delegate
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
@@ -295,6 +297,9 @@ def _coordinator_waits(sequencer: Sequencer, transaction: CoordinatorTransaction
             return "a round to open", ()
         case CoordinatorSide.ENDORSEMENT_GATHERING:
             assert opened is not None, "the case before has none"
+            if opened.is_approving:
+                count = len(opened.signatures)
+                return f"the approval of the endorsers that its plan names, {count} so far", opened.missing()
             return f"endorsements, {len(opened.signatures)} so far", opened.missing()
         case CoordinatorSide.BLOCKED:
             return f"what it stands on to be {'dispatched' if transaction.is_external else 'ready for dispatch'}", ()

@@ -158,6 +158,8 @@ class ChainIndex:
         that did nothing, and whose place is not known yet, may be there still: the index looks for the fork from a
         block on that it is sure of, and keeps only some.
         """
+        if not change.removed:
+            return None
         final_height = self.final_height
         final = [block for block in change.removed if block.height <= final_height]
         now = {block.height: block.hash for block in change.added}
@@ -285,8 +287,11 @@ class ChainIndex:
 
     def hash_at(self, height: int) -> BlockHash | None:
         """Ours at this height, if we keep it."""
+        blocks = self.blocks
+        if blocks and blocks[-1].height == height:
+            return blocks[-1].hash  # As nearly always.
         place = self._place_above(height) - 1
-        return self.blocks[place].hash if place >= 0 and self.blocks[place].height == height else None
+        return blocks[place].hash if place >= 0 and blocks[place].height == height else None
 
     def _place_above(self, height: int) -> int:
         """Where our first block above this height stands: it is sought from the latest, where it mostly is."""

@@ -48,6 +48,7 @@ from rota.core.effects import (
     StoreTried,
     SubmitTransaction,
     TakeInContract,
+    TransitionPrepared,
 )
 from rota.core.events import (
     BlockIndexed,
@@ -463,11 +464,15 @@ class Node:
     ) -> None:
         """The records of a write are durable, all of them, or none is."""
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
-        if succeeded:
-            self.states.distribute_prepared(contract, records)
+        is_any_accepted = is_any_prepared = False
         for record in records:
             if isinstance(record, IntentAccepted):
                 self.intake.take_written(record.intent, succeeded)
+                is_any_accepted = True
+            elif isinstance(record, TransitionPrepared):
+                is_any_prepared = True
+        if is_any_prepared and succeeded:
+            self.states.distribute_prepared(contract, records)
         match records[0]:
             case RoundDispatch() | DispatchRepriced():
                 self._take_dispatch_written(succeeded)
@@ -479,7 +484,7 @@ class Node:
                 pass
             case _:
                 self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
-                if succeeded:
+                if is_any_accepted and succeeded:
                     self.dependencies.take_written(records)
 
     # The submitter.
@@ -633,7 +638,8 @@ class Node:
         outcomes = self._outcomes_of(block)
         self.submitter.finalise(block, outcomes)
         self.states.time_is_final(block.time_s)
-        self.perform(NO_CONTRACT, self.deployments.block_final(block))
+        if effects := self.deployments.block_final(block):
+            self.perform(NO_CONTRACT, effects)
         for contract in self._concerned(outcomes):
             self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
         self.dependencies.block_final(block)
@@ -726,7 +732,8 @@ class Node:
             self._await_loading(contract, event)
             return
         self._wake(contract, sequencer)
-        self.perform(contract, sequencer.step(self.now_ms, event))
+        if effects := sequencer.step(self.now_ms, event):
+            self.perform(contract, effects)
         self.sequencers.note_step(contract, sequencer)
 
     def _stand(self) -> None:
@@ -852,15 +859,23 @@ class Node:
             self.effects.append(SendMessage(peer, envelope))
 
     def _take_effects(self) -> list[Effect]:
-        """Reports before writes: they rest on what is durable, and must not be lost with what is not written."""
-        self.dependencies.ask_for_leaves()
+        """The effects of this step."""
+        if self.dependencies.awaited.unasked:
+            self.dependencies.ask_for_leaves()
         effects, self.effects = self.effects, []
         if len(effects) < 2:
             return effects
-        reports: list[Effect] = [effect for effect in effects if isinstance(effect, Report)]
-        if reports and any(isinstance(effect, Persist) for effect in effects):
-            return [*reports, *(effect for effect in effects if not isinstance(effect, Report))]
+        for effect in effects:
+            if isinstance(effect, Report):
+                return _reports_before_writes(effects)
         return effects
+
+
+def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
+    """Reports rest on records that are durable, and must not be lost with records that are not written."""
+    if any(isinstance(effect, Persist) for effect in effects):
+        return sorted(effects, key=lambda effect: not isinstance(effect, Report))
+    return effects
 
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:

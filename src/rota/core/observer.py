@@ -91,8 +91,10 @@ class Observer:
 
     def hear(self, node: NodeName, envelope: Envelope) -> bool:
         """Any message ends silence, unless its author says that it has no ledger; True when the author was silent."""
-        peer, context = self.peer(node), self.context
-        was_silent = self.is_silent(node)
+        peer, context = self.peers.get(node) or self.peer(node), self.context
+        is_lately_heard = context.now_ms - peer.heard_at_ms < self.silence_ms and node != context.node
+        is_there = peer.connected and peer.has_ledger and peer.tried_as is None
+        was_silent = not (is_lately_heard and is_there) and self.is_silent(node)
         peer.connected, peer.heard_at_ms, peer.has_ledger = True, context.now_ms, not envelope.no_ledger
         if envelope.message_id >= peer.message_id:
             # A reorganisation takes it back, and whoever remembers a greater one ranks otherwise than the peer does.
@@ -292,9 +294,10 @@ class Observer:
 
         A demoted one outranks nobody, and is outranked by all who are not.
         """
-        is_demoted = self.is_demoted(one)
-        if is_demoted != self.is_demoted(other):
-            return not is_demoted and one in self.context.ranking(self.context.block_range)
+        if self.demotions.own or self.demotions.accusers:
+            is_demoted = self.is_demoted(one)
+            if is_demoted != self.is_demoted(other):
+                return not is_demoted and one in self.context.ranking(self.context.block_range)
         if block_range is None:
             block_range = self.later_range(one, other)
         order = self.context.ranking(block_range)

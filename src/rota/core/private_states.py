@@ -277,13 +277,9 @@ class PrivateStates:
 
     def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
         """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        is_any_prepared = False
-        for record in records:
-            if isinstance(record, TransitionPrepared):
-                self.distribution.take(self.node.now_ms, order_of(contract, record))
-                is_any_prepared = True
-        if is_any_prepared:
-            self.deliver()
+        for record in [each for each in records if isinstance(each, TransitionPrepared)]:
+            self.distribution.take(self.node.now_ms, order_of(contract, record))
+        self.deliver()
 
     def deliver(self) -> None:
         """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""

@@ -3,7 +3,8 @@
 Theory of operation. A round takes what is assembled when it opens and is signed once as a whole. Nothing waits
 artificially: rounds grow by themselves when there is load. All endorsers of a round are asked, repeatedly until they
 answer, and only the answer to the current request counts. Each endorser is shown what made the states that a round
-stands on, unless it was asked about that too; one that has forgotten says so.
+stands on, unless it was asked about that too; one that has forgotten says so. Where the plan of its transactions names
+endorsers, these are first asked to approve the round (`attestation.py`). Such a round is apart and delays no other.
 
 Then each sender is asked for its permission (`permissions.py`), and the round is dispatched (`dispatching.py`).
 Members that leave an endorsed round are given to the ledger as bare leaves: the signatures stay valid for the rest.
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final
 
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -27,11 +27,22 @@ from rota.core.handover import handed_round
 from rota.core.kept_by_others import believed_of, names_any
 from rota.core.machine import Event
 from rota.core.makers import Showing, makers_of
-from rota.core.round import Doubted, Lack, Phase, Round, kind_of, leaves_named, without_detours
+from rota.core.round import (
+    STUCK_ROUNDS_MAX,
+    Doubted,
+    Lack,
+    Phase,
+    Round,
+    attesters_of,
+    kind_of,
+    leaves_named,
+    members_of_next_round,
+    stuck_rounds,
+)
 from rota.core.rules.coordinator_transaction import refused_too_often
 from rota.core.states.coordinator_transaction import ASSEMBLED
 from rota.core.verifications import Verifications
-from rota.digests import refusal_digest, round_digest
+from rota.digests import approval_digest, refusal_digest, round_digest
 from rota.messages import (
     EndorsementError,
     EndorsementRequest,
@@ -40,9 +51,7 @@ from rota.messages import (
     Refusal,
     Rejection,
 )
-from rota.payload import AuthCost, fitting
 from rota.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
-from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -72,6 +81,8 @@ class Rounds:
         """Some endorsers have not answered."""
         assert isinstance(event, RoundRepeatDue), "the rounds know their timers"
         opened = self.rounds[event.digest]
+        if opened.is_approving:
+            self.coordinator.unapproved.note(next(iter(opened.members.values())).sender)
         self._weigh_refusals(opened)
         if self.rounds.get(event.digest) is opened:
             self._ask_missing(opened)
@@ -155,7 +166,7 @@ class Rounds:
                 self._take_signature(opened, peer, response.signature)
             elif self.verifications.is_trusted(peer) and self.verifications.begin(opened, peer):
                 address = self.context.contract.address
-                order = VerifyEndorsement(address, peer, opened.digest, response.signature)
+                order = VerifyEndorsement(address, peer, opened.wanted, response.signature)
                 self.context.effects.append(order)
             return
         refused = {
@@ -175,7 +186,7 @@ class Rounds:
 
     def _signed(self, opened: Round, peer: NodeName, refusal: Refusal) -> Signed:
         member = opened.members[refusal.intent]
-        digest = refusal_digest(self.context.separator, member.intent.sender, member.made)
+        digest = refusal_digest(self.context.separator, member.intent.sender, member.made, member.attesters)
         return Signed(peer, digest, refusal.signature)
 
     def take_refusals_verified(self, event: EndorsersVerified) -> None:
@@ -206,8 +217,10 @@ class Rounds:
 
     def take_verified(self, event: EndorsementVerified) -> None:
         """A signature counts when it is the endorser's own; another is as good as none, and is asked for again."""
-        opened = self.rounds.get(event.digest)
-        if opened is None or opened.phase is not Phase.ENDORSING or not opened.lacks(event.peer):
+        found = (each for each in self.rounds.values() if each.wanted == event.digest)
+        opened = self.rounds.get(event.digest) or next(found, None)
+        is_wanted = opened is not None and opened.wanted == event.digest and opened.phase is Phase.ENDORSING
+        if opened is None or not is_wanted or not opened.lacks(event.peer):
             return
         if event.is_valid:
             self._take_signature(opened, event.peer, event.signature)
@@ -218,7 +231,14 @@ class Rounds:
 
     def _take_signature(self, opened: Round, peer: NodeName, signature: bytes) -> None:
         opened.signatures[peer] = signature
-        if len(opened.signatures) == self.context.contract.threshold:
+        if len(opened.signatures) < opened.needed(self.context.contract):
+            return
+        if opened.is_approving:
+            opened.approve(self.context.now_ms)
+            self._expect(opened, self.context.contract.endorsers)
+            self._ask_missing(opened)
+            self.coordinator.something_changed()
+        else:
             self._endorse(opened)
 
     def take_endorsement_error(self, peer: NodeName, error: EndorsementError) -> None:
@@ -253,8 +273,7 @@ class Rounds:
                 member.unjudged_by[peer] = member.unjudged_by.get(peer, 0) + 1
         unjudged = [member for member in opened.members.values() if member.unjudged_by]
         failing = {node for member in unjudged for node in member.unjudged_by} | opened.refusals.keys()
-        contract = self.context.contract
-        if len(opened.members) > 1 and len(failing) > len(contract.endorsers) - contract.threshold:
+        if len(opened.members) > 1 and len(failing) > opened.spare(self.context.contract):
             senders = dict.fromkeys(member.sender for member in unjudged)
             others = {member.sender for member in opened.members.values()}.difference(senders)
             for member in unjudged:
@@ -268,9 +287,8 @@ class Rounds:
         leaves = tuple(leaf for leaf in missing if leaf not in opened.showing.makers)
         before = opened.lacking.get(peer)
         opened.lacking[peer] = Lack(leaves, before.times + 1 if before is not None else 1)
-        contract = self.context.contract
         stuck = sum(lack.times >= LACKS_MAX and bool(lack.leaves) for lack in opened.lacking.values())
-        if stuck > len(contract.endorsers) - contract.threshold:
+        if stuck > opened.spare(self.context.contract):
             self._separate(opened)
 
     def _separate(self, opened: Round) -> None:
@@ -308,14 +326,15 @@ class Rounds:
     def open_rounds(self) -> None:
         """Everything that is assembled goes, up to `round_max`, while not too many are under way."""
         config = self.context.config
-        self.coordinator.signers.ask()
+        if self.coordinator.signers.unasked:
+            self.coordinator.signers.ask()
         while (
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
             and self._ahead_count() < config.dispatch_ahead_max
         ):
             waiting = self._whose_turn_it_is()
-            taken = self._members_of_next_round(waiting)
+            taken = members_of_next_round(self.coordinator, waiting)
             expiring = [transaction for transaction in taken if self.is_short(transaction.made)]
             for transaction in expiring:
                 self.set_apart(transaction)
@@ -350,13 +369,18 @@ class Rounds:
     def _open_rounds_apart(self) -> None:
         for sender in dict.fromkeys(waiting.sender for waiting in self.apart):
             while self._may_open_apart(sender):
-                taken = self._members_of_next_round([each for each in self.apart if each.sender == sender])
+                taken = members_of_next_round(self.coordinator, self._waiting_apart(sender))
                 if not taken:
                     break
                 self._open_round(taken[:1] if self.coordinator.probation.is_doubted(sender) else taken, sender)
 
     def must_ride_apart(self, transaction: CoordinatorTransaction) -> bool:
-        """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched."""
+        """Its sender is on probation, or brings a short bound, or it stands on what is apart and not dispatched.
+
+        Or its plan names endorsers, which may take their time to approve it.
+        """
+        if transaction.attesters.endorsers:
+            return True
         if self.is_short(transaction.made):
             if transaction.is_external:
                 return True  # A later version of an external intent is valid no longer than its first.
@@ -384,32 +408,23 @@ class Rounds:
         """Not too many rounds of this sender's own are under way; whose those of before our restart are is unknown."""
         probation = self.coordinator.probation
         most = 1 if probation.is_doubted(sender) else self.context.config.apart_rounds_max
-        if probation.is_paused(sender) or sum(opened.apart == sender for opened in self.rounds.values()) >= most:
+        own, others = stuck_rounds(self.context, self.rounds.values(), sender)
+        own_count = sum(opened.apart == sender for opened in self.rounds.values()) - min(len(own), STUCK_ROUNDS_MAX)
+        if probation.is_paused(sender) or own_count >= most:
             return False
-        return len(self.rounds) + self._restored_count() < self.all_max
+        return len(self.rounds) - len(own) - len(others) + self._restored_count() < self.all_max
+
+    def _waiting_apart(self, sender: NodeName) -> list[CoordinatorTransaction]:
+        """The transitions of this sender that await a round of its own, but for plans of rounds that are stuck."""
+        own, _ = stuck_rounds(self.context, self.rounds.values(), sender)
+        stuck = {opened.required for opened in own}
+        return [each for each in self.apart if each.sender == sender and each.attesters.endorsers not in stuck]
 
     @property
     def all_max(self) -> int:
         """How many rounds there may be, shared ones and those of senders on probation."""
         config = self.context.config
         return config.dispatch_ahead_max + config.apart_rounds_max * self.coordinator.quotas.places.sender_count
-
-    def _members_of_next_round(self, waiting: list[CoordinatorTransaction]) -> list[CoordinatorTransaction]:
-        """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
-
-        A round is no larger than what one base-ledger transaction holds (ledger), and one message.
-        """
-        if not waiting or waiting[0].goes_alone:
-            return waiting[:1]
-        first = waiting[0]
-        together = takewhile(lambda transaction: not transaction.goes_alone, waiting)
-        alike = (transaction for transaction in together if kind_of(transaction) == kind_of(first))
-        config = self.context.config
-        some = islice(without_detours(self.coordinator, alike), config.round_max)
-        taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
-        contract = self.context.contract
-        auth = AuthCost.of(contract)
-        return taken[: fitting((transaction.made for transaction in taken), auth)]
 
     def _endorsing_count(self) -> int:
         """One that waits for a missing endorser longer than `state_timeout` does not count (protocol §7)."""
@@ -435,16 +450,26 @@ class Rounds:
         self.opened_count += 1
         showing = Showing(makers_of(self.coordinator, taken))
         opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing, apart)
+        opened.required = taken[0].attesters.endorsers
+        opened.wanted = approval_digest(self.context.separator, digest) if opened.required else digest
         self.rounds[digest] = opened
         for transaction in taken:
             transaction.round, transaction.digest = opened, digest
-        for endorser in self.context.contract.endorsers:
-            opened.requests[endorser] = self.context.next_id()
-            self.round_by_request[opened.requests[endorser]] = opened
+        self._expect(opened, opened.required or self.context.contract.endorsers)
         if self.context.contract.threshold == 0:
             self._endorse(opened)
         else:
             self._ask_missing(opened)
+
+    def _expect(self, opened: Round, endorsers: Iterable[NodeName]) -> None:
+        """Ask these endorsers from now on; only answers to these requests count."""
+        self._forget_requests(opened)
+        opened.requests = {endorser: self.context.next_id() for endorser in endorsers}
+        self.round_by_request.update(dict.fromkeys(opened.requests.values(), opened))
+
+    def _forget_requests(self, opened: Round) -> None:
+        for request_id in opened.requests.values():
+            del self.round_by_request[request_id]
 
     def _ask_missing(self, opened: Round) -> None:
         """Ask those that have not answered; less often after `state_timeout`, but never not at all."""
@@ -474,6 +499,9 @@ class Rounds:
             self.coordinator.observer.tried(),
             opened.showing.choose(endorser, self.context.config.message_bytes_max - opened.size_bytes),
             tuple(member.intent.nonce for member in opened.members.values()),
+            attesters_of(opened),
+            opened.approvals,
+            opened.is_approving,
         )
         self.context.send(endorser, request)
         if self.coordinator.observer.is_reachable(endorser):
@@ -498,7 +526,7 @@ class Rounds:
 
     def _weigh_refusals(self, opened: Round) -> None:
         """Leave the endorser out, or let the refused leave and ask the rest again (protocol §4.2)."""
-        spare = self.context.contract.spare
+        spare = opened.spare(self.context.contract)
         by_intent: dict[IntentId, dict[NodeName, Refusal]] = {}
         for endorser, refusals in opened.refusals.items():
             for intent, refusal in refusals.items():
@@ -518,7 +546,7 @@ class Rounds:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
-        spare = self.context.contract.spare
+        spare = opened.spare(self.context.contract)
         kept = believed_of(self.coordinator, transaction.made, refusals.values())
         is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
@@ -536,7 +564,7 @@ class Rounds:
 
         Its sender ends it by signed refusals alone: without them it would come back, and be refused so for ever.
         """
-        spare = self.context.contract.spare
+        spare = opened.spare(self.context.contract)
         return signed_count <= spare < signed_count + len(opened.missing()) and opened.ask_count < EVIDENCE_ASKS_MAX
 
     def _ask_anew(self, opened: Round) -> None:
@@ -560,8 +588,7 @@ class Rounds:
 
     def _close_round(self, opened: Round) -> None:
         del self.rounds[opened.digest]
-        for request_id in opened.requests.values():
-            del self.round_by_request[request_id]
+        self._forget_requests(opened)
         self.context.timers.cancel(self, f"round {opened.number}")
         self.coordinator.dispatching.forget(opened)
 

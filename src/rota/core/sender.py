@@ -11,7 +11,7 @@ Being listed is not enough: a delegate with which none of our intents comes furt
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -360,15 +360,15 @@ class Sender(Machine):
             transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
             return
         made = transaction.refusable(message.leaf)
-        if made is None or len(refusals) <= contract.spare:
+        if made is None or not self._suffice(transaction, refusals):
             transaction.handle(Dropped(peer, message.reason))
             return
         if not self.may_have_verified(peer, message.intent, "refusals"):
             return
-        digest = refusal_digest(self.context.separator, transaction.intent.sender, made)
+        digest = refusal_digest(self.context.separator, transaction.intent.sender, made, transaction.answered_attesters)
         signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
         request_id = self.context.next_id()
-        transaction.held_refusals = HeldRefusals(peer, request_id, message)
+        transaction.held_refusals = HeldRefusals(peer, request_id, message, tuple(refusals))
         self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
 
     def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
@@ -401,7 +401,7 @@ class Sender(Machine):
         )
 
     def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
-        """More than n - k true refusals of the version under way end the intent; fewer are the delegate's word.
+        """Enough true refusals of the version under way end the intent; fewer are the delegate's word.
 
         Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
         which is assembled on our own states.
@@ -409,11 +409,17 @@ class Sender(Machine):
         is_current = _is_of_delegate(transaction, held.peer, held.reverted)
         if not is_current or transaction.refusable(held.reverted.leaf) is None:
             return
-        was_refused = sum(event.are_valid) > self.context.contract.spare
+        pairs = zip(held.endorsers, event.are_valid, strict=True)
+        was_refused = self._suffice(transaction, [endorser for endorser, is_valid in pairs if is_valid])
         if was_refused and transaction.is_on_own_states:
             transaction.handle(GivenUp(held.reverted.reason))
         else:
             transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
+
+    def _suffice(self, transaction: SenderTransaction, endorsers: Collection[NodeName]) -> bool:
+        """Whether the refusals of these end the intent: more than n - k, or one of an endorser that its plan names."""
+        required = transaction.answered_attesters.endorsers
+        return len(endorsers) > self.context.contract.spare or any(node in required for node in endorsers)
 
     # From the ledger.
 

@@ -69,9 +69,12 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
+from rota.core.versions import must_wait_to_sign
 from rota.digests import void_leaf
 from rota.messages import AssemblyResult
 from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
     DelegationNumber,
     Dependency,
     HeartbeatNumber,
@@ -613,6 +616,7 @@ class SenderTransaction(Machine):
         self.request_id: RequestId | None = None
         self.order: RequestId | None = None
         self.transition: Transition | None = None
+        self.attesters = NO_ATTESTERS
         self.result: AssemblyResult | None = None
         self.held: HeldRequest | None = None
         self.held_refusals: HeldRefusals | None = None
@@ -648,6 +652,26 @@ class SenderTransaction(Machine):
     def is_kept_away(self) -> bool:
         """As far as our own node knows, nobody could get it endorsed before a prepared transition has its end."""
         return self.kept_from is not None and self.sender.coordinator.kept.is_taken(self.kept_from)
+
+    @property
+    def awaits_approval(self) -> bool:
+        """Its coordinator has a version of it that endorsers whom its plan names have to approve first."""
+        return self.state is State.ENDORSEMENT_GATHERING and bool(self.attesters.endorsers)
+
+    @property
+    def is_held_up(self) -> bool:
+        """As far as our node knows, its states are kept for others, or an endorser that its plan names is silent."""
+        is_silent = self.sender.observer.is_silent
+        return self.is_kept_away or (self.awaits_approval and any(map(is_silent, self.attesters.endorsers)))
+
+    @property
+    def needs_more_time(self) -> bool:
+        """It has to wait for its turn, to be signed, or for endorsers that its plan names to approve it."""
+        return self.may_wait_for_its_turn or must_wait_to_sign(self) or self.awaits_approval
+
+    def begin_assembly(self) -> None:
+        """Its domain and signer are asked again; earlier answers do not count."""
+        self.order, self.result, self.attesters = None, None, NO_ATTESTERS
 
     @property
     def may_wait_for_its_turn(self) -> bool:
@@ -738,6 +762,11 @@ class SenderTransaction(Machine):
         """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
         made = self.result.transition if self.result is not None else None
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
+
+    @property
+    def answered_attesters(self) -> Attesters:
+        """Those that the plan of the version adds that its delegate was answered with last."""
+        return self.result.attesters if self.result is not None else NO_ATTESTERS
 
     @property
     def is_ending(self) -> bool:

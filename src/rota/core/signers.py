@@ -42,7 +42,7 @@ class Signers:
         self.forgers: dict[NodeName, None] = {}
         self.waiting: dict[Leaf, CoordinatorTransaction] = {}
         self.asked: dict[RequestId, tuple[Leaf, ...]] = {}
-        self._unasked: dict[Leaf, CoordinatorTransaction] = {}
+        self.unasked: dict[Leaf, CoordinatorTransaction] = {}
 
     def handle(self, event: Event) -> None:
         """The verifier of a party was not found in time."""
@@ -58,24 +58,24 @@ class Signers:
 
     def hold(self, transaction: CoordinatorTransaction) -> None:
         """It joins no round before its signature is verified."""
-        self.waiting[transaction.leaf] = self._unasked[transaction.leaf] = transaction
+        self.waiting[transaction.leaf] = self.unasked[transaction.leaf] = transaction
 
     def drop(self, transaction: CoordinatorTransaction) -> None:
         """It does not wait any more, if it did."""
         if self.waiting:
             self.waiting.pop(transaction.leaf, None)
-            self._unasked.pop(transaction.leaf, None)
+            self.unasked.pop(transaction.leaf, None)
 
     def ask(self) -> None:
         """Have all verified that wait since the last time, in one order."""
-        if not self._unasked:
-            return
-        some, self._unasked = tuple(self._unasked.values()), {}
+        some, self.unasked = tuple(self.unasked.values()), {}
         request_id = self.context.next_id()
         self.asked[request_id] = tuple(each.leaf for each in some)
         transitions, senders = tuple(each.made for each in some), tuple(each.intent.sender for each in some)
+        has_attesters = any(each.attesters.signers for each in some)
+        attesters = tuple(each.attesters for each in some) if has_attesters else ()
         address = self.context.contract.address
-        self.context.effects.append(VerifyParties(address, request_id, transitions, senders))
+        self.context.effects.append(VerifyParties(address, request_id, transitions, senders, attesters))
         due_ms = self.context.after(self.context.config.request_timeout_ms)
         self.context.timers.set(self, f"verify {request_id}", due_ms, VerificationOverdue(request_id))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rota.core.admission import is_admissible
+from rota.core.attestation import flaw_of_attesters
 from rota.core.coordinator_transaction import CoordinatorTransaction
 from rota.core.events.coordinator_transaction import (
     AssembleErrorResponse,
@@ -30,7 +31,7 @@ from rota.core.machine import Event
 from rota.core.states.coordinator_transaction import UNASSEMBLED
 from rota.messages import AssembleError, AssembleRequest, AssembleResponse, AssemblyOutcome, AssemblyResult, ErrorCode
 from rota.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
-from rota.wire.sizes import transition_bytes
+from rota.wire.sizes import planned_bytes
 
 if TYPE_CHECKING:
     from rota.core.coordinator import Coordinator
@@ -121,12 +122,12 @@ class Slots:
         assert self.slot is not None
         self.lost_turns.pop(peer, None)
         results = [result for result in response.results if result.intent in self.slot.unanswered]
-        sizes = [transition_bytes(result.transition) if result.transition else 0 for result in results]
+        sizes = [planned_bytes(each.transition, each.attesters) if each.transition else 0 for each in results]
         self._note_pace(response.took_ms, sum(sizes))
         for result, size_bytes in zip(results, sizes, strict=True):
             transaction = self._answered(result.intent)
             if transaction is not None:
-                transaction.handle(self._event_of(result, size_bytes, peer))
+                transaction.handle(self._event_of(result, size_bytes, transaction))
         self._close_if_answered()
 
     def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
@@ -274,7 +275,7 @@ class Slots:
         del self.slot.unanswered[intent]
         return self.coordinator.transactions[intent]
 
-    def _event_of(self, result: AssemblyResult, size_bytes: int, peer: NodeName) -> Event:
+    def _event_of(self, result: AssemblyResult, size_bytes: int, transaction: CoordinatorTransaction) -> Event:
         """What one result of a slot tells its transaction; what cannot join a round is an error."""
         transition = result.transition
         if result.outcome is AssemblyOutcome.REVERTED:
@@ -283,10 +284,12 @@ class Slots:
             return AssembleParkResponse(result.reason)
         if transition is None or size_bytes > self.context.config.transition_bytes_max:
             return _ERROR
-        if transition.intent != result.intent or not is_admissible(self.context.separator, transition):
-            self.coordinator.isolate(peer)
+        is_planned_well = not flaw_of_attesters(self.context.contract, transaction.intent.sender, result.attesters)
+        is_admitted = transition.intent == result.intent and is_admissible(self.context.separator, transition)
+        if not is_admitted or not is_planned_well:
+            self.coordinator.isolate(transaction.sender)
             return _ERROR
-        return AssembleSuccess(result.number, transition, size_bytes)
+        return AssembleSuccess(result.number, transition, size_bytes, result.attesters)
 
     def leave(self, transaction: CoordinatorTransaction) -> None:
         """An intent that goes while it is assembled is no longer waited for."""

@@ -9,6 +9,7 @@ on the ledger with a configuration. In the order in which a transaction meets it
     assemble    an intent and the states that are available -> what is spent, read and made; or a reason why not
     prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
     endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
+    plan        the same transition -> who attests it besides the contract's k of n, at the sender and each endorser
     is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
     call        a question about the states that this node holds -> an answer; no transaction
     receipt     what a committed transition did, as far as this node may see it -> for its users
@@ -33,6 +34,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
+from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
 from rota.domains.records import Record, Rejected, Schema
 from rota.types import (
     Call,
@@ -41,7 +43,6 @@ from rota.types import (
     Contract,
     ContractAddress,
     IntentId,
-    Mode,
     NodeName,
     Party,
     Preparation,
@@ -83,6 +84,7 @@ __all__ = [
     "Reserve",
     "Reverted",
     "Settled",
+    "TransactionPlan",
     "party_of",
 ]
 
@@ -320,37 +322,6 @@ Outcome: TypeAlias = Assembled | Reverted | Parked
 
 
 @dataclass(frozen=True, slots=True)
-class AttestationPlan:
-    """Who signs the rounds of a contract, how many of them, and who coordinates. Fixed when it is deployed."""
-
-    endorsers: tuple[Party, ...]
-    threshold: int
-    mode: Mode
-    committee: tuple[NodeName, ...]
-
-    @classmethod
-    def proofs(cls, issuer: Party) -> AttestationPlan:
-        """Proofs convince the ledger, and every sender coordinates its own. The issuer's node signs for what is new."""
-        return cls((issuer,), 0, Mode.SENDER, (node_of(issuer),))
-
-    @classmethod
-    def notary(cls, notary: Party) -> AttestationPlan:
-        """One party endorses everything and must submit it, so that its node alone coordinates."""
-        return cls((notary,), 1, Mode.STATIC, (node_of(notary),))
-
-    @classmethod
-    def some_of(cls, members: tuple[Party, ...], threshold: int | None = None) -> AttestationPlan:
-        """So many of the members endorse, all if not said; their nodes take turns as coordinators."""
-        nodes = tuple(dict.fromkeys(node_of(member) for member in members))
-        return cls(members, len(nodes) if threshold is None else threshold, Mode.RING, nodes)
-
-    @property
-    def endorser_nodes(self) -> tuple[NodeName, ...]:
-        """A node endorses for all of its parties with one signature."""
-        return tuple(dict.fromkeys(node_of(endorser) for endorser in self.endorsers))
-
-
-@dataclass(frozen=True, slots=True)
 class Deployment(Generic[C]):
     """What a new contract is to be: its plan, or one of another mode (`alternatives`), configuration and members."""
 
@@ -565,6 +536,15 @@ class Domain(ABC, Generic[C]):
     @abstractmethod
     def endorse(self, proposal: Proposal[C]) -> None:
         """Judge a transition. `Refused` when it is against the rules."""
+
+    def plan(self, proposal: Proposal[C]) -> TransactionPlan:
+        """Who attests this transition besides the contract's k of n; nobody by default.
+
+        The sender's node asks when it has assembled, and each endorser when it judges: an endorser refuses a transition
+        that is shown with fewer. So it follows from the transition and the records that it touches alone; of a proposal
+        `available`, `history`, `verifiers` and `memory` are empty here. `Rejected` when no plan is possible.
+        """
+        return NO_PLAN
 
     def is_worth_retrying(self, failure: Failure[C]) -> bool:
         """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.

@@ -65,9 +65,11 @@ from rota.hosting.contracts import (
 )
 from rota.hosting.encryption import OVERHEAD_BYTES_MAX
 from rota.hosting.geneses import SEQUENCING, ContractDefaults, genesis_of
+from rota.hosting.planning import attesters_of, has_plans, proposal_of
 from rota.hosting.proving import as_believed
 from rota.messages import AssemblyOutcome
 from rota.types import (
+    NO_ATTESTERS,
     ContractAddress,
     Intent,
     NodeName,
@@ -373,8 +375,10 @@ def assembling(
             new.update({state.id: state for state in result.transition.outputs})
             for reference in result.transition.inputs:
                 available.remove(reference)
-            # Whether an external one ever comes is for its user to say: nothing is built on it.
-            for state in result.transition.outputs if intent.submit_mode is not SubmitMode.EXTERNAL else ():
+            # Whether an external one ever comes is for its user to say, and whether one is approved for those whom its
+            # plan names: nothing is built on it.
+            is_certain = intent.submit_mode is not SubmitMode.EXTERNAL and not result.attesters.endorsers
+            for state in result.transition.outputs if is_certain else ():
                 available.add(state)
         yield
     return results
@@ -403,7 +407,11 @@ def _assemble_one(
             preparation = _preparation(hosted, work, asked.binding)
             inputs = tuple(available.reference(state) for state in outcome.spends)
             transition = _transition(hosted, order, intent, outcome, inputs, preparation, asked.binding)
-            return AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition)
+            attesters = NO_ATTESTERS
+            if has_plans(hosted.domain):
+                attesters = attesters_of(hosted, proposal_of(hosted, intent, outcome, preparation, history))
+            kind = AssemblyOutcome.ASSEMBLED
+            return AssemblyFinished(order.request_id, intent.id, kind, transition, attesters=attesters)
     except Rejected as error:
         outcome = Reverted(str(error))
     except (Lacking, Behind) as error:

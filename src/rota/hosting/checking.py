@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
+from rota.core.attestation import attesters_at
 from rota.core.effects import CheckRound
 from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.available import Available, Known, known_in
@@ -17,8 +18,9 @@ from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Role, distribution_of, unseal
 from rota.domains.records import Record
 from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of
+from rota.hosting.planning import attesters_of, fewer_than, has_plans
 from rota.messages import Refusal
-from rota.types import Leaf, NodeName, Party, State, StateId, Transition
+from rota.types import NO_ATTESTERS, Attesters, Leaf, NodeName, Party, State, StateId, Transition
 
 # Between two turns of the event loop: a state takes some ten microseconds to read, and a maker takes more.
 STATES_A_STEP: Final = 128
@@ -77,11 +79,12 @@ def checking(
     missing: dict[StateId, None] = {}
     judged: list[Leaf] = []
     failures: list[tuple[Leaf, Exception]] = []
-    for transition, sender in zip(order.transitions, order.senders, strict=True):
+    for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
+        shown = attesters_at(order.attesters, number)
         unknown = bench.unknown(transition)
         missing.update(dict.fromkeys(unknown))
         try:
-            flaw = None if unknown else bench.flaw_of(transition, sender)
+            flaw = None if unknown else bench.flaw_of(transition, sender, shown)
         except Lacking as error:
             missing[error.state] = None
         except Exception as error:
@@ -89,30 +92,32 @@ def checking(
         else:
             if flaw is not None:
                 refusals.append(Refusal(transition.intent, bounded(flaw.reason), (), transition.leaf))
-            if flaw is not None and flaw.is_of_leaf and _is_refused_alone(bench, order, transition, sender):
+            if flaw is not None and flaw.is_of_leaf and _is_refused_alone(bench, order, transition, sender, shown):
                 judged.append(transition.leaf)
         bench.place(transition)
         yield
     return Checked(tuple(refusals), tuple(missing), tuple(judged), tuple(failures))
 
 
-def _is_refused_alone(bench: _Bench, order: CheckRound, transition: Transition, sender: Party) -> bool:
+def _is_refused_alone(
+    bench: _Bench, order: CheckRound, transition: Transition, sender: Party, shown: Attesters
+) -> bool:
     """Also on top of nothing but what it stands on. Its coordinator chose what else is in the round and beside it."""
     alone = _Bench(bench.hosted, bench.held, bench.node, bench.background)
-    shown = {each.leaf: each for each in (*order.makers, *order.transitions)}
+    seen = {each.leaf: each for each in (*order.makers, *order.transitions)}
     ground: dict[Leaf, Transition] = {}
     pending = [transition]
     while pending:
         step = pending.pop()
         for reference in (*step.inputs, *step.reads):
-            maker = shown.get(reference.leaf)
+            maker = seen.get(reference.leaf)
             if maker is not None and maker.leaf not in ground:
                 ground[maker.leaf] = maker
                 pending.append(maker)
     for maker in reversed(ground.values()):
         alone.take_maker(maker)
     try:
-        flaw = None if alone.unknown(transition) else alone.flaw_of(transition, sender)
+        flaw = None if alone.unknown(transition) else alone.flaw_of(transition, sender, shown)
     except Exception:
         return False
     return flaw is not None and flaw.is_of_leaf
@@ -177,8 +182,11 @@ class _Bench:
         """The states that it spends or reads and that we do not know."""
         return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
 
-    def flaw_of(self, transition: Transition, sender: Party) -> _Flaw | None:
-        """Why we do not sign it, or nothing. What else a domain raises is its failure, and no flaw."""
+    def flaw_of(self, transition: Transition, sender: Party, shown: Attesters = NO_ATTESTERS) -> _Flaw | None:
+        """Why we do not sign it, shown with these attesters; or nothing.
+
+        What else a domain raises is its failure, and no flaw.
+        """
         # An empty one only uses up its own intent, and whose that is the signature says.
         if transition.is_empty:
             return None
@@ -192,10 +200,15 @@ class _Bench:
         if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         try:
-            self.hosted.domain.endorse(self._proposal(transition, sender))
+            proposal = self._proposal(transition, sender)
+            self.hosted.domain.endorse(proposal)
+            lacking = ""
+            if has_plans(self.hosted.domain):
+                lacking = fewer_than(attesters_of(self.hosted, proposal), shown)
         except (Refused, Rejected) as error:
             return _Flaw(str(error) or "the domain refuses it", not isinstance(error, _Misshown))
-        return None
+        # The signature of this refusal binds whom it was shown with.
+        return _Flaw(f"its plan must also name {lacking}") if lacking else None
 
     def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
         hosted = self.hosted

@@ -66,14 +66,14 @@ class Signatures:
         self._deployments: Final = deployments
 
     async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
-        """A party of ours signs a leaf."""
-        try:
-            name = self.key_of(order.party)
-            signed = leaf_hash(order.leaf, order.valid_until_s)
-            signature = to_compact(await self._signer.sign(name, signed))
-        except Unavailable as error:
-            return AssemblyFailed(order.request_id, order.intent, f"the signer of {order.party}: {error}")
-        return TransitionSigned(order.request_id, order.intent, signature)
+        """A party of ours signs a leaf, and so do the cosigners, which are ours too."""
+        signed, signatures = leaf_hash(order.leaf, order.valid_until_s), []
+        for party in (order.party, *order.cosigners):
+            try:
+                signatures.append(to_compact(await self._signer.sign(self.key_of(party), signed)))
+            except Unavailable as error:
+                return AssemblyFailed(order.request_id, order.intent, f"the signer of {party}: {error}")
+        return TransitionSigned(order.request_id, order.intent, signatures[0], tuple(signatures[1:]))
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
         """Is this the signature of our own party?"""

@@ -7,6 +7,10 @@ whose members are away keeps nobody else out; it takes no more itself when it ha
 long as a transaction may wait. Fewer than `LEAST` are never too many, and nothing is predicted before `MEASURED_S`
 under load: a burst into a quiet node is taken.
 
+One caller's load does not shut the others out: while the node is overloaded it still takes a transaction from a caller
+that has less than an equal part of those that end within `wait_max_s` (`CallerShares.is_below_equal_part`). All callers
+together then wait for less than twice `wait_max_s`.
+
 What is refused was not begun: its client tries again after the time that it is given.
 """
 
@@ -49,16 +53,25 @@ class Backlog:
         self._window_s: Final = max(WINDOW_S, wait_max_s)
         self._samples: Final[deque[tuple[float, int]]] = deque()
         self._sampled_s = -math.inf
+        self._rate = 0.0
         self.wait_s = 0.0
 
-    def require_room(self, contract: ContractAddress | None = None) -> None:
-        """`Overloaded` when a transaction of this contract, or a deployment, would wait for too long."""
+    def require_room(
+        self, contract: ContractAddress | None = None, is_below_equal_part: Callable[[float], bool] = lambda _: False
+    ) -> None:
+        """Raise `Overloaded` when a transaction of this contract, or a deployment, would wait for too long.
+
+        `is_below_equal_part` receives the number of transactions that end within `wait_max_s`.
+        """
         now_s = self._now_s()
         if now_s >= self._sampled_s + SAMPLE_S:
             self._sampled_s = now_s
             self.wait_s = self._predicted_s(now_s)
-        wait_s = math.inf if contract is not None and self._is_stuck(contract) else self.wait_s
+        is_stuck = contract is not None and self._is_stuck(contract)
+        wait_s = math.inf if is_stuck else self.wait_s
         if wait_s > self._wait_max_s:
+            if not is_stuck and is_below_equal_part(self._rate * self._wait_max_s):
+                return
             beyond_s = min(wait_s - self._wait_max_s, RETRY_AFTER_MAX_S)
             raise Overloaded(wait_s, self._wait_max_s, max(1, math.ceil(beyond_s)))
 
@@ -75,8 +88,10 @@ class Backlog:
         if span_s < MEASURED_S:
             return 0.0
         if ended == ended_before:
+            self._rate = 0.0
             return math.inf if span_s >= self._wait_max_s else 0.0
-        return moving * span_s / (ended - ended_before)
+        self._rate = (ended - ended_before) / span_s
+        return moving / self._rate
 
 
 class Moving:

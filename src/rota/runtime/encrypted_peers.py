@@ -47,6 +47,7 @@ from rota.messages import (
 )
 from rota.ports import Peers, Tell
 from rota.runtime.encryption import StateEncryption
+from rota.runtime.rarely import Rarely
 from rota.types import NodeName, Transition
 from rota.wire.sizes import transition_bytes
 
@@ -81,6 +82,7 @@ class EncryptedPeers:
         self._leaving: Final = Lines(LEAVING_OF_A_PEER_MAX)
         self._coming: Final = Lines(COMING_OF_A_PEER_MAX)
         self._losses: Final[dict[NodeName, int]] = {}
+        self._rarely: Final = Rarely()
         self._peers: Final = connect(self._hear)
 
     async def run(self) -> None:
@@ -154,7 +156,8 @@ class EncryptedPeers:
             self._tell(replace(event, envelope=told))
 
         def refuse(flaw: Rejected) -> None:
-            logger.warning("states are refused", peer=event.peer, contract=envelope.contract, reason=str(flaw))
+            if self._rarely.is_due(event.peer):
+                logger.warning("states are refused", peer=event.peer, contract=envelope.contract, reason=str(flaw))
 
         steps = self._encryption.decrypting(hosted, body.transitions)
         self._coming.put(event.peer, Job(steps, _size_bytes(body), come, refuse, is_lost))

@@ -19,6 +19,7 @@ from rota.hosting import Hosted
 from rota.hosting.encryption import decrypted, encrypted_for
 from rota.ports import UnknownKey
 from rota.runtime.contracts import KnownContracts
+from rota.runtime.rarely import Rarely
 from rota.types import ContractAddress, NodeName, Party, State, Transition
 
 logger = structlog.get_logger("rota.encryption")
@@ -33,6 +34,7 @@ class StateEncryption:
         self._contracts: Final = contracts
         self._secret_of: Final = secret_of
         self._entropy: Final = entropy
+        self._rarely: Final = Rarely()
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
         """The contract with its domain, which says whether its states are encrypted; nothing where that is not here."""
@@ -54,7 +56,8 @@ class StateEncryption:
             try:
                 return encrypted_for(hosted, state, peer, self._entropy(ENTROPY_BYTES))
             except Rejected as flaw:
-                logger.warning("a state is withheld", peer=peer, leaf=state.id.leaf.hex(), reason=str(flaw))
+                if self._rarely.is_due(peer):
+                    logger.warning("a state is withheld", peer=peer, leaf=state.id.leaf.hex(), reason=str(flaw))
                 return replace(state, content=None, unknown=b"")
 
         return _changing(transitions, encrypt)

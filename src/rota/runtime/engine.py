@@ -1,9 +1,10 @@
 """The core in an event loop: events in, one step each, effects out; and the time.
 
 Theory of operation. Whatever happens outside is told as an event, from callbacks of this one event loop. Events wait
-in an inbox and are stepped in turns: a turn takes what is there, up to `EVENTS_A_TURN_MAX`, and then lets the loop
-look after its sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn
-shares one commit. After each turn the timer is set to the core's next deadline.
+in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own events that are there, up to
+`EVENTS_A_TURN_MAX`, then as many of peers, for `PEERS_A_TURN_NS` at most, and then lets the loop look after its
+sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn shares one
+commit. After each turn the timer is set to the core's next deadline.
 
 The core's clock is the time for which this process has run (`run_time.py`): it never jumps, and a node that starves for
 processor takes it neither for a lost ledger nor for a silent peer.
@@ -12,7 +13,7 @@ processor takes it neither for a lost ledger nor for a silent peer.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import time
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Final
@@ -21,10 +22,16 @@ from rota.core.effects import Effect
 from rota.core.events import Persisted, PersistFailed, Tick
 from rota.core.machine import Event
 from rota.core.node import Node
+from rota.runtime.inbox import Inbox
 from rota.runtime.outbox import Outbox
 from rota.runtime.run_time import RunTime
+from rota.types import NodeName
 
 EVENTS_A_TURN_MAX: Final = 256
+# Of processor time.
+PEERS_A_TURN_NS: Final = 5_000_000
+
+NO_NAME: Final = NodeName("")
 
 Died = Callable[[BaseException], None]
 
@@ -32,12 +39,20 @@ Died = Callable[[BaseException], None]
 class Engine:
     """Runs one core. An exception within it is our own error: `died` is told, and nothing is stepped any more."""
 
-    def __init__(self, perform: Callable[[Effect], None], died: Died, clock: RunTime | None = None) -> None:
+    def __init__(
+        self,
+        perform: Callable[[Effect], None],
+        died: Died,
+        clock: RunTime | None = None,
+        name: NodeName = NO_NAME,
+        used_ns: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
         self.outbox: Final = Outbox(perform, self._tell_written)
         self.clock: Final = clock or RunTime()
         self.steps = 0
         self._died: Final = died
-        self._inbox: Final[deque[Event]] = deque()
+        self._used_ns: Final = used_ns
+        self._inbox: Final = Inbox(name)
         self._loop: Final = asyncio.get_running_loop()
         # What the core orders is the node's own work, whoever told it the event that led to it.
         self._context: Final = copy_context()
@@ -56,6 +71,15 @@ class Engine:
     def waiting(self) -> int:
         """How many events wait."""
         return len(self._inbox)
+
+    def is_behind(self, peer: NodeName) -> bool:
+        """Whether many messages of a peer wait."""
+        return self._inbox.is_behind(peer)
+
+    @property
+    def dropped(self) -> int:
+        """How many messages of peers found no room."""
+        return self._inbox.dropped_count
 
     def start(self, core: Node) -> None:
         """Begin its life."""
@@ -88,7 +112,7 @@ class Engine:
     def _tell_core(self, event: Event) -> None:
         if self._core is not None and not self._is_running:
             return  # What happens after its end is for the next life to find out.
-        self._inbox.append(event)
+        self._inbox.put(event)
         self._take_turn_soon()
 
     def _take_turn_soon(self) -> None:
@@ -103,11 +127,23 @@ class Engine:
         self._set_timer()
 
     def _step_some(self) -> None:
-        for _ in range(min(len(self._inbox), EVENTS_A_TURN_MAX)):
+        own = self._inbox.own
+        for _ in range(min(len(own), EVENTS_A_TURN_MAX)):
             if not self._is_running:
                 return
-            self.steps += 1
-            self.outbox.put(self.core.step(self.clock.now_ms(), self._inbox.popleft()))
+            self._step(own.popleft())
+        began_ns = now_ns = self._used_ns()
+        for _ in range(min(self._inbox.of_peers, EVENTS_A_TURN_MAX)):
+            if not self._is_running or now_ns - began_ns >= PEERS_A_TURN_NS:
+                return
+            peer, event = self._inbox.take_of_peer()
+            self._step(event)
+            before_ns, now_ns = now_ns, self._used_ns()
+            self._inbox.charge(peer, now_ns - before_ns)
+
+    def _step(self, event: Event) -> None:
+        self.steps += 1
+        self.outbox.put(self.core.step(self.clock.now_ms(), event))
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -201,7 +201,7 @@ class NodeFacade:
         if submission.type is facade.TransactionType.PUBLIC:
             intent = await self.public.submit(read, acceptance)
         else:
-            self._backlog.require_room(submission.to)
+            self._backlog.require_room(submission.to, partial(self._shares.is_below_equal_part, CALLER.get()))
             self._shares.require_room(CALLER.get())
             wanted = self._intents.of(read)
             await self._require_payees(submission, wanted)
@@ -577,6 +577,7 @@ class NodeFacade:
             states_unconfirmed=len(core.states.unconfirmed.sent),
             states_refused_total=core.states.unconfirmed.refused_count,
             verifier_requests_dropped_total=core.verifiers.dropped_count,
+            messages_dropped_total=running.engine.dropped,
             code_over_budget_total=running.adapters.services.over_budget_count,
             code_processes_ended_total=running.adapters.services.processes_ended_count,
             certificate_valid_until_s=self.expiry.valid_until_s,

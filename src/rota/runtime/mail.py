@@ -36,6 +36,7 @@ from rota.messages import Envelope, GroupMessage, GroupMessageAcknowledgement, M
 from rota.ports import Background, Store, StoredMail, StoredMessage, Unavailable
 from rota.runtime.accepting import Acceptance, Acceptances, settled
 from rota.runtime.contracts import KnownContracts
+from rota.runtime.rarely import Rarely
 from rota.store.mail import GROUP_MESSAGE, STATE
 from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, RequestId
 
@@ -112,6 +113,7 @@ class GroupMail:
         self._acceptances: Final = acceptances
         self._owing: Final[dict[NodeName, _Peer]] = {}
         self._taken: Final[dict[NodeName, _Taken]] = {}
+        self._rarely: Final = Rarely(now_ms)
         self._changed: Final = asyncio.Event()
         self._arrivals: Final = Background("mail that arrives")
         self._arriving: Final[Counter[NodeName]] = Counter()
@@ -300,7 +302,8 @@ class GroupMail:
             group = None
         is_members = group is not None and peer in self._nodes_of(contract)
         if group is None or not is_members or not self._has_room(peer, message) or not _is_content(message.content):
-            logger.warning("a message of a group was not taken", peer=peer, contract=contract)
+            if self._rarely.is_due(peer):
+                logger.warning("a message of a group was not taken", peer=peer, contract=contract)
             return
         stored = StoredMessage(
             message.id,

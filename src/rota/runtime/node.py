@@ -175,7 +175,7 @@ class RunningNode:
         self.started: Final = asyncio.Event()
         # The hash of the chain's block 0, if the chain tells it.
         self.genesis: BlockHash | None = None
-        self.engine: Final = Engine(self._perform, self.fail)
+        self.engine: Final = Engine(self._perform, self.fail, name=name)
         self.adapters: Final = adapters_for(self.tell)
         self.mail: Final = GroupMail(
             name,

@@ -308,6 +308,7 @@ async def opened(
         configuration.consent.policy,
     )
     assert peers is not None, "the adapters were made"
+    peers.is_behind = running.engine.is_behind
     assert commands is not None, "the adapters were made"
     pruning = PrunableCompletions(lambda: facade.commands, commands)
     look_ms = configuration.automation.look_ms

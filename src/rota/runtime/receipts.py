@@ -230,7 +230,7 @@ class ReceiptSource:
                 view = await (self._full(each) if is_full else self.view_of(each))
                 if definition.parties is not None:
                     number += 1
-                    view = _numbered(view, number)
+                    view = _numbered(view if relation is Relation.SENT else _as_received(view), number)
                 views.append(view)
             reached = each.sequence
         is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
@@ -310,6 +310,13 @@ def _numbered(view: AnyReceipt, number: int) -> AnyReceipt:
         public = tuple(replace(each, local_id=0) for each in view.public)
         return replace(view, receipt=replace(view.receipt, sequence=number), public=public)
     return replace(view, sequence=number)
+
+
+def _as_received(view: AnyReceipt) -> AnyReceipt:
+    """A receipt for parties that did not send the transaction: without the nodes that hold its other states."""
+    assert isinstance(view, ReceiptView), "only senders get full receipts"
+    place = replace(view.position, nodes=()) if view.position is not None else None
+    return replace(view, position=place, unacknowledged=())
 
 
 def undone_view(place: NumberedReceipt) -> ReceiptView:

@@ -23,12 +23,14 @@ from typing import Final
 import structlog
 
 from rota import drafting, hosting
+from rota.core.attestation import attesters_at
 from rota.core.effects import (
     AssembleIntents,
     CheckRound,
     Effect,
     JudgeFailure,
     LookUpVerifier,
+    Signed,
     SignTransition,
     VerifyEndorsement,
     VerifyEndorsers,
@@ -37,7 +39,7 @@ from rota.core.effects import (
 )
 from rota.core.events import AssemblyFailed, FailureJudged, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
-from rota.digests import refusal_digest
+from rota.digests import approval_digest, refusal_digest
 from rota.domains.base import Behind, Lacking, Rejected, Reserve
 from rota.engines.code_worker import OverBudget
 from rota.hosting import Checked
@@ -49,9 +51,10 @@ from rota.ports import Background, Store, Tell, Unavailable
 from rota.runtime.contracts import KnownContracts
 from rota.runtime.held_states import HeldStates
 from rota.runtime.proving import Proving
+from rota.runtime.rarely import Rarely
 from rota.runtime.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party
+from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition
 
 logger = structlog.get_logger("rota.domains")
 
@@ -107,6 +110,8 @@ class Services:
         self._orders: Final[dict[ContractAddress, int]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
         self.over_budget_count = 0
+        self._rarely_over_budget: Final = Rarely()
+        self._rarely_failed: Final = Rarely()
 
     @property
     def troubles(self) -> dict[ContractAddress, str]:
@@ -359,22 +364,19 @@ class Services:
 
     async def _verify_parties(self, order: VerifyParties) -> None:
         """Which transitions that wait for a round bear the signature of their party."""
-        verifiers = await self._known_verifiers(order.contract, order.senders)
-        pairs = tuple(zip(order.transitions, order.senders, strict=True))
-        false = tuple(
-            each.leaf
-            for each, sender in pairs
-            if sender in verifiers
-            and not has_signed_leaf(verifiers[sender], each.leaf, each.valid_until_s, each.signature)
+        signed = _signed_by(order)
+        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        false = dict.fromkeys(
+            made.leaf for made, each in signed if each.party in verifiers and not _has_signed(verifiers, made, each)
         )
-        unknown = tuple(each.leaf for each, sender in pairs if sender not in verifiers)
-        self._tell(ForContract(order.contract, PartiesVerified(order.request_id, false, unknown)))
+        unknown = dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers)
+        self._tell(ForContract(order.contract, PartiesVerified(order.request_id, tuple(false), tuple(unknown))))
 
     async def _check_in_turn(self, order: CheckRound) -> None:
         """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
-        verifiers = await self._known_verifiers(order.contract, order.senders)
-        pairs = zip(order.transitions, order.senders, strict=True)
-        silent = tuple(transition.leaf for transition, sender in pairs if sender not in verifiers)
+        signed = _signed_by(order)
+        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        silent = tuple(dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers))
         if silent:
             checked = RoundChecked(order.peer, order.request_id, unjudged=silent, digest=order.digest)
             self._tell(ForContract(order.contract, checked))
@@ -390,29 +392,48 @@ class Services:
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
-        checked = _unsigned(order, verifiers) or await self._judge(hosted, order, verifiers)
+        checked = _unsigned(order, verifiers) or self._unapproved(hosted, order)
+        checked = checked or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
             if isinstance(error, OverBudget):
                 self.over_budget_count += 1
-                logger.info("over_budget", contract=order.contract, leaf=leaf, peer=order.peer, reason=str(error))
-                continue
-            logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
+                if self._rarely_over_budget.is_due(order.peer):
+                    logger.info("over_budget", contract=order.contract, leaf=leaf, peer=order.peer, reason=str(error))
+            elif self._rarely_failed.is_due(order.peer):
+                logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
         signature = b""
         if not checked.refusals and not checked.missing and not checked.failures:
-            signature = await self._signatures.sign_as_endorser(order.contract, order.digest)
+            digest = approval_digest(hosted.separator, order.digest) if order.asks_approval else order.digest
+            signature = await self._signatures.sign_as_endorser(order.contract, digest)
         refusals = await self._signed_refusals(hosted, order, checked)
         unjudged = tuple(leaf for leaf, _ in checked.failures)
         return [
             RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged, order.digest)
         ]
 
+    def _unapproved(self, hosted: hosting.Hosted, order: CheckRound) -> Checked | None:
+        """An endorser signs a round only if those approve it whom the plan of its transactions names.
+
+        The approvals are the coordinator's to bring, so that this is no judgement of a leaf.
+        """
+        if order.asks_approval or not order.attesters:
+            return None
+        digest, required = approval_digest(hosted.separator, order.digest), order.attesters[0].endorsers
+        found = dict(order.approvals)
+        signed = tuple(Signed(node, digest, found.get(node, b"")) for node in required)
+        verified = self._signatures.verify_endorsers(VerifyEndorsers(order.contract, order.request_id, signed))
+        false = [node for node, is_valid in zip(required, verified.are_valid, strict=True) if not is_valid]
+        reason = f"the approval is not that of {', '.join(false)}"
+        refusals = tuple(Refusal(each.intent, reason, leaf=each.leaf) for each in order.transitions)
+        return Checked(refusals) if false else None
+
     async def _signed_refusals(
         self, hosted: hosting.Hosted, order: CheckRound, checked: Checked
     ) -> tuple[Refusal, ...]:
         signatures: dict[Leaf, bytes] = {}
-        for transition, sender in zip(order.transitions, order.senders, strict=True):
+        for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
             if transition.leaf in checked.judged:
-                digest = refusal_digest(hosted.separator, sender, transition)
+                digest = refusal_digest(hosted.separator, sender, transition, attesters_at(order.attesters, number))
                 signatures[transition.leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
 
@@ -435,10 +456,25 @@ def _over_budget(order: DomainOrder) -> list[Event]:
 
 
 def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
-    """An endorser checks that each leaf bears the signature of its `from` party (protocol §4.3)."""
-    refusals = tuple(
-        Refusal(transition.intent, f"the signature is not that of {sender}", leaf=transition.leaf)
-        for transition, sender in zip(order.transitions, order.senders, strict=True)
-        if not has_signed_leaf(verifiers[sender], transition.leaf, transition.valid_until_s, transition.signature)
-    )
-    return Checked(refusals, judged=tuple(refusal.leaf for refusal in refusals)) if refusals else None
+    """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds."""
+    refusals = {
+        made.leaf: Refusal(made.intent, f"the signature is not that of {each.party}", leaf=made.leaf)
+        for made, each in _signed_by(order)
+        if not _has_signed(verifiers, made, each)
+    }
+    return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
+
+
+def _signed_by(order: CheckRound | VerifyParties) -> list[tuple[Transition, PartySignature]]:
+    """Each transition with the signature of its `from` party, and with those of the parties that its plan adds."""
+    signed = [
+        (made, PartySignature(sender, made.signature))
+        for made, sender in zip(order.transitions, order.senders, strict=True)
+    ]
+    for made, attesters in zip(order.transitions, order.attesters, strict=False):
+        signed += [(made, signer) for signer in attesters.signers]
+    return signed
+
+
+def _has_signed(verifiers: Mapping[Party, str], made: Transition, signed: PartySignature) -> bool:
+    return has_signed_leaf(verifiers[signed.party], made.leaf, made.valid_until_s, signed.signature)

@@ -63,6 +63,7 @@ from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriti
 from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
 from rota.sim.invariants import EVERY
 from rota.sim.ledger import Ledger
+from rota.sim.ledger_canaries import LEDGER_CANARIES
 from rota.sim.plan import Settings
 from rota.types import (
     ContractAddress,
@@ -580,6 +581,7 @@ CANARIES: tuple[Canary, ...] = (
         replacing(Sender, "take_permission_request", _seldom_permit),
         under(),
     ),
+    *LEDGER_CANARIES,
     *DEPLOYMENT_CANARIES,
 )
 

@@ -26,6 +26,7 @@ from rota.messages import Envelope, PreparedTransaction, Snapshot
 from rota.sim.disk import Fate
 from rota.sim.forgery import Lie
 from rota.types import (
+    Attesters,
     AwaitedLeaf,
     CallFailure,
     CallVerdict,
@@ -106,7 +107,9 @@ DATA_FIELDS: Final = frozenset(
         ("CoordinatorHeartbeat", 4),
         ("CoordinatorHeartbeat", 5),
         ("SubmittedIntent", 3),
+        ("Attesters", 2),
         ("EndorserSignature", 1),
+        ("PartySignature", 1),
         ("VerifierRequest", 2),
         ("VerifierResponse", 2),
         ("VerifierResponse", 3),
@@ -217,6 +220,11 @@ def _transition(made: Transition) -> Plain:
 
 def _transitions(some: Iterable[Transition]) -> Plain:
     return tuple(_transition(made) for made in some)
+
+
+def _attesters(some: tuple[Attesters, ...]) -> tuple[Plain, ...]:
+    """Nothing where no plan adds any."""
+    return (tuple((tuple(each.signers), each.endorsers) for each in some),) if some else ()
 
 
 def _snapshot(snapshot: Snapshot) -> Plain:
@@ -358,7 +366,16 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
     ),
     effects.SignTransition: (
         9,
-        lambda e: (e.contract, _request(e.request_id), e.intent, e.party, e.leaf, e.valid_until_s, e.nonce),
+        lambda e: (
+            e.contract,
+            _request(e.request_id),
+            e.intent,
+            e.party,
+            e.leaf,
+            e.valid_until_s,
+            e.nonce,
+            *((e.cosigners,) if e.cosigners else ()),
+        ),
     ),
     effects.VerifySignature: (
         10,
@@ -366,7 +383,13 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
     ),
     effects.VerifyParties: (
         11,
-        lambda e: (e.contract, _request(e.request_id), tuple(made.leaf for made in e.transitions), e.senders),
+        lambda e: (
+            e.contract,
+            _request(e.request_id),
+            tuple(made.leaf for made in e.transitions),
+            e.senders,
+            *_attesters(e.attesters),
+        ),
     ),
     effects.CheckRound: (
         12,
@@ -379,6 +402,8 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             e.senders,
             e.valid_until_s,
             tuple(made.leaf for made in e.makers),
+            *_attesters(e.attesters),
+            *((e.asks_approval, tuple(e.approvals)) if e.attesters else ()),
         ),
     ),
     effects.VerifyEndorsement: (13, lambda e: (e.contract, e.peer, e.digest, e.signature)),

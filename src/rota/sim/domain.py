@@ -6,12 +6,13 @@ shared state and makes one of its own. `mint` makes a state for everybody and st
 private coin of the sender, if it has one, and makes one for B and one for itself, which only they and the endorsers
 may see. `fund` makes a state that only its sender spends; `take` spends one and makes the next, or ends the intent if
 there is none. `draw:1` spends a shared state that no other word spends and makes the next; it makes the first one if
-there is none, and cannot be assembled while all that there are are locked. Endorsers refuse who spends another's coin
-or fund. `revert` and `park` end or park the intent at its assembly, `fail` makes the domain itself fail, and `refuse`
-is assembled but no endorser signs it. On `break` the endorsers' own domains fail. What is called `revert-on-chain` or
-`revert-on-chain-for-good` is as `spend` here, and fails on the ledger. An external intent that says `prepare` spends
-too, and only one committer may bring it to the ledger. A scenario may change its mind about an intent: then the
-world's word counts, not the payload.
+there is none, and cannot be assembled while all that there are are locked. `seal:B+C` spends the state that only such
+intents spend and makes the next: its plan adds B and C as endorsers and a witness of the sender's node as a signer.
+Endorsers refuse who spends another's coin or fund. `revert` and `park` end or park the intent at its assembly, `fail`
+makes the domain itself fail, and `refuse` is assembled but no endorser signs it. On `break` the endorsers' own
+domains fail. What is called `revert-on-chain` or `revert-on-chain-for-good` is as `spend` here, and fails on the
+ledger. An external intent that says `prepare` spends too, and only one committer may bring it to the ledger. A
+scenario may change its mind about an intent: then the world's word counts, not the payload.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import NamedTuple
 
+from rota.core.attestation import attesters_at
 from rota.core.effects import AssembleIntents, CheckRound
 from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.digests import NONCE_BYTES, core_of, leaf_of, page_of, state_commitment
 from rota.messages import AssemblyOutcome, Refusal
 from rota.sim.ledger import FAILS_FOR_GOOD
 from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
     Contract,
     ContractAddress,
     Intent,
@@ -33,6 +37,7 @@ from rota.types import (
     Leaf,
     NodeName,
     Party,
+    PartySignature,
     Preparation,
     State,
     StateId,
@@ -44,6 +49,7 @@ from rota.types import (
 SHARED = b"shared"
 MINTED = b"minted"
 SINGLE = b"single "
+SEALED = b"sealed "
 PREPARATION = Preparation(ContractAddress("0x" + "c0" * 20), b"if all legs".ljust(32, b"\0"))
 UNCHANGED: Mapping[IntentId, bytes] = {}
 
@@ -104,11 +110,40 @@ def assemble(
             for purse in available.values():
                 for reference in transition.inputs:
                     purse.pop(reference, None)
-            # Whether an external one ever comes is for its user to say: nothing is built on it.
-            for state in transition.outputs if intent.submit_mode is not SubmitMode.EXTERNAL else ():
+            attesters = plan_of(transition, intent.sender)
+            # External and planned ones depend on others: nothing is built on them.
+            is_certain = intent.submit_mode is not SubmitMode.EXTERNAL and not attesters.endorsers
+            for state in transition.outputs if is_certain else ():
                 available.setdefault(_purse_of(state), {})[state.id] = state
-            results.append(AssemblyFinished(order.request_id, intent.id, AssemblyOutcome.ASSEMBLED, transition))
+            kind = AssemblyOutcome.ASSEMBLED
+            results.append(AssemblyFinished(order.request_id, intent.id, kind, transition, attesters=attesters))
     return results
+
+
+def plan_of(transition: Transition, sender: Party) -> Attesters:
+    """The attesters that the plan of a transition adds, by the states that it makes."""
+    purses = [_purse_of(state) for state in transition.outputs if state.content is not None]
+    sealed = next((purse for purse in purses if purse.startswith(SEALED)), None)
+    if sealed is None:
+        return NO_ATTESTERS
+    names = sealed.removeprefix(SEALED).decode()
+    endorsers = tuple(NodeName(name) for name in names.split("+") if name)
+    return Attesters((PartySignature(Party(f"witness@{node_of(sender)}")),), endorsers)
+
+
+def unplanned(order: CheckRound) -> tuple[Refusal, ...]:
+    """An endorser's judgement: a transition is shown with all that its plan adds."""
+    pairs = enumerate(zip(order.transitions, order.senders, strict=True))
+    return tuple(
+        Refusal(transition.intent, "its plan adds more", leaf=transition.leaf)
+        for number, (transition, sender) in pairs
+        if not _has_all(attesters_at(order.attesters, number), plan_of(transition, sender))
+    )
+
+
+def _has_all(shown: Attesters, wanted: Attesters) -> bool:
+    parties = {signer.party for signer in shown.signers}
+    return all(each.party in parties for each in wanted.signers) and set(wanted.endorsers) <= set(shown.endorsers)
 
 
 def readable(unspent: Mapping[StateId, State], held: Collection[StateId]) -> dict[StateId, State]:
@@ -190,6 +225,9 @@ def _draft(contract: Contract, intent: Intent, word: str, available: dict[bytes,
     if verb == "look":
         seen = _latest(available, b"shared " + arguments.encode())
         return Draft((), seen, ((MINTED, members),))
+    if verb == "seal":
+        sealed = SEALED + arguments.encode()
+        return Draft(_latest(available, sealed), (), ((sealed, members),))
     if verb == "draw":
         single = _drawn_from(word)
         return Draft(_latest(available, single), (), ((single, members),))

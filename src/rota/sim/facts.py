@@ -20,6 +20,7 @@ from rota.types import (
     Leaf,
     NodeName,
     Outcome,
+    Party,
     Receipt,
     RequestId,
     StateId,
@@ -284,6 +285,23 @@ class Endorsed(NamedTuple):
     local_ms: int = 0
 
 
+class Approved(NamedTuple):
+    """An endorser approved a round with these leaves, because the plan of its transactions names it."""
+
+    node: NodeName
+    contract: ContractAddress
+    leaves: tuple[Leaf, ...]
+
+
+class Cosigned(NamedTuple):
+    """Parties that the plan of a transaction adds signed its leaf."""
+
+    node: NodeName
+    contract: ContractAddress
+    leaf: Leaf
+    parties: tuple[Party, ...]
+
+
 class SteppedAside(NamedTuple):
     """A coordinator leaves its role, and says who is to follow it."""
 
@@ -425,6 +443,8 @@ Fact = (
     | ConnectionChanged
     | ContractReset
     | Endorsed
+    | Approved
+    | Cosigned
     | SteppedAside
     | Submitted
     | FactoryOrdered

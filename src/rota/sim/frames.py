@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from rota.messages import (
     PROTOCOL_VERSION,
+    AssembleResponse,
     CoordinatorHeartbeat,
     DeploymentAnswer,
+    EndorsementRequest,
     Envelope,
     HoldingsRequest,
     HoldingsResponse,
@@ -19,6 +21,7 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
+from rota.types import NO_ATTESTERS
 from rota.wire import peer_pb2 as pb
 from rota.wire.codec import Frame, decode_frame, encode_frame
 
@@ -68,6 +71,10 @@ def as_before(body: Message) -> Message | None:
     match body:
         case CoordinatorHeartbeat():
             return replace(body, missing=()) if body.missing else body
+        case AssembleResponse():
+            return replace(body, results=tuple(replace(each, attesters=NO_ATTESTERS) for each in body.results))
+        case EndorsementRequest():
+            return replace(body, attesters=(), approvals=(), asks_approval=False)
         case VerifierRequest():
             return replace(body, asks_announced=False)
         case VerifierResponse():

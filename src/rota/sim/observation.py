@@ -15,6 +15,7 @@ from rota.core.parties import VERIFIERS_WANTED_MAX
 from rota.core.private_states import RECEIVING_MAX
 from rota.core.proposals import JUDGING_MAX
 from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
+from rota.core.round import STUCK_ROUNDS_MAX
 from rota.core.sequencer import Sequencer
 from rota.core.submitter import Submission
 from rota.sim.facts import Queue, Remembered, RememberedIntent
@@ -54,6 +55,8 @@ class Surroundings(NamedTuple):
     over: Container[IntentId]
     # Liars name nodes that do not exist.
     peers_max: int
+    # Transactions have had plans of their own.
+    has_plans: bool
 
 
 def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
@@ -66,7 +69,8 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     """
     config = core.config
     rounds_max = config.dispatch_ahead_max * around.contract_count
-    rounds_max += sum(_apart_max(sequencer.coordinator) for sequencer in core.sequencers.loaded.values())
+    loaded = core.sequencers.loaded.values()
+    rounds_max += sum(_apart_max(sequencer.coordinator, around.has_plans) for sequencer in loaded)
     yield ("rounds to be written", len(core.submitter.waiting), rounds_max)
     unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
     yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
@@ -89,12 +93,16 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
         yield from _queues_of_contract(core, sequencer, around)
 
 
-def _apart_max(coordinator: Coordinator) -> int:
-    """How many rounds of their own senders may have; none unless one was on probation, or was before a restart."""
+def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:
+    """How many rounds of their own senders may have; none unless one was on probation, or was before a restart.
+
+    Transactions with plans have such rounds, and some besides that lack an approval.
+    """
     ahead_max = coordinator.context.config.dispatch_ahead_max
     restored = {handed.point.digest for handed in coordinator.restored.values()}
-    may_be = bool(coordinator.probation.standings) or len(restored) > ahead_max
-    return coordinator.rounds.all_max - ahead_max if may_be else 0
+    may_be = bool(coordinator.probation.standings) or len(restored) > ahead_max or has_plans
+    stuck_max = STUCK_ROUNDS_MAX * coordinator.quotas.places.sender_count if has_plans else 0
+    return coordinator.rounds.all_max - ahead_max + stuck_max if may_be else 0
 
 
 def _is_ahead(core: Node, submission: Submission) -> bool:
@@ -113,7 +121,8 @@ def _queues_of_contract(core: Node, sequencer: Sequencer, around: Surroundings) 
     apart = Counter(opened.apart for opened in rounds.values())
     yield ("rounds under way", apart.pop(None, 0), config.dispatch_ahead_max)
     for count in apart.values():
-        yield ("rounds of one sender's own", count, config.apart_rounds_max)
+        own_max = config.apart_rounds_max + (STUCK_ROUNDS_MAX if around.has_plans else 0)
+        yield ("rounds of one sender's own", count, own_max)
     for opened in rounds.values():
         yield ("a round", len(opened.members), config.round_max)
     slot = coordinator.slots.slot

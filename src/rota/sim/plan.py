@@ -18,7 +18,7 @@ from rota.frozen import dataclass
 from rota.sim.deployment_plan import PlannedDeployment, draw_deployments
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
-from rota.sim.submissions import Submission, among_liars, draw_submissions, with_draws
+from rota.sim.submissions import Submission, among_liars, draw_submissions, with_draws, with_plans
 from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
 
 FAULTS = (
@@ -121,6 +121,8 @@ class Settings:
     unjudged: tuple[str, ...] = ()
     # Whether seeds draw from `NEWEST` too; recorded digests are of seeds that do not.
     has_newest_faults: bool = False
+    # Whether some transactions have plans of their own, in some seeds; recorded digests are of seeds without them.
+    has_plans: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,10 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         deployments = tuple(draw_deployments(seed, names, trouble_ms, range_size_min))
     submissions, deployments = _first_of(submissions, deployments, settings.intents)
     submissions = tuple(among_liars(seed, submissions) if cast.liars else with_draws(seed, submissions))
+    # A build from before plans knows no domain that has them.
+    if settings.has_plans and domain == SYNTHETIC and "older" not in kinds:
+        liars = frozenset(liar.name for liar in cast.liars)
+        submissions = tuple(with_plans(seed, submissions, contracts, liars))
     return Plan(
         seed,
         trouble_ms,

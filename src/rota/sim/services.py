@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
+from rota.core.attestation import attesters_at
 from rota.core.effects import (
     AssembleIntents,
     CheckRound,
@@ -32,11 +33,22 @@ from rota.core.events import (
 )
 from rota.core.events.chain import DispatchSigned
 from rota.core.machine import Event
-from rota.digests import domain_separator, refusal_digest
+from rota.digests import approval_digest, domain_separator, refusal_digest
 from rota.messages import Refusal
 from rota.sim import domain
 from rota.sim.contents import Contents
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId, Transition
+from rota.types import (
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    PartySignature,
+    State,
+    StateId,
+)
 
 Unspent = Mapping[StateId, State]
 
@@ -68,19 +80,24 @@ class Services:
                 results = domain.assemble(chosen, separator, effect, known, life, self.payloads, node)
                 return [ForContract(effect.contract, result) for result in results]
             case SignTransition():
-                signature = sign_leaf(effect.party, effect.leaf, effect.valid_until_s)
-                return [ForContract(effect.contract, TransitionSigned(effect.request_id, effect.intent, signature))]
+                some = (effect.party, *effect.cosigners)
+                signature, *others = (sign_leaf(party, effect.leaf, effect.valid_until_s) for party in some)
+                done = TransitionSigned(effect.request_id, effect.intent, signature, tuple(others))
+                return [ForContract(effect.contract, done)]
             case JudgeFailure(contract, intent, leaf):
                 is_worth_retrying = domain.is_worth_retrying(intent, self.payloads)
                 return [ForContract(contract, FailureJudged(intent.id, leaf, is_worth_retrying))]
             case CheckRound():
+                separator = self.separators[effect.contract]
                 found = unsigned(effect) or domain.stolen(effect, unspent) or domain.check(effect, self.payloads, node)
+                found = found or domain.unplanned(effect)
                 judged = frozenset(refusal.leaf for refusal in found)
-                hidden = domain.hidden(effect, self.contracts[effect.contract])
-                refusals = (*signed(self.separators[effect.contract], node, effect, found, judged), *hidden)
+                hidden = domain.hidden(effect, self.contracts[effect.contract]) or unapproved(separator, effect)
+                refusals = (*signed(separator, node, effect, found, judged), *hidden)
                 unjudged = () if refusals else domain.failures(effect, self.payloads, node)
                 missing = () if refusals or unjudged else contents.lacked_by(node, effect, unspent)
-                signature = b"" if refusals or missing or unjudged else sign(node, effect.digest)
+                is_wrong = bool(refusals or missing or unjudged)
+                signature = b"" if is_wrong else sign(node, digest_to_sign(separator, effect))
                 peer, asked, digest = effect.peer, effect.request_id, effect.digest
                 checked = RoundChecked(peer, asked, signature, refusals, missing, unjudged, digest)
                 return [ForContract(effect.contract, checked)]
@@ -91,8 +108,8 @@ class Services:
                 is_valid = verify(effect.peer, effect.digest, effect.signature)
                 verified = EndorsementVerified(effect.peer, effect.digest, effect.signature, is_valid)
                 return [ForContract(effect.contract, verified)]
-            case VerifyParties(contract, request_id, transitions, senders):
-                return [ForContract(contract, PartiesVerified(request_id, _falsely_signed(transitions, senders)))]
+            case VerifyParties(contract, request_id):
+                return [ForContract(contract, PartiesVerified(request_id, _falsely_signed(effect)))]
             case VerifySignature(contract, request_id, intent, party, leaf, valid_until_s, signature):
                 is_ours = signature == sign_leaf(party, leaf, valid_until_s)
                 return [ForContract(contract, SignatureVerified(request_id, intent, is_ours))]
@@ -106,21 +123,43 @@ class Services:
                 raise AssertionError(f"the world does not know {type(effect).__name__}")
 
 
-def _falsely_signed(transitions: tuple[Transition, ...], senders: tuple[Party, ...]) -> tuple[Leaf, ...]:
-    return tuple(
+def _falsely_signed(order: VerifyParties | CheckRound) -> tuple[Leaf, ...]:
+    """The leaves that lack a signature of their `from` party or of a party that their plan adds."""
+    pairs = zip(order.transitions, order.senders, strict=True)
+    parties = [(each, PartySignature(sender, each.signature)) for each, sender in pairs]
+    planned = zip(order.transitions, order.attesters, strict=False)
+    parties += [(each, signer) for each, attesters in planned for signer in attesters.signers]
+    false = (
         each.leaf
-        for each, sender in zip(transitions, senders, strict=True)
-        if each.signature != sign_leaf(sender, each.leaf, each.valid_until_s)
+        for each, (party, signature) in parties
+        if signature != sign_leaf(party, each.leaf, each.valid_until_s)
     )
+    return tuple(dict.fromkeys(false))
 
 
 def unsigned(order: CheckRound) -> tuple[Refusal, ...]:
-    """An endorser checks that each leaf bears the signature of its `from` party."""
+    """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds."""
+    false = _falsely_signed(order)
     return tuple(
-        Refusal(transition.intent, "the signature is not that of the `from` party", leaf=transition.leaf)
-        for transition, sender in zip(order.transitions, order.senders, strict=True)
-        if transition.signature != sign_leaf(sender, transition.leaf, transition.valid_until_s)
+        Refusal(transition.intent, "the signature is not that of its party", leaf=transition.leaf)
+        for transition in order.transitions
+        if transition.leaf in false
     )
+
+
+def unapproved(separator: bytes, order: CheckRound) -> tuple[Refusal, ...]:
+    """An endorser signs only rounds that all endorsers named by the plan approve; it approves one without that."""
+    if order.asks_approval or not order.attesters:
+        return ()
+    digest, approvals = approval_digest(separator, order.digest), dict(order.approvals)
+    if all(verify(node, digest, approvals.get(node, b"")) for node in order.attesters[0].endorsers):
+        return ()
+    return tuple(Refusal(each.intent, "it is not approved", leaf=each.leaf) for each in order.transitions)
+
+
+def digest_to_sign(separator: bytes, order: CheckRound) -> Digest:
+    """The round's, or that of its approval."""
+    return approval_digest(separator, order.digest) if order.asks_approval else order.digest
 
 
 def signed(
@@ -128,8 +167,10 @@ def signed(
 ) -> tuple[Refusal, ...]:
     """An endorser signs those of its refusals that are judgements of leaves."""
     signatures = {
-        transition.leaf: sign(node, refusal_digest(separator, sender, transition))
-        for transition, sender in zip(order.transitions, order.senders, strict=True)
+        transition.leaf: sign(
+            node, refusal_digest(separator, sender, transition, attesters_at(order.attesters, number))
+        )
+        for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True))
         if transition.leaf in judged
     }
     return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in refusals)

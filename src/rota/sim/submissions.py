@@ -20,6 +20,9 @@ REPEATED = 0.04
 RESUMED = 0.05
 DRAWING_SEEDS = 0.25
 DRAWS = 0.5
+PLANNING_SEEDS = 0.5
+PLANNED = 0.15
+PLAN_NAMES_MAX = 2
 FUNDED = 0.2
 TAKEN = 0.5
 
@@ -143,3 +146,23 @@ def among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Subm
         if payload == "mint" and submission.mode is SubmitMode.AUTO and chance < FUNDED + TAKEN:
             payload = "fund" if chance < FUNDED else "take"
         yield replace(submission, payload=payload)
+
+
+def with_plans(
+    seed: int, submissions: tuple[Submission, ...], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
+) -> Iterator[Submission]:
+    """In some seeds transactions have plans: a second party that signs, and up to two endorsers.
+
+    A liar that a plan names may keep the transaction from happening, as is its right: plans name others.
+    """
+    random = Random(f"{seed}/plans")
+    share = PLANNED if random.random() < PLANNING_SEEDS else 0.0
+    honest = {each.address: [name for name in each.endorsers if name not in liars] for each in contracts}
+    for submission in submissions:
+        names = honest[submission.contract]
+        chosen = random.sample(names, min(len(names), random.randint(0, PLAN_NAMES_MAX)))
+        is_plain = submission.payload.partition(":")[0] in ("mint", "pay", "spend", "fund")
+        if is_plain and random.random() < share:
+            yield replace(submission, payload=f"seal:{'+'.join(chosen)}")
+        else:
+            yield submission

@@ -82,7 +82,7 @@ VOID_MARGIN_S = 61
 VOIDED_FIRST_MS = 5_000
 VOIDED_EVERY_MS = 30_000
 # Intents of these kinds are refused by no domain and fail on no ledger.
-VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take")
+VALID_VERBS = ("mint", "spend", "pay", "look", "fund", "take", "seal")
 # Only a user brings these further: one resumes what is parked, and commits what is issued or lets it expire.
 WAITING_FOR_USER = (TransactionState.PARKED, TransactionState.ISSUED)
 DEFAULT_SETTINGS = Settings()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.effects import ReplyToUser, SendMessage
+from rota.core.effects import AssembleIntents, CheckRound, Effect, ReplyToUser, SendMessage, SignTransition
 from rota.core.events import (
+    AssemblyFinished,
     CancelRequested,
     ConnectionLost,
     ConnectionMade,
+    ForContract,
     IntentSubmitted,
     MessageReceived,
     ResumeRequested,
+    RoundChecked,
 )
 from rota.core.machine import Event
 from rota.core.node import Node
@@ -19,9 +22,11 @@ from rota.core.observer import PEERS_KEPT_MAX
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 from rota.sim.facts import (
     Answered,
+    Approved,
     Asked,
     Assembled,
     ConnectionChanged,
+    Cosigned,
     Endorsed,
     HeartbeatSeen,
     Measured,
@@ -32,7 +37,7 @@ from rota.sim.facts import (
 )
 from rota.sim.observation import Surroundings, queues_of
 from rota.sim.sim_node import SimNode
-from rota.types import ContractAddress, NodeName, Transition
+from rota.types import NO_ATTESTERS, ContractAddress, NodeName, Transition
 
 if TYPE_CHECKING:
     from rota.sim.world import World
@@ -55,6 +60,7 @@ class Witness:
         self.world = world
         self.requests: dict[str, Request] = {}
         self.coordinator_changes = 0
+        self.has_plans = False
         self._active: dict[ContractAddress, NodeName] = {}
         self._successors: dict[tuple[NodeName, ContractAddress], NodeName | None] = {}
 
@@ -80,6 +86,7 @@ class Witness:
             world.receipts,
             disk.over,
             peers_max,
+            self.has_plans,
         )
         world.judge.tell(Measured(node.name, tuple(queues_of(core, around))))
 
@@ -87,6 +94,20 @@ class Witness:
         """A domain made a transition."""
         self.world.transitions[transition.leaf] = transition
         self.world.judge.tell(Assembled(node.name, contract, transition))
+
+    def computed(self, node: SimNode, effect: Effect, event: Event) -> None:
+        """A service of a node has answered: a domain made a transition, parties of a plan signed, or one approved."""
+        answer = event.event if isinstance(event, ForContract) else None
+        if isinstance(answer, AssemblyFinished) and isinstance(effect, AssembleIntents):
+            self.has_plans = self.has_plans or answer.attesters != NO_ATTESTERS
+            if answer.transition is not None:
+                self.assembled(node, effect.contract, answer.transition)
+        elif isinstance(effect, SignTransition) and effect.cosigners:
+            self.world.judge.tell(Cosigned(node.name, effect.contract, effect.leaf, effect.cosigners))
+        elif isinstance(answer, RoundChecked) and isinstance(effect, CheckRound) and effect.asks_approval:
+            leaves = tuple(made.leaf for made in effect.transitions)
+            if answer.signature:
+                self.world.judge.tell(Approved(node.name, effect.contract, leaves))
 
     def beats(self, node: SimNode, envelope: Envelope, body: CoordinatorHeartbeat) -> None:
         """A coordinator's heartbeat, once for all whom it is sent to."""

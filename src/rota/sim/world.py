@@ -47,7 +47,6 @@ from rota.core.effects import (
     VerifyEndorsers,
 )
 from rota.core.events import (
-    AssemblyFinished,
     CancelRequested,
     ForContract,
     IntentSubmitted,
@@ -568,10 +567,8 @@ class World:
         if self.liars and isinstance(effect, SignTransition):
             self.judge.tell(Signed(node.name, effect.contract, effect.intent, effect.leaf))
         for event in self.services.answer(node.name, effect, unspent, node.life, node.disk.contents):
-            if isinstance(event, ForContract) and isinstance(event.event, AssemblyFinished):
-                if event.event.transition is not None:
-                    self.witness.assembled(node, event.contract, event.event.transition)
-            elif isinstance(event, ForContract) and isinstance(event.event, RoundChecked):
+            self.witness.computed(node, effect, event)
+            if isinstance(event, ForContract) and isinstance(event.event, RoundChecked):
                 self.signature_count += bool(event.event.signature)
             if self.service_ms:
                 self.at(self.now_ms + self.service_ms, partial(self._answer, node, node.life, event))

@@ -73,7 +73,7 @@ from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.facts import Cause, DomainSaid, Wanted, WorkloadEnded
 from rota.sim.invariants import WorkloadHolds
 from rota.sim.plan import Plan, Settings, draw_plan
-from rota.sim.services import Services, Unspent, sign, signed, unsigned
+from rota.sim.services import Services, Unspent, digest_to_sign, sign, signed, unapproved, unsigned
 from rota.sim.submissions import Submission
 from rota.sim.swarm import Swarm
 from rota.sim.world import Recorder, World
@@ -422,12 +422,13 @@ class HostedServices(Services):
                 checked = check(hosted, effect, held, node, self._background(node))
                 for refusal in checked.refusals:
                     self.world.judge.tell(DomainSaid(refusal.intent, refusal.reason))
-                found = unsigned(effect)
+                found, unshown = unsigned(effect), unapproved(hosted.separator, effect)
                 judged = frozenset(checked.judged) | {refusal.leaf for refusal in found}
-                refusals = signed(hosted.separator, node, effect, found or checked.refusals, judged)
+                refusals = signed(hosted.separator, node, effect, found or checked.refusals, judged) or unshown
                 missing = () if refusals else checked.missing
                 unjudged = () if refusals else tuple(leaf for leaf, _ in checked.failures)
-                signature = b"" if refusals or missing or unjudged else sign(node, digest)
+                is_wrong = bool(refusals or missing or unjudged)
+                signature = b"" if is_wrong else sign(node, digest_to_sign(hosted.separator, effect))
                 told = RoundChecked(peer, request_id, signature, refusals, missing, unjudged, digest)
                 return [ForContract(contract, told)]
             case _:

@@ -1,12 +1,14 @@
 """How much a peer may say before it is a flood.
 
-Four meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties the meter of
-frames, bytes or messages is closed rather than slowed down: to read a stream more slowly would hold back its pongs, and
-honest peers stay an order of magnitude below these rates.
+Meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties the meter of
+frames or bytes is closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest
+peers stay an order of magnitude below these rates.
 
-Items, the elements of lists, determine what a frame costs to read, and an honest coordinator may send many: each slot
-has a snapshot of all that is under way. A peer that empties this meter is slowed down. Reading pauses until nothing is
-owed, which takes less than half a second because the number of items in a frame is bounded.
+A peer that empties one of the others is slowed down: reading pauses until nothing is owed, for `PAUSE_MAX_MS` at most,
+and a debt that is left counts after the next frame. Each message costs time also after it was read. Items, the
+elements of lists, determine what a frame costs to read, and an honest coordinator may send many: each slot has a
+snapshot of all that is under way. All peers share the processor: a peer is slowed down that has used its part of it, or
+that has used much while all together have used theirs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,11 @@ from typing import Final
 from rota.transport.settings import TransportSettings
 
 MILLISECONDS_PER_SECOND: Final = 1_000
+MICROSECONDS_PER_MILLISECOND: Final = 1_000
+# Its pongs wait for as long: less than the silence after which a connection is closed.
+PAUSE_MAX_MS: Final = 500
+# Of what one peer may use, in hundredths.
+OF_ALL_PERCENT: Final = 150
 
 
 class Meter:
@@ -36,20 +43,34 @@ class Meter:
         return self._left >= 0
 
     @property
+    def is_half_full(self) -> bool:
+        """Whether little of it was spent lately."""
+        return 2 * self._left >= self._full
+
+    @property
     def overdrawn_ms(self) -> int:
         """How long it takes until nothing is owed."""
         return max(0, -(self._left // self._per_ms))
 
 
+def reading_of_all(settings: TransportSettings) -> Meter:
+    """The processor time, in microseconds, that reading messages of all peers may take."""
+    one = settings.reading_ms_per_s_max * MICROSECONDS_PER_MILLISECOND
+    return Meter(one * OF_ALL_PERCENT // 100, settings.burst_s)
+
+
 class Allowance:
     """Of one peer, with what it has said so far. It outlives a connection, or dialing again would renew it."""
 
-    def __init__(self, settings: TransportSettings) -> None:
+    def __init__(self, settings: TransportSettings, reading: Meter | None = None) -> None:
         self._settings: Final = settings
         self._parts: Final = Meter(settings.frames_per_s_max, settings.burst_s)
         self._bytes: Final = Meter(settings.bytes_per_s_max, settings.burst_s)
         self._envelopes: Final = Meter(settings.envelopes_per_s_max, settings.burst_s)
         self._items: Final = Meter(settings.items_per_s_max, settings.burst_s)
+        reading_us_per_s = settings.reading_ms_per_s_max * MICROSECONDS_PER_MILLISECOND
+        self._reading: Final = Meter(reading_us_per_s, settings.burst_s)
+        self._reading_of_all: Final = reading if reading is not None else reading_of_all(settings)
         self.received_messages = 0
         self.received_bytes = 0
         self.received_at_ms: int | None = None
@@ -63,15 +84,14 @@ class Allowance:
             return f"more than {self._settings.bytes_per_s_max} bytes a second"
         return ""
 
-    def take_frame(self, now_ms: int, envelopes: int) -> str:
-        """The same, of the messages in a frame."""
-        self.received_messages += envelopes
+    def pause_ms(self, now_ms: int, messages: int, items: int, reading_us: int) -> int:
+        """How long to pause before the next frame is read, after one with so much in it that took so long to read."""
+        self.received_messages += messages
         self.received_at_ms = now_ms
-        if not self._envelopes.spend(now_ms, envelopes):
-            return f"more than {self._settings.envelopes_per_s_max} messages a second"
-        return ""
-
-    def pause_ms(self, now_ms: int, items: int) -> int:
-        """How long to pause before the next frame is read, after one with so many items."""
+        self._envelopes.spend(now_ms, messages)
         self._items.spend(now_ms, items)
-        return self._items.overdrawn_ms
+        self._reading.spend(now_ms, reading_us)
+        self._reading_of_all.spend(now_ms, reading_us)
+        of_all_ms = 0 if self._reading.is_half_full else self._reading_of_all.overdrawn_ms
+        counted = max(self._envelopes.overdrawn_ms, self._items.overdrawn_ms)
+        return min(PAUSE_MAX_MS, max(counted, self._reading.overdrawn_ms, of_all_ms))

@@ -13,13 +13,14 @@ peer, with a goodbye that says why, comes after and is bounded.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
 from rota.messages import Envelope
 from rota.ports import Unavailable
-from rota.transport.allowance import Allowance
+from rota.transport.allowance import PAUSE_MAX_MS, Allowance
 from rota.transport.certificates import Certificate
 from rota.transport.endings import Ending, Reason, Refused
 from rota.transport.outbox import Outbox
@@ -39,11 +40,14 @@ from rota.transport.parts import (
 from rota.transport.settings import TransportSettings
 from rota.types import NodeName
 from rota.wire.codec import Frame, Malformed, decode_frame
+from rota.wire.limits import Limits
 
 PARTING_MS: Final = 250
 # A frame of no more than this takes at most about 45 ms to read.
 AT_ONCE_BYTES_MAX: Final = 262_144
 AT_ONCE_ITEMS_MAX: Final = 4_096
+NANOSECONDS_PER_MICROSECOND: Final = 1_000
+BEHIND_LOOK_S: Final = 0.01
 
 
 class Stream(Protocol):
@@ -75,6 +79,10 @@ class Events(Protocol):
 
     def link_ended(self, link: Link, ending: Ending) -> None:
         """It is over."""
+        ...
+
+    def link_is_behind(self, link: Link) -> bool:
+        """Whether many messages of the peer wait for the core."""
         ...
 
     def link_flaw(self, link: Link) -> Refused | None:
@@ -255,36 +263,48 @@ class Link:
         if not self.is_up:
             self.end(Ending(Reason.MALFORMED, "a frame before the first pong"))
             return
-        frame = await self._decode(data)
+        frame, reading_us = await self._decode(data)
         if self._ended.done():
             return
         if isinstance(frame, Malformed):
             self.end(Ending(Reason.MALFORMED, frame.reason))
             return
-        if excess := self._allowance.take_frame(self._now_ms(), len(frame.envelopes) + frame.skipped):
-            self.end(Ending(Reason.FLOOD, excess))
-            return
         self.skipped_count += frame.skipped
+        began_ns = time.thread_time_ns()
         for envelope in frame.envelopes:
             # Whoever is told may end the connection.
             if not self.is_open:
                 return
             self._events.link_said(self, envelope)
-        if pause_ms := self._allowance.pause_ms(self._now_ms(), frame.items):
-            await asyncio.sleep(pause_ms / 1_000)
+        reading_us += (time.thread_time_ns() - began_ns) // NANOSECONDS_PER_MICROSECOND
+        messages = len(frame.envelopes) + frame.skipped
+        await self._rest(self._allowance.pause_ms(self._now_ms(), messages, frame.items, reading_us))
 
-    async def _decode(self, data: bytes) -> Frame | Malformed:
-        """A frame that takes long is read in a thread, so that the event loop goes on meanwhile.
+    async def _rest(self, pause_ms: int) -> None:
+        """Read no more for so long, and until the core has stepped most messages of the peer.
+
+        Its pongs wait as well, and so for `PAUSE_MAX_MS` at most.
+        """
+        until_ms = self._now_ms() + PAUSE_MAX_MS
+        if pause_ms:
+            await asyncio.sleep(pause_ms / 1_000)
+        while self.is_open and self._events.link_is_behind(self) and self._now_ms() < until_ms:
+            await asyncio.sleep(BEHIND_LOOK_S)
+
+    async def _decode(self, data: bytes) -> tuple[Frame | Malformed, int]:
+        """The frame, and the microseconds of processor time that reading it took.
+
+        A frame that takes long is read in a thread, so that the event loop goes on meanwhile.
 
         Ordinary ones are read at once: the connection may break while a thread reads, and then the frame is lost.
         """
         limits = self._settings.limits
         if len(data) <= AT_ONCE_BYTES_MAX:
             few = replace(limits, frame_items_max=min(limits.frame_items_max, AT_ONCE_ITEMS_MAX))
-            frame = decode_frame(data, few)
+            frame, reading_us = _timed(data, few)
             if isinstance(frame, Frame):
-                return frame
-        return await asyncio.to_thread(decode_frame, data, limits)
+                return frame, reading_us
+        return await asyncio.to_thread(_timed, data, limits)
 
     # Pinging.
 
@@ -304,3 +324,10 @@ class Link:
 
     def _now_ms(self) -> int:
         return int(self._loop.time() * 1_000)
+
+
+def _timed(data: bytes, limits: Limits) -> tuple[Frame | Malformed, int]:
+    """A frame, and the microseconds of processor time that this thread took to read it."""
+    began_ns = time.thread_time_ns()
+    frame = decode_frame(data, limits)
+    return frame, (time.thread_time_ns() - began_ns) // NANOSECONDS_PER_MICROSECOND

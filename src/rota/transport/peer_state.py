@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from rota.transport.allowance import Allowance
+from rota.transport.allowance import Allowance, Meter
 from rota.transport.endings import MISUSE, Ending, Reason
 from rota.transport.link import Link
 from rota.transport.outbox import Outbox
@@ -53,10 +53,10 @@ class PeerStatus:
 class PeerState:
     """One registered node."""
 
-    def __init__(self, name: NodeName, settings: TransportSettings, now_s: float) -> None:
+    def __init__(self, name: NodeName, settings: TransportSettings, now_s: float, reading: Meter) -> None:
         self.name: Final = name
         self.outbox: Final = Outbox(settings)
-        self.allowance: Final = Allowance(settings)
+        self.allowance: Final = Allowance(settings, reading)
         self.link: Link | None = None
         # Whether we have ever had something to say to it.
         self.is_wanted = False

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -26,6 +26,7 @@ from rota.core.effects import SendMessage
 from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.messages import Envelope
 from rota.ports import Registration, Registry, Tell, Unavailable
+from rota.transport.allowance import reading_of_all
 from rota.transport.certificates import (
     Certificate,
     Identity,
@@ -71,6 +72,8 @@ class GrpcPeers:
         self.name: Final = name
         self.endings: Final = Endings()
         self.started: Final = asyncio.Event()
+        # Whether many messages of a peer wait for the core; then no more of them are read for a while.
+        self.is_behind: Callable[[NodeName], bool] = lambda _: False
         self.handshakes_begun = 0
         self.connections_identified = 0
         self.dropped_unknown_peer = 0
@@ -83,6 +86,7 @@ class GrpcPeers:
         self._registry: Final = registry
         self._tell: Final = tell
         self._settings: Final = settings or TransportSettings()
+        self._reading: Final = reading_of_all(self._settings)
         self._wall_clock: Final = wall_clock
         self._life: Final = secrets.token_bytes(LIFE_BYTES)
         self._known: Final = KnownCertificates()
@@ -193,7 +197,7 @@ class GrpcPeers:
                 return None
             if len(self._states) >= self._settings.peers_max and not self._make_room(is_wanted):
                 return None
-            state = self._states[name] = PeerState(name, self._settings, self._loop.time())
+            state = self._states[name] = PeerState(name, self._settings, self._loop.time(), self._reading)
         if state.dialing is None and self._group is not None and not self._is_stopping:
             state.dialing = self._group.create_task(self._keep_connected(state))
         return state
@@ -488,6 +492,10 @@ class GrpcPeers:
     def link_said(self, link: Link, envelope: Envelope) -> None:
         """The peer said this."""
         self._tell(MessageReceived(link.peer, envelope))
+
+    def link_is_behind(self, link: Link) -> bool:
+        """Whether many messages of the peer wait for the core."""
+        return self.is_behind(link.peer)
 
     def link_flaw(self, link: Link) -> Refused | None:
         """Revoked or expired since it was made."""

@@ -26,6 +26,7 @@ class TransportSettings:
     queue_...               what may wait for one peer; what is older than its age was repeated meanwhile
     frame_bytes_wanted      a frame is closed at this size; one message alone may be bigger
     frames_per_s_max, ...   what one peer may say, on average; at once, it may say what it may in `burst_s`
+    reading_ms_per_s_max    processor time for reading messages of one peer; all together have half as much again
     peers_max               nodes that are connected to at a time; those that we speak to come first
     hellos_max              connections of one peer that have not said hello yet
     stop_timeout_ms         for saying what is queued when we stop; after that as long again for parting
@@ -44,8 +45,9 @@ class TransportSettings:
     queue_age_max_ms: int = 2_000
     frame_bytes_wanted: int = 256 * 1_024
     frames_per_s_max: int = 4_000
-    envelopes_per_s_max: int = 20_000
+    envelopes_per_s_max: int = 5_000
     items_per_s_max: int = 98_304
+    reading_ms_per_s_max: int = 400
     bytes_per_s_max: int = 32 * MEBIBYTE
     burst_s: int = 2
     peers_max: int = 256

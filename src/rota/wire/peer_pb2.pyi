@@ -351,6 +351,22 @@ class Transition(_message.Message):
     preparation: Preparation
     def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ...) -> None: ...
 
+class PartySignature(_message.Message):
+    __slots__ = ("party", "signature")
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    party: str
+    signature: bytes
+    def __init__(self, party: _Optional[str] = ..., signature: _Optional[bytes] = ...) -> None: ...
+
+class Attesters(_message.Message):
+    __slots__ = ("signers", "endorsers")
+    SIGNERS_FIELD_NUMBER: _ClassVar[int]
+    ENDORSERS_FIELD_NUMBER: _ClassVar[int]
+    signers: _containers.RepeatedCompositeFieldContainer[PartySignature]
+    endorsers: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, signers: _Optional[_Iterable[_Union[PartySignature, _Mapping]]] = ..., endorsers: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class Call(_message.Message):
     __slots__ = ("to", "gas", "data")
     TO_FIELD_NUMBER: _ClassVar[int]
@@ -448,18 +464,20 @@ class AssembleRequest(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., intents: _Optional[_Iterable[bytes]] = ..., snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
 
 class AssemblyResult(_message.Message):
-    __slots__ = ("intent", "outcome", "number", "transition", "reason")
+    __slots__ = ("intent", "outcome", "number", "transition", "reason", "attesters")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TRANSITION_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    ATTESTERS_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     outcome: AssemblyOutcome
     number: DelegationNumber
     transition: Transition
     reason: str
-    def __init__(self, intent: _Optional[bytes] = ..., outcome: _Optional[_Union[AssemblyOutcome, str]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+    attesters: Attesters
+    def __init__(self, intent: _Optional[bytes] = ..., outcome: _Optional[_Union[AssemblyOutcome, str]] = ..., number: _Optional[_Union[DelegationNumber, _Mapping]] = ..., transition: _Optional[_Union[Transition, _Mapping]] = ..., reason: _Optional[str] = ..., attesters: _Optional[_Union[Attesters, _Mapping]] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
     __slots__ = ("request_id", "results", "took_ms")
@@ -490,30 +508,36 @@ class AssembleError(_message.Message):
     def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., errors: _Optional[_Iterable[_Union[IntentError, _Mapping]]] = ...) -> None: ...
 
 class RoundMember(_message.Message):
-    __slots__ = ("transition", "sender", "nonce")
+    __slots__ = ("transition", "sender", "nonce", "attesters")
     TRANSITION_FIELD_NUMBER: _ClassVar[int]
     SENDER_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    ATTESTERS_FIELD_NUMBER: _ClassVar[int]
     transition: Transition
     sender: str
     nonce: bytes
-    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    attesters: Attesters
+    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., sender: _Optional[str] = ..., nonce: _Optional[bytes] = ..., attesters: _Optional[_Union[Attesters, _Mapping]] = ...) -> None: ...
 
 class EndorsementRequest(_message.Message):
-    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried", "makers")
+    __slots__ = ("request_id", "digest", "members", "valid_until_s", "tried", "makers", "approvals", "asks_approval")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     VALID_UNTIL_S_FIELD_NUMBER: _ClassVar[int]
     TRIED_FIELD_NUMBER: _ClassVar[int]
     MAKERS_FIELD_NUMBER: _ClassVar[int]
+    APPROVALS_FIELD_NUMBER: _ClassVar[int]
+    ASKS_APPROVAL_FIELD_NUMBER: _ClassVar[int]
     request_id: RequestId
     digest: bytes
     members: _containers.RepeatedCompositeFieldContainer[RoundMember]
     valid_until_s: int
     tried: _containers.RepeatedCompositeFieldContainer[Tried]
     makers: _containers.RepeatedCompositeFieldContainer[Transition]
-    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
+    approvals: _containers.RepeatedCompositeFieldContainer[EndorserSignature]
+    asks_approval: bool
+    def __init__(self, request_id: _Optional[_Union[RequestId, _Mapping]] = ..., digest: _Optional[bytes] = ..., members: _Optional[_Iterable[_Union[RoundMember, _Mapping]]] = ..., valid_until_s: _Optional[int] = ..., tried: _Optional[_Iterable[_Union[Tried, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., approvals: _Optional[_Iterable[_Union[EndorserSignature, _Mapping]]] = ..., asks_approval: _Optional[bool] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("intent", "reason", "kept", "leaf", "signature")

@@ -112,6 +112,7 @@ class Reader:
                     delegation_number(part.number),
                     self.transition(part.transition) if part.HasField("transition") else None,
                     self.text(part.reason),
+                    self.attesters(part),
                 )
                 for part in self.items(wire.results)
             ),
@@ -132,6 +133,9 @@ class Reader:
             self.tried(wire.tried),
             tuple(self.transition(part) for part in self.items(wire.makers)),
             tuple(nonce(part.nonce) for part in members),
+            tuple(map(self.attesters, members)) if any(part.HasField("attesters") for part in members) else (),
+            self.endorser_signatures(wire.approvals, types.REQUIRED_MAX),
+            wire.asks_approval,
         )
 
     def endorsement_response(self, wire: pb.EndorsementResponse) -> messages.EndorsementResponse:
@@ -403,6 +407,16 @@ class Reader:
             self.unknown(wire),
         )
 
+    def attesters(self, wire: pb.AssemblyResult | pb.RoundMember) -> types.Attesters:
+        """Whom the plan of a transaction adds, so many at most."""
+        if not wire.HasField("attesters"):
+            return types.NO_ATTESTERS
+        signers = self.items(wire.attesters.signers, types.COSIGNERS_MAX)
+        return types.Attesters(
+            tuple(types.PartySignature(self.party(part.party), self.signature(part.signature)) for part in signers),
+            tuple(self.node(node) for node in self.values(wire.attesters.endorsers, types.REQUIRED_MAX)),
+        )
+
     def states(self, wire: Sequence[pb.State], items_max: int | None = None) -> tuple[types.State, ...]:
         return tuple([self.state(part) for part in self.items(wire, items_max)])
 
@@ -422,10 +436,12 @@ class Reader:
     def intent_ids(self, wire: Sequence[bytes]) -> tuple[types.IntentId, ...]:
         return tuple(intent_id(part) for part in self.values(wire))
 
-    def endorser_signatures(self, wire: Sequence[pb.EndorserSignature]) -> tuple[messages.EndorserSignature, ...]:
+    def endorser_signatures(
+        self, wire: Sequence[pb.EndorserSignature], items_max: int | None = None
+    ) -> tuple[messages.EndorserSignature, ...]:
         return tuple(
             messages.EndorserSignature(self.node(part.endorser), self.signature(part.signature))
-            for part in self.items(wire)
+            for part in self.items(wire, items_max)
         )
 
     def kept(self, wire: Sequence[pb.KeptStates], items_max: int) -> tuple[types.KeptStates, ...]:

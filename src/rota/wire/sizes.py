@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from rota.messages import AssemblyResult, HandedOver, HandedRound
-from rota.types import Intent, NodeName, State, Transition
+from rota.types import NO_ATTESTERS, Attesters, Intent, NodeName, State, Transition
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.structure import FIELD_BYTES_MIN
 
@@ -60,7 +60,22 @@ def transition_bytes(transition: Transition) -> int:
 def result_bytes(result: AssemblyResult) -> int:
     """One result of a slot."""
     size = 3 * FIELD_BYTES + NUMBER_PAIR_BYTES + _cut_text_bytes(result.reason)
-    return size if result.transition is None else size + transition_bytes(result.transition)
+    if result.transition is None:
+        return size + _attesters_bytes(result.attesters)
+    return size + planned_bytes(result.transition, result.attesters)
+
+
+def planned_bytes(transition: Transition, attesters: Attesters) -> int:
+    """A transition with those that the plan of its transaction adds."""
+    return transition_bytes(transition) + _attesters_bytes(attesters)
+
+
+def _attesters_bytes(attesters: Attesters) -> int:
+    """With room for the longest signature of each."""
+    if attesters == NO_ATTESTERS:
+        return 0
+    size = FIELD_BYTES + _texts_bytes(attesters.endorsers) + _texts_bytes([party for party, _ in attesters.signers])
+    return size + (FIELD_BYTES + SIGNATURE_FIELD_BYTES) * len(attesters.signers)
 
 
 def intent_bytes(intent: Intent) -> int:

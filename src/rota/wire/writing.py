@@ -98,6 +98,7 @@ def _write_assemble_response(wire: pb.AssembleResponse, response: messages.Assem
         if result.transition is not None:
             _write_transition(part.transition, result.transition)
         part.reason = _text(result.reason)
+        _write_attesters(part, result.attesters)
 
 
 def _write_assemble_error(wire: pb.AssembleError, error: messages.AssembleError) -> None:
@@ -111,10 +112,15 @@ def _write_endorsement_request(wire: pb.EndorsementRequest, request: messages.En
     for transition, sender, nonce in zip(request.transitions, request.senders, request.nonces, strict=True):
         member = wire.members.add(sender=sender, nonce=nonce)
         _write_transition(member.transition, transition)
+    assert len(request.attesters) in (0, len(request.transitions)), "each member has its attesters, or none has"
+    for member, attesters in zip(wire.members, request.attesters, strict=False):
+        _write_attesters(member, attesters)
     wire.valid_until_s = request.valid_until_s
     _write_tried(wire.tried, request.tried)
     for maker in request.makers:
         _write_transition(wire.makers.add(), maker)
+    _write_endorser_signatures(wire.approvals, request.approvals)
+    wire.asks_approval = request.asks_approval
 
 
 def _write_endorsement_response(wire: pb.EndorsementResponse, response: messages.EndorsementResponse) -> None:
@@ -389,6 +395,14 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
         wire.preparation.committer = _address(transition.preparation.committer)
         wire.preparation.condition = transition.preparation.condition
     _write_unknown(wire, transition.unknown)
+
+
+def _write_attesters(wire: pb.AssemblyResult | pb.RoundMember, attesters: types.Attesters) -> None:
+    """Most transactions have none, and then nothing is written."""
+    for party, signature in attesters.signers:
+        wire.attesters.signers.add(party=party, signature=signature)
+    if attesters.endorsers:
+        wire.attesters.endorsers.extend(attesters.endorsers)
 
 
 def _write_states(wire: RepeatedCompositeFieldContainer[pb.State], states: Iterable[types.State]) -> None:

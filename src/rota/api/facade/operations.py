@@ -63,6 +63,7 @@ class Measurements:
     states_unconfirmed: int | None = None
     states_refused_total: int | None = None
     verifier_requests_dropped_total: int | None = None
+    messages_dropped_total: int | None = None
     code_over_budget_total: int | None = None
     code_processes_ended_total: int | None = None
     certificate_valid_until_s: int | None = None

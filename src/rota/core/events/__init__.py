@@ -10,6 +10,8 @@ from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import AssemblyOutcome, Envelope, Refusal
 from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
     AwaitedLeaf,
     CallFailure,
     ContractAddress,
@@ -191,6 +193,7 @@ class AssemblyFinished(Result):
     transition: Transition | None = None
     reason: str = ""
     code: str = ""
+    attesters: Attesters = NO_ATTESTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,11 +222,12 @@ class FailureJudged(Result):
 
 @dataclass(frozen=True, slots=True)
 class TransitionSigned(Result):
-    """The `from` party has signed the leaf of a transition, by this order."""
+    """The `from` party has signed the leaf of a transition, by this order; and the cosigners, in their order."""
 
     request_id: RequestId
     intent: IntentId
     signature: bytes
+    cosignatures: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

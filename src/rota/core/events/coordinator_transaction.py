@@ -6,7 +6,7 @@ from rota.core.events import LedgerOutcome
 from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import Delegation, EndorserSignature, ErrorCode
-from rota.types import DelegationNumber, IntentId, Leaf, RequestId, Transition
+from rota.types import NO_ATTESTERS, Attesters, DelegationNumber, IntentId, Leaf, RequestId, Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class AssembleSuccess(Event):
     number: DelegationNumber
     transition: Transition
     size_bytes: int
+    attesters: Attesters = NO_ATTESTERS
 
 
 @dataclass(frozen=True, slots=True)

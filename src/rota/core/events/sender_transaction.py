@@ -9,6 +9,8 @@ from rota.core.machine import Event
 from rota.frozen import dataclass
 from rota.messages import DispatchItem, ErrorCode, PreparedTransaction
 from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
     DelegationNumber,
     Dependency,
     HeartbeatNumber,
@@ -83,16 +85,18 @@ class AssembleRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class Assembled(Event):
-    """Raised by the domain: there is a transition, to be signed."""
+    """Raised by the domain: there is a transition, to be signed, with those that its plan adds."""
 
     transition: Transition
+    attesters: Attesters = NO_ATTESTERS
 
 
 @dataclass(frozen=True, slots=True)
 class AssembleAndSignSuccess(Event):
-    """Raised by the signer: the transition bears our party's signature."""
+    """Raised by the signer: the transition bears our party's signature, and those of its cosigners."""
 
     signature: bytes
+    cosignatures: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

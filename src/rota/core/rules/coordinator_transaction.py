@@ -200,7 +200,7 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
     transaction.coordinator.reset_givers(transaction.sender, event.transition)
     transaction.number = max(transaction.number, event.number)
-    transaction.hold(event.transition, event.size_bytes)
+    transaction.hold(event.transition, event.size_bytes, event.attesters)
     transaction.seen_by = {}
     transaction.unjudged_by = {}
     transaction.was_assembled = True
@@ -217,8 +217,8 @@ def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess
     transaction.placed_at = coordinator.outcomes.count
     makers = coordinator.graph.dependencies(event.transition.leaf)
     transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
-    if transaction.is_external:
-        # Whether it ever comes is for its user to say: nothing may be built on it, in this slot or later.
+    if transaction.is_external or transaction.attesters.endorsers:
+        # Whether it ever comes is for its user to say, or for who has to approve it: nothing may be built on it now.
         transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
     transaction.coordinator.rounds.await_round(transaction)
     transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))

@@ -31,7 +31,6 @@ from rota.core.observer import LIVE
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender import LEAVING, Command
 from rota.core.states.sender_transaction import Restored
-from rota.core.versions import must_wait_to_sign
 from rota.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.types import DelegationNumber, NodeName, RequestId, Rotation, Tried
 from rota.wire.sizes import delegation_bytes, fitting
@@ -553,14 +552,12 @@ def _is_waiting(sender: Sender) -> bool:
 def _asked(sender: Sender) -> Iterator[SenderTransaction]:
     """What the delegate is to bring further, as far as our own node knows."""
     ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
-    return (transaction for transaction in chain(sender.delegated.values(), ready) if not transaction.is_kept_away)
+    return (transaction for transaction in chain(sender.delegated.values(), ready) if not transaction.is_held_up)
 
 
 def _deserves_patience(sender: Sender) -> bool:
-    """The delegate has a permission of ours, or nothing of ours but what has to wait for its turn or to be signed."""
-    return _is_on_its_way(sender) or all(
-        transaction.may_wait_for_its_turn or must_wait_to_sign(transaction) for transaction in _asked(sender)
-    )
+    """The delegate has a permission of ours, or nothing of ours but what has to wait for others."""
+    return _is_on_its_way(sender) or all(transaction.needs_more_time for transaction in _asked(sender))
 
 
 def _held_back_count(sender: Sender) -> int:
@@ -572,7 +569,7 @@ def _held_back_count(sender: Sender) -> int:
 
 def _waits_for_others(transaction: SenderTransaction) -> bool:
     """As far as our own node knows, no coordinator could get it endorsed at present."""
-    return transaction.is_kept_away or transaction.may_wait_for_its_turn or must_wait_to_sign(transaction)
+    return transaction.is_kept_away or transaction.needs_more_time
 
 
 def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:

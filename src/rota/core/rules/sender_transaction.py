@@ -230,14 +230,13 @@ def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceive
     stop_hold(transaction)
     transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
     transaction.request_id = event.request_id
-    transaction.order = None
-    transaction.result = None
+    transaction.begin_assembly()
     transaction.lease_ms = transaction.context.now_ms
 
 
 def sign(transaction: SenderTransaction, event: Assembled) -> None:
-    """The `from` party signs the leaf."""
-    transaction.transition = event.transition
+    """The `from` party signs the leaf, and so do the parties that its plan adds."""
+    transaction.transition, transaction.attesters = event.transition, event.attesters
     transaction.order = transaction.context.next_id()
     transaction.context.effects.append(
         SignTransition(
@@ -248,6 +247,7 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             event.transition.leaf,
             event.transition.valid_until_s,
             transaction.intent.nonce,
+            tuple(signer.party for signer in event.attesters.signers),
         )
     )
 
@@ -257,7 +257,7 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     unsigned = transaction.transition
     assert unsigned is not None, "what is signed was assembled"
     signed = unsigned.signed(event.signature)
-    transaction.transition = signed
+    transaction.transition, transaction.attesters = signed, transaction.attesters.signed(event.cosignatures)
     transaction.failure_count = 0
     if not signed.is_empty:
         # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
@@ -572,9 +572,9 @@ def enter_reverted(transaction: SenderTransaction) -> None:
 def _answer_slot(
     transaction: SenderTransaction, outcome: AssemblyOutcome, transition: Transition | None, reason: str = ""
 ) -> None:
-    result = AssemblyResult(transaction.intent.id, outcome, transaction.number, transition, reason)
-    transaction.result = result
-    transaction.sender.assembly.finish(transaction, result)
+    made = (transition, reason, transaction.attesters)
+    transaction.result = AssemblyResult(transaction.intent.id, outcome, transaction.number, *made)
+    transaction.sender.assembly.finish(transaction, transaction.result)
 
 
 def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:

@@ -82,11 +82,12 @@ class HeldPrepared(NamedTuple):
 
 
 class HeldRefusals(NamedTuple):
-    """What a delegate gave up with, while the refusals are verified."""
+    """What a delegate gave up with, while the refusals of these endorsers are verified."""
 
     peer: NodeName
     request_id: RequestId
     reverted: TransactionReverted
+    endorsers: tuple[NodeName, ...]
 
 
 @dataclass(frozen=True, slots=True)

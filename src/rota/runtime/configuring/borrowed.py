@@ -182,8 +182,13 @@ TRANSPORT: Final[Meanings] = {
     "queue_age_max_ms": ("ms", "What has waited longer is dropped, as it was repeated meanwhile."),
     "frame_bytes_wanted": ("bytes", "Size at which a frame is closed; one message alone may be bigger."),
     "frames_per_s_max": ("frames a second", "Frames of one peer, on average."),
-    "envelopes_per_s_max": ("messages a second", "Messages of one peer, on average."),
+    "envelopes_per_s_max": ("messages a second", "Messages of one peer, on average; more slow it down."),
     "items_per_s_max": ("items a second", "List elements in messages of one peer, on average; more slow it down."),
+    "reading_ms_per_s_max": (
+        "ms a second",
+        "Processor time for reading messages of one peer, on average; more slows it down. All peers together have "
+        "half as much again.",
+    ),
     "bytes_per_s_max": ("bytes a second", "What one peer may say, on average."),
     "burst_s": ("s", "A peer may say at once what it may say in this time."),
     "peers_max": ("nodes", "Nodes connected to; where more are registered, those that are spoken to come first."),

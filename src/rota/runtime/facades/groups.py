@@ -14,6 +14,7 @@ import msgspec
 
 from rota import abi
 from rota.api import errors, facade
+from rota.api.credentials import held_parties
 from rota.api.privacy_groups import GroupCall, GroupView, MessageView, NewGroup, NewMessage
 from rota.api.values import JsonValue
 from rota.domains.base import Rejected as DomainRejected
@@ -233,10 +234,9 @@ class Groups:
         """An id is drawn by who creates a group, and a liar may copy it: which of the two is meant nobody can tell."""
         contracts = self._contracts.contracts_of_group(group)
         if len(contracts) > 1:
-            named = " and ".join(contracts)
-            text = (
-                f"is ambiguous: groups with the contracts {named} have this id; name the contract (ptx_sendTransaction)"
-            )
+            # A caller that is held to parties may be a member of none of them.
+            named = "" if held_parties() is not None else f" with the contracts {' and '.join(contracts)}"
+            text = f"is ambiguous: groups{named} have this id; name the contract (ptx_sendTransaction)"
             raise errors.invalid(field, text)
 
     # Parties.

@@ -39,6 +39,7 @@ from rota.sim.invariants.trust import (
     ConfirmedStatesAreTrue,
     IdsBelongToTheirParties,
     OutcomesAreTrue,
+    PlansAreKept,
     ValidIntentsHappen,
 )
 from rota.sim.invariants.workloads import WorkloadHolds
@@ -103,6 +104,7 @@ TRUST: tuple[type[Invariant], ...] = (
     OutcomesAreTrue,
     ConfirmedStatesAreTrue,
     IdsBelongToTheirParties,
+    PlansAreKept,
     ValidIntentsHappen,
     SignersHoldContents,
 )

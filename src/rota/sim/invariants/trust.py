@@ -1,4 +1,4 @@
-"""What an honest node promises its users among nodes that lie (T1, T2), and whose an intent's id is (R2)."""
+"""What an honest node promises its users among nodes that lie (T1, T2); ids (R2) and plans (R3)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,34 @@ from typing import Any
 
 from rota.core.effects import IntentAccepted, IntentFinalised
 from rota.digests import state_commitment
-from rota.sim.facts import Committed, Expected, Recorded, Reorganised, Reported, Signed, Undone
+from rota.sim.domain import plan_of
+from rota.sim.facts import (
+    Approved,
+    Assembled,
+    Committed,
+    Cosigned,
+    Expected,
+    Recorded,
+    Reorganised,
+    Reported,
+    Signed,
+    Undone,
+)
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.sim.invariants.privacy import transitions_in
-from rota.types import INTENT_ID_USED, ContractAddress, IntentId, Leaf, NodeName, Outcome, Receipt, StateId, Transition
+from rota.types import (
+    INTENT_ID_USED,
+    NO_ATTESTERS,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    StateId,
+    Transition,
+)
 
 
 class OutcomesAreTrue(Invariant):
@@ -111,6 +135,49 @@ class OutcomesAreTrue(Invariant):
         """Whatever liars held is on the chain by now."""
         for receipt in self.reported.values():
             self._judge(receipt)
+
+
+class PlansAreKept(Invariant):
+    """R3: no transition is committed without those that its plan adds: parties that signed it, endorsers' approvals."""
+
+    name = "R3"
+
+    def hears(self) -> Mapping[type[Any], Handler]:
+        """What honest endorsers approved and honest parties signed, and what the ledger did."""
+        self.transitions: dict[Leaf, tuple[NodeName, Transition]] = {}
+        self.approved: dict[Leaf, set[NodeName]] = {}
+        self.cosigned: dict[Leaf, tuple[Party, ...]] = {}
+        return {
+            Assembled: self._assembled,
+            Approved: self._approved,
+            Cosigned: self._cosigned,
+            Committed: self._committed,
+        }
+
+    def _assembled(self, fact: Assembled) -> None:
+        if plan_of(fact.transition, Party(f"user@{fact.node}")) != NO_ATTESTERS:
+            self.transitions[fact.transition.leaf] = fact.node, fact.transition
+
+    def _approved(self, fact: Approved) -> None:
+        for leaf in fact.leaves:
+            self.approved.setdefault(leaf, set()).add(fact.node)
+
+    def _cosigned(self, fact: Cosigned) -> None:
+        self.cosigned[fact.leaf] = fact.parties
+
+    def _committed(self, fact: Committed) -> None:
+        leaf = fact.transition.leaf
+        if leaf not in self.transitions:
+            return
+        node, made = self.transitions[leaf]
+        plan = plan_of(made, Party(f"user@{node}"))
+        self.judged += 1
+        self.chances += 1
+        lacking = [name for name in plan.endorsers if name not in self.approved.get(leaf, ())]
+        if lacking:
+            self.accuse(f"{self.show(made.intent)} was committed without the approval of {', '.join(lacking)}")
+        if any(signer.party not in self.cosigned.get(leaf, ()) for signer in plan.signers):
+            self.accuse(f"{self.show(made.intent)} was committed without the signature of a party of its plan")
 
 
 class IdsBelongToTheirParties(Invariant):

@@ -28,8 +28,8 @@ from rota.core.sender import Sender
 from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import HeldRefusals, HeldRequest
-from rota.messages import EndorsementRequest, TransactionReverted
-from rota.sim import services
+from rota.messages import EndorsementRequest, Refusal, TransactionReverted
+from rota.sim import domain, services
 from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
 from rota.sim.canaries import CANARIES
 from rota.sim.plan import Settings
@@ -88,6 +88,10 @@ def _flaw_but_for_bounds(
     endorser: Endorser, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
 ) -> str:
     return _flaw_of(endorser, replace(transition, valid_until_s=request.valid_until_s), request, peer, is_signed_over)
+
+
+def _nothing_to_refuse(*_: object) -> tuple[Refusal, ...]:
+    return ()
 
 
 def _believe_refusals(
@@ -174,6 +178,21 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "T1",
         replacing(Endorser, "_flaw_of", _flaw_but_for_bounds),
         lying("revives"),
+    ),
+    Canary(
+        "endorses whatever plan it is shown",
+        "R3",
+        replacing(domain, "unplanned", _nothing_to_refuse),
+        replace(lying("skips-plans"), has_plans=True),
+    ),
+    Canary(
+        "signs rounds that lack an approval",
+        "R3",
+        both(
+            replacing(endorser_module, "refusals_of_plan", _nothing_to_refuse),
+            replacing(services, "unapproved", _nothing_to_refuse),
+        ),
+        replace(lying("skips-plans"), has_plans=True),
     ),
     Canary(
         "reports as reverted what may still be committed",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 
 from rota.frozen import dataclass
-from rota.sim.liars.strategies import MUTATES, NAMES
+from rota.sim.liars.strategies import DRAWN, MUTATES
 from rota.types import Contract, Mode, NodeName
 
 LIAR_FREE = 0.5
@@ -88,5 +88,5 @@ def _with_room(random: Random, names: tuple[NodeName, ...], contract: Contract) 
 def _draw_strategies(random: Random, only: tuple[str, ...] | None) -> tuple[str, ...]:
     if only is not None:
         return only
-    drawn = random.sample([name for name in NAMES if name != MUTATES], random.randint(1, STRATEGIES_DRAWN_MAX))
+    drawn = random.sample([*DRAWN], random.randint(1, STRATEGIES_DRAWN_MAX))
     return (*drawn, MUTATES) if random.random() < MUTATES_TOO else tuple(drawn)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 from rota.core.effects import RoundDispatch
 from rota.core.node import Node
 from rota.digests import NONCE_BYTES, domain_separator, round_digest
-from rota.messages import EndorsementRequest, Envelope, Message, Reply
+from rota.messages import EndorsementRequest, EndorserSignature, Envelope, Message, Reply
 from rota.sim.frames import acceptable
 from rota.sim.liars.account import Account
 from rota.sim.liars.notebook import KnownRound, Notebook
 from rota.sim.services import sign
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Party, RequestId, Transition
+from rota.types import Attesters, Contract, ContractAddress, IntentId, NodeName, Party, RequestId, Transition
 
 if TYPE_CHECKING:
     from rota.sim.liars.mutator import Mutator
@@ -140,6 +140,8 @@ class Liar:
         valid_until_s: int,
         peers: Iterable[NodeName] | None = None,
         makers: tuple[Transition, ...] = (),
+        attesters: tuple[Attesters, ...] = (),
+        approvals: tuple[EndorserSignature, ...] = (),
     ) -> None:
         """Ask endorsers for signatures over a round of its own making; it signs itself if it may."""
         leaves = tuple(transition.leaf for transition in transitions)
@@ -152,7 +154,15 @@ class Liar:
                 shown = tuple(transition.as_seen_by(peer) for transition in transitions)
                 nonces = tuple(self.book.nonces.get(each.intent, OWN_NONCE) for each in transitions)
                 request = EndorsementRequest(
-                    self.next_id(), digest, shown, senders, valid_until_s, makers=makers, nonces=nonces
+                    self.next_id(),
+                    digest,
+                    shown,
+                    senders,
+                    valid_until_s,
+                    makers=makers,
+                    nonces=nonces,
+                    attesters=attesters,
+                    approvals=approvals,
                 )
                 self.send(peer, contract.address, request)
 

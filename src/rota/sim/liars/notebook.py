@@ -16,6 +16,7 @@ from rota.messages import (
     StateDistribution,
 )
 from rota.types import (
+    Attesters,
     Contract,
     ContractAddress,
     DelegationNumber,
@@ -81,6 +82,7 @@ class Notebook:
         self.messages: deque[Message] = deque(maxlen=MESSAGES_KEPT_MAX)
         self.intents: deque[IntentId] = deque(maxlen=IDS_KEPT_MAX)
         self.nonces: dict[IntentId, bytes] = {}
+        self.attesters: dict[Leaf, Attesters] = {}
         self._parties: dict[IntentId, Party] = {}
 
     def note(self, source: NodeName, target: NodeName, envelope: Envelope) -> None:
@@ -100,6 +102,7 @@ class Notebook:
                 for result in body.results:
                     if result.transition is not None:
                         self._note_transition(contract, result.transition)
+                        self.attesters[result.transition.leaf] = result.attesters
             case EndorsementRequest():
                 self._note_round(contract, body)
             case EndorsementResponse() if body.signature:
@@ -131,6 +134,8 @@ class Notebook:
         self.rounds.setdefault(body.digest, known)
         for transition, nonce in zip(body.transitions, body.nonces, strict=False):
             self.nonces.setdefault(transition.intent, nonce)
+        for transition, attesters in zip(body.transitions, body.attesters, strict=False):
+            self.attesters[transition.leaf] = attesters
         for transition, sender in zip(body.transitions, body.senders, strict=False):
             self._parties.setdefault(transition.intent, sender)
             self._note_transition(contract, transition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.core.effects import RoundDispatch
-from rota.digests import refusal_digest, round_digest
+from rota.digests import approval_digest, refusal_digest, round_digest
 from rota.messages import (
     Answer,
     AssembleRequest,
@@ -39,7 +39,20 @@ from rota.sim.liars.liar import Liar, Strategy, with_body
 from rota.sim.liars.making import made_transition, with_false_contents
 from rota.sim.liars.notebook import Delegated
 from rota.sim.services import sign
-from rota.types import Digest, Fees, FlushPoint, HeartbeatNumber, IntentId, Leaf, NodeName, State, StateId, Transition
+from rota.types import (
+    NO_ATTESTERS,
+    Attesters,
+    Digest,
+    Fees,
+    FlushPoint,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    State,
+    StateId,
+    Transition,
+)
 
 FAR = 2**62
 HELD_BACK = 0.9
@@ -481,6 +494,38 @@ class Equivocates(Strategy):
                     self.liar.send(peer, contract.address, CoordinatorHeartbeat(number, CoordinatorState.ACTIVE))
 
 
+class SkipsPlans(Strategy):
+    """Has planned transitions signed without those whom their plans add, and commits them."""
+
+    name = "skips-plans"
+
+    def says(self, peer: NodeName, envelope: Envelope) -> Envelope | None:
+        """Requests for an approval do not leave."""
+        body = envelope.body
+        return None if isinstance(body, EndorsementRequest) and body.asks_approval and self.strikes() else envelope
+
+    def acts(self) -> None:
+        """It shows no plan, or fewer attesters, or approvals that it signed itself."""
+        liar = self.liar
+        for known in list(liar.book.transitions.values())[-8:]:
+            contract, plan = liar.contract(known.contract), liar.book.attesters.get(known.transition.leaf)
+            if contract is None or plan is None or plan == NO_ATTESTERS or not self.strikes():
+                continue
+            until_s = known.transition.valid_until_s
+            digest = round_digest(liar.separator(contract.address), (known.transition.leaf,), until_s)
+            forged = sign(liar.name, approval_digest(liar.separator(contract.address), digest))
+            approvals = tuple(EndorserSignature(node, forged) for node in plan.endorsers)
+            weaker = (NO_ATTESTERS, Attesters(plan.signers), Attesters((), plan.endorsers), plan)
+            shown = self.random.choice(weaker)
+            some = self.random.choice(((), approvals))
+            attesters = (shown,) if shown != NO_ATTESTERS else ()
+            liar.ask_to_endorse(
+                contract, (known.transition,), (known.sender,), until_s, attesters=attesters, approvals=some
+            )
+        for complete, signatures in liar.book.complete():
+            liar.account.commit(complete, signatures)
+
+
 COORDINATORS: tuple[type[Strategy], ...] = (
     NeverAssembles,
     NeverAsksPermission,
@@ -503,3 +548,5 @@ COORDINATORS: tuple[type[Strategy], ...] = (
     ShowsFalseMakers,
     Equivocates,
 )
+# Not drawn: it plays where transactions have plans.
+ASKED_FOR: tuple[type[Strategy], ...] = (SkipsPlans,)

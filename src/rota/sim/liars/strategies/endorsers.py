@@ -8,7 +8,7 @@ from rota.digests import refusal_digest
 from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
 from rota.sim.liars.liar import Strategy, with_body
 from rota.sim.services import sign
-from rota.types import HeartbeatNumber, KeptStates, Leaf, NodeName
+from rota.types import NO_ATTESTERS, HeartbeatNumber, KeptStates, Leaf, NodeName
 
 FAR = 2**62
 
@@ -24,14 +24,15 @@ class RefusesAll(Strategy):
         if not isinstance(body, EndorsementRequest) or not self.strikes():
             return True
         separator = self.liar.separator(envelope.contract)
+        shown = body.attesters or (NO_ATTESTERS,) * len(body.transitions)
         refusals = tuple(
             Refusal(
                 each.intent,
                 "against my rules",
                 leaf=each.leaf,
-                signature=sign(self.liar.name, refusal_digest(separator, sender, each)),
+                signature=sign(self.liar.name, refusal_digest(separator, sender, each, attesters)),
             )
-            for each, sender in zip(body.transitions, body.senders, strict=False)
+            for each, sender, attesters in zip(body.transitions, body.senders, shown, strict=False)
         )
         self.liar.send(peer, envelope.contract, EndorsementResponse(body.request_id, body.digest, b"", refusals))
         return False
