@@ -10,7 +10,7 @@ is told. Its first effect makes its new incarnation durable: nothing it says can
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 
 from rota.config import Config
 from rota.core.acquaintance import Acquaintance
@@ -95,13 +95,12 @@ from rota.core.events.chain import (
 from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalDecided, ProposalJudged
 from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
 from rota.core.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
-from rota.core.handover import dispatched_rounds
 from rota.core.index import ChainIndex
 from rota.core.intake import Accepted, Intake
 from rota.core.machine import Event
 from rota.core.paging import Sequencers
 from rota.core.private_states import PrivateStates
-from rota.core.sequencer import Sequencer, StoredContract
+from rota.core.sequencer import Sequencer, StoredContract, with_dispatches
 from rota.core.states.deployment import StoredDeployments
 from rota.core.submitter import Submitter
 from rota.core.unconfirmed import SentTransition
@@ -118,7 +117,6 @@ from rota.messages import (
     Envelope,
     GenesisRequest,
     GenesisResponse,
-    HandedOver,
     Message,
     Reply,
     StateDistribution,
@@ -133,7 +131,6 @@ from rota.types import (
     Contract,
     ContractAddress,
     Dependency,
-    FlushPoint,
     HeartbeatNumber,
     IntentId,
     KnownContract,
@@ -405,7 +402,7 @@ class Node:
             self.config,
             self.now_ms,
             *self._standing_before(tuple(self.index.blocks)),
-            _with_dispatches(stored, dispatches, contract.address),
+            with_dispatches(stored, dispatches, contract.address),
         )
         sequencer.return_count = self.return_count
         self.sequencers.add(contract.address, sequencer)
@@ -880,16 +877,3 @@ def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
     return tuple(outcome for address, outcome in outcomes if address == contract)
-
-
-def _with_dispatches(
-    stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
-) -> StoredContract:
-    """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
-    rounds = [dispatch.round for dispatch in dispatches if dispatch.round.contract == address]
-    dispatched = tuple(
-        HandedOver(FlushPoint(each.digest, transition.intent), transition)
-        for each in rounds
-        for transition in each.transitions
-    )
-    return replace(stored, dispatched=dispatched, rounds=dispatched_rounds(rounds))

@@ -6,10 +6,12 @@ being written; then they wait for the disk like every other message (protocol §
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rota.config import Config
 from rota.core.context import Context, Ids
 from rota.core.coordinator import Coordinator
-from rota.core.effects import Effect, ReplyToUser, SendMessage, TransitionPrepared
+from rota.core.effects import Effect, ReplyToUser, RoundDispatch, SendMessage, TransitionPrepared
 from rota.core.endorser import Endorser
 from rota.core.events import (
     AssemblyFailed,
@@ -49,6 +51,7 @@ from rota.core.events import (
 from rota.core.events import coordinator as coordinator_events
 from rota.core.events import sender as sender_events
 from rota.core.events import sender_transaction as sender_transaction_events
+from rota.core.handover import dispatched_rounds
 from rota.core.kept import Kept
 from rota.core.machine import Event
 from rota.core.observer import Observer
@@ -90,7 +93,7 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
-from rota.types import Contract, IntentId, KeptStates, NodeName, Outcome
+from rota.types import Contract, ContractAddress, FlushPoint, IntentId, KeptStates, NodeName, Outcome
 
 # Above every height: nothing is missing.
 WHOLE_CHAIN = 2**63
@@ -142,6 +145,19 @@ class StoredContract:
     endorsed: tuple[KeptStates, ...] = ()
     latest_chain_time_s: int = 0
     final_height: int = WHOLE_CHAIN
+
+
+def with_dispatches(
+    stored: StoredContract, dispatches: tuple[RoundDispatch, ...], address: ContractAddress
+) -> StoredContract:
+    """A contract's part of the store, with the node's own dispatches of it that have no outcome."""
+    rounds = [dispatch.round for dispatch in dispatches if dispatch.round.contract == address]
+    dispatched = tuple(
+        HandedOver(FlushPoint(each.digest, transition.intent), transition)
+        for each in rounds
+        for transition in each.transitions
+    )
+    return replace(stored, dispatched=dispatched, rounds=dispatched_rounds(rounds))
 
 
 class Sequencer:

@@ -41,7 +41,7 @@ def _only_lost(observer: Observer, node: NodeName, connected: bool) -> None:
         observer.peer(node).connected = False
 
 
-def _hear_only_the_connected(observer: Observer, node: NodeName, envelope: Envelope) -> bool:
+def _take_only_from_connected(observer: Observer, node: NodeName, envelope: Envelope) -> bool:
     return observer.peer(node).connected and _hear(observer, node, envelope)
 
 
@@ -77,7 +77,8 @@ LEDGER_CANARIES: tuple[Canary, ...] = (
         "does not notice that a peer is connected again",
         "L1",
         both(
-            replacing(Observer, "connection_changed", _only_lost), replacing(Observer, "hear", _hear_only_the_connected)
+            replacing(Observer, "connection_changed", _only_lost),
+            replacing(Observer, Observer.hear.__name__, _take_only_from_connected),
         ),
         under("certificate"),
     ),
