@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from rota.config import Config
 from rota.core.consistency import Authorised, Consistent
-from rota.core.context import Ids
 from rota.core.effects import (
     AssembleIntents,
     Effect,
@@ -37,6 +36,7 @@ from rota.core.events import (
 from rota.core.machine import Event
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.sender_transaction import Permission
+from rota.core.step_context import Ids
 from rota.digests import (
     NONCE_BYTES,
     core_of,

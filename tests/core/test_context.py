@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from rota.config import Config
-from rota.core.context import BACKOFF_STEPS_MAX, Context, Ids
+from rota.core.context import Context
 from rota.core.effects import IntentResumed, Persist, SendMessage
 from rota.core.machine import Event
+from rota.core.step_context import BACKOFF_STEPS_MAX, Ids
 from rota.messages import StartupAcknowledgement
 from rota.types import IntentId, NodeName, RequestId
 from tests.core.kit import ADDRESS, A, B, contract, intent_id

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rota.core import empties
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.empties import FREE_OF_ALL, FREE_OF_SENDER, WINDOW_MS, Empties
 from rota.core.states.coordinator_transaction import State as Held
+from rota.core.step_context import Ids
 from rota.types import Contract, Mode, NodeName
 from tests.core.coordinator_bench import CoordinatorBench, active
 from tests.core.kit import A, B, C, contract, transition, void_transition

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.listing import Listing
 from rota.core.observer import Observer
+from rota.core.step_context import Ids
 from rota.messages import (
     Answer,
     CoordinatorHeartbeat,

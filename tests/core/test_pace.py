@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.demotion import ACCUSATION_RANGES
 from rota.core.pace import ENDS_KEPT_MAX, FRESH_MS, SLACK, SLOW_FACTOR, Measured
 from rota.core.progress import ENDING_FACTOR, Progress
+from rota.core.step_context import Ids
 from rota.types import NodeName, Rotation
 from tests.core.kit import A, B, C, contract, intent_id
 from tests.core.test_progress import Delegate

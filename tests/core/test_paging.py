@@ -8,7 +8,6 @@ import pytest
 
 from rota.config import Config
 from rota.core.consistency import Consistent
-from rota.core.context import Ids
 from rota.core.effects import Effect, LoadContract, ReplyToUser, RoundDispatch, SendMessage, StatesReceived
 from rota.core.events import (
     CancelRequested,
@@ -25,6 +24,7 @@ from rota.core.node import StoredNode
 from rota.core.paging import Sequencers
 from rota.core.sequencer import Sequencer, StoredContract
 from rota.core.states.sender_transaction import Restored
+from rota.core.step_context import Ids
 from rota.digests import core_of, domain_separator, leaf_of, state_commitment
 from rota.messages import (
     Answer,

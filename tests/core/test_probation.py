@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.effects import DispatchRound
 from rota.core.events import Tick
 from rota.core.probation import PERMITTED_MAX, PERMITTED_PER_REFUSED, SENDERS_MAX, Probation
 from rota.core.states.coordinator_transaction import State
+from rota.core.step_context import Ids
 from rota.messages import (
     AssembleRequest,
     AssembleResponse,

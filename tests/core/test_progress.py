@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.demotion import Experience
 from rota.core.events import (
     AssemblyFailed,
@@ -25,6 +25,7 @@ from rota.core.pace import Measured
 from rota.core.progress import GROWTH_MAX, Progress
 from rota.core.states.sender_transaction import Permission
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.step_context import Ids
 from rota.core.turns import longest_rest_s
 from rota.core.versions import VERSIONS_MAX
 from rota.messages import (

@@ -8,8 +8,9 @@ import pytest
 
 from rota import messages
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.effects import SendMessage
+from rota.core.step_context import Ids
 from rota.messages import Message, Reply
 from rota.types import RequestId
 from tests.core.kit import A, B, contract

@@ -8,9 +8,9 @@ import pytest
 
 from rota.api.ring import Loss
 from rota.config import Config
-from rota.core.context import Ids
 from rota.core.events import ConnectionLost, LedgerLost, MessageReceived, Tick
 from rota.core.sequencer import Sequencer
+from rota.core.step_context import Ids
 from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, Message, Startup
 from rota.runtime import leaders as module
 from rota.runtime.facades.leading import loss_by

@@ -22,7 +22,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import ClassVar
 
-from rota.core.context import Context
 from rota.core.events.chain import FactoryDeployment
 from rota.core.events.deployment import (
     AgreementDurable,
@@ -50,6 +49,7 @@ from rota.core.events.deployment import (
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
 from rota.core.rules import deployment as rules
 from rota.core.states.deployment import ASKING, UNAGREED, State
+from rota.core.step_context import StepContext
 from rota.genesis import Genesis, decode_genesis, genesis_hash
 from rota.types import ContractAddress, Dependency, Intent, KnownContract, Mode, NodeName, Outcome, Receipt, RequestId
 
@@ -227,7 +227,7 @@ class Deployment(Machine):
 
     def __init__(
         self,
-        context: Context,
+        context: StepContext,
         intent: Intent,
         factory: ContractAddress,
         connected: dict[NodeName, None],

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from rota.config import Config
 from rota.core.consent import OPEN, Consent
-from rota.core.context import Context, Ids
 from rota.core.deployment import Deployment, known_from
 from rota.core.effects import Effect, IntentAccepted, ReplyToUser
 from rota.core.events import (
@@ -52,8 +51,8 @@ from rota.core.events.deployment import (
 from rota.core.lookups import Lookups
 from rota.core.machine import Event
 from rota.core.proposals import Proposals
-from rota.core.sequencer import StoredContract
 from rota.core.states.deployment import StoredDeployments
+from rota.core.step_context import Ids, StepContext
 from rota.messages import (
     ContractTakenIn,
     DeploymentAnswer,
@@ -89,12 +88,13 @@ class Deployments:
         config: Config,
         now_ms: int,
         standing: tuple[int, int],
-        own: StoredContract,
+        own: tuple[Intent, ...],
+        outcomes: Mapping[IntentId, Outcome],
         stored: StoredDeployments,
         factory: ContractAddress = NO_CONTRACT,
         consent: Consent = OPEN,
     ) -> None:
-        self.context = Context(node, ids, Contract(NO_CONTRACT, (node,), (), 0), config, now_ms, *standing)
+        self.context = StepContext(node, ids, Contract(NO_CONTRACT, (node,), (), 0), config, now_ms, *standing)
         self.timers = self.context.timers
         self.factory = factory
         self.connected: dict[NodeName, None] = {}
@@ -104,8 +104,8 @@ class Deployments:
         # Those that were lost with a final block after they had ended: the chain may have them again.
         self.undone: dict[IntentId, None] = {}
         agreed = dict(stored.agreed)
-        for restored in own.intents:
-            self._add(restored.intent, agreed.get(restored.intent.id, ()), dict(own.outcomes))
+        for intent in own:
+            self._add(intent, agreed.get(intent.id, ()), outcomes)
         self._deployed = stored.deployed
         for deployment in stored.undone:
             self.note_undone(deployment)

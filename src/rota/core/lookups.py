@@ -7,9 +7,9 @@ party's own node is asked, and nobody else's word counts.
 
 from __future__ import annotations
 
-from rota.core.context import Context
 from rota.core.effects import LookUpVerifier, ReportVerifier
 from rota.core.events import VerifierLookedUp
+from rota.core.step_context import StepContext
 from rota.messages import VerifierRequest, VerifierResponse
 from rota.types import NO_CONTRACT, NodeName, Party, RequestId, node_of
 
@@ -19,7 +19,7 @@ LOOKUPS_MAX = 10_000
 class Lookups:
     """What was asked of others and is not answered."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: StepContext) -> None:
         self.context = context
         self.open: dict[Party, RequestId] = {}
 

@@ -16,7 +16,6 @@ from rota.config import Config
 from rota.core.acquaintance import Acquaintance
 from rota.core.consent import OPEN, Consent
 from rota.core.consistency import Consistent
-from rota.core.context import Ids
 from rota.core.dependencies import Dependencies
 from rota.core.deployments import Deployments
 from rota.core.distribution import DeliveriesRecalled, Distribution
@@ -102,6 +101,7 @@ from rota.core.paging import Sequencers
 from rota.core.private_states import PrivateStates
 from rota.core.sequencer import Sequencer, StoredContract, with_dispatches
 from rota.core.states.deployment import StoredDeployments
+from rota.core.step_context import Ids
 from rota.core.submitter import Submitter
 from rota.core.unconfirmed import SentTransition
 from rota.core.verifier_requests import VerifierRequests
@@ -201,7 +201,16 @@ class Node:
         own = stored.contracts.get(NO_CONTRACT, StoredContract())
         standing = (self.height, self.chain_time_s)
         self.deployments = Deployments(
-            name, self.ids, config, now_ms, standing, own, stored.deployments, factory, consent
+            name,
+            self.ids,
+            config,
+            now_ms,
+            standing,
+            tuple(restored.intent for restored in own.intents),
+            dict(own.outcomes),
+            stored.deployments,
+            factory,
+            consent,
         )
         self.taking_in: tuple[KnownContract, ...] = ()
         self.breaking: FinalityBroken | None = None

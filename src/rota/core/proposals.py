@@ -21,7 +21,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.core.consent import OPEN, Consent, ConsentMode, Decision, NoRoom, displaced_by
-from rota.core.context import Context
 from rota.core.deployment import is_as_agreed, known_from
 from rota.core.effects import (
     ContractWanted,
@@ -44,6 +43,7 @@ from rota.core.events.deployment import (
 )
 from rota.core.machine import Event
 from rota.core.pacing import Pacing
+from rota.core.step_context import StepContext
 from rota.genesis import MalformedGenesis, decode_genesis, genesis_hash
 from rota.messages import ContractTakenIn, DeploymentAnswer, DeploymentProposal, Verdict
 from rota.types import IntentId, KnownContract, NodeName, RequestId
@@ -69,7 +69,7 @@ Key = tuple[NodeName, IntentId]
 class Proposals:
     """What others have proposed to this node."""
 
-    def __init__(self, context: Context, stored: tuple[Proposal, ...], consent: Consent = OPEN) -> None:
+    def __init__(self, context: StepContext, stored: tuple[Proposal, ...], consent: Consent = OPEN) -> None:
         self.context = context
         self.consent = consent
         self.kept: dict[Key, Proposal] = {(each.peer, each.deployment): each for each in stored}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.config import Config
-from rota.core.context import Context, Ids
+from rota.core.context import Context
 from rota.core.coordinator import Coordinator
 from rota.core.effects import Effect, ReplyToUser, RoundDispatch, SendMessage, TransitionPrepared
 from rota.core.endorser import Endorser
@@ -59,6 +59,7 @@ from rota.core.pacing import ANSWERED_TIMES_MAX, HEARTBEATS_TIMES_MAX, Pacing
 from rota.core.sender import Sender
 from rota.core.startup import StartupNotices
 from rota.core.states.sender_transaction import Restored
+from rota.core.step_context import Ids
 from rota.core.turns import Turns
 from rota.frozen import dataclass
 from rota.messages import (

@@ -25,10 +25,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.config import Config
-from rota.core.context import VALIDITY_MARGIN_S, Context
+from rota.core.context import Context
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.kept import SNAPSHOT_LOCKS_MAX
 from rota.core.shares import Shares
+from rota.core.step_context import VALIDITY_MARGIN_S
 from rota.types import IntentId, KeptStates, Mode, NodeName, StateId
 
 INTENTS_MAX: Final = 2_048

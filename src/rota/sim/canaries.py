@@ -10,7 +10,6 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from rota.core.consistency import Consistent
-from rota.core.context import Context, Write
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -45,6 +44,7 @@ from rota.core.sender_transaction import SenderTransaction
 from rota.core.sequencer import Sequencer
 from rota.core.states.sender_transaction import PERMITTED
 from rota.core.states.sender_transaction import State as TransactionState
+from rota.core.step_context import StepContext, Write
 from rota.core.submitter import Submitter
 from rota.messages import (
     Answer,
@@ -88,7 +88,7 @@ PERMITS_ONE_IN = 7
 
 
 def _go_on_before_it_is_written(
-    context: Context, record: Record, machine: Handler, done: Event | None, failed: Event
+    context: StepContext, record: Record, machine: Handler, done: Event | None, failed: Event
 ) -> None:
     context.records.append(record)
     context.writing.setdefault(context.token + 1, []).append(Write(machine, None, failed))
@@ -96,7 +96,7 @@ def _go_on_before_it_is_written(
         context.post(machine, done)
 
 
-def _take_effects_before_writing(context: Context) -> list[Effect]:
+def _take_effects_before_writing(context: StepContext) -> list[Effect]:
     effects, context.effects = context.effects, []
     if context.records:
         context.token += 1
@@ -302,7 +302,7 @@ def _acknowledge_at_once(
     states.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
 
 
-def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeName, ...]:
+def _always_the_same_ranking(context: StepContext, _block_range: int) -> tuple[NodeName, ...]:
     return ranking(context.contract, 0, context.node)
 
 
@@ -388,8 +388,8 @@ CANARIES: tuple[Canary, ...] = (
         "sends before persisting",
         "S3",
         both(
-            replacing(Context, "persist", _go_on_before_it_is_written),
-            replacing(Context, "take_effects", _take_effects_before_writing),
+            replacing(StepContext, "persist", _go_on_before_it_is_written),
+            replacing(StepContext, "take_effects", _take_effects_before_writing),
         ),
         under(),
     ),
@@ -525,7 +525,7 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "never rotates",
         "L3",
-        replacing(Context, "ranking", _always_the_same_ranking),
+        replacing(StepContext, "ranking", _always_the_same_ranking),
         under(mode=Mode.RING, rotation=Rotation.STRICT),
     ),
     Canary(
