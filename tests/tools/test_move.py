@@ -208,6 +208,18 @@ def test_plan_that_cannot_be_carried_out_is_refused(tree: Path, plan: str, error
         changes_of(tree, read_plan(path))
 
 
+def test_name_that_leaves_a_module_that_moves_too_is_imported_from_its_own_place(tree: Path) -> None:
+    plan = Plan(
+        {"rota.core": "rota.sequencer", "rota.types": "rota.types.coins"},
+        {Place("rota.core.machine", "Event"): Place("rota.machine.events", "Event")},
+    )
+    written = changes_of(tree, plan).written
+    node = written["src/rota/sequencer/node.py"]
+    assert "from rota.machine.events import Event\n" in node
+    assert "from rota.sequencer.machine import run\n" in node
+    assert "import rota.types.coins\nfrom rota.types.coins import Coin\n" in written["tests/test_types.py"]
+
+
 def test_name_that_is_taken_keeps_the_old_one_in_the_importing_module(tree: Path) -> None:
     (tree / "src/rota/user.py").write_text("from rota.core.machine import Event\n\nHappening = Event\n")
     changes = changes_of(tree, read_plan(tree.parent / "plan.toml"))

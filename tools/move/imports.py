@@ -99,7 +99,8 @@ class _Rewriter(cst.CSTTransformer):
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.SimpleStatementLine]:
-        match updated_node.body:
+        # The module of the original: that of the updated node may have its new name already.
+        match original_node.body:
             case [cst.ImportFrom() as only]:
                 made = self._rewritten(only)
                 first = updated_node.with_changes(body=[made[0]])
