@@ -145,7 +145,7 @@ class _Rewriter(cst.CSTTransformer):
             new = self._plan.module(alias.evaluated_name)
             return alias if new == alias.evaluated_name else alias.with_changes(name=_dotted_node(new))
 
-        return updated_node.with_changes(names=[moved(alias) for alias in updated_node.names])
+        return updated_node.with_changes(names=[moved(alias) for alias in original_node.names])
 
     def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> cst.Attribute | cst.Name:
         """`rota.x.y.Name`, or `module.Name` by way of an imported module."""

@@ -18,8 +18,70 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from rota.core import effects
 from rota.core.consent import Decision
+from rota.core.effects import (
+    AcquireContract,
+    AssembleIntents,
+    BlocksIndexed,
+    CallFactory,
+    CheckRound,
+    ContractTaken,
+    ContractWanted,
+    DeploymentAgreed,
+    DeploymentProposed,
+    DispatchRepriced,
+    DispatchRound,
+    DistributeStates,
+    Effect,
+    EndingDecided,
+    FetchBlocks,
+    FinalityBroken,
+    FindGenesis,
+    FindStates,
+    IntentAccepted,
+    IntentFinalised,
+    IntentParked,
+    IntentResumed,
+    JudgeFailure,
+    JudgeProposal,
+    LeavesSigned,
+    ListContracts,
+    LoadContract,
+    LookUpIntents,
+    LookUpVerifier,
+    NodeStarted,
+    PermissionGranted,
+    Persist,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    Proposal,
+    ProposalForgotten,
+    RecallDeliveries,
+    RecallDispatches,
+    Record,
+    ReplyToUser,
+    ReportFinalityBroken,
+    ReportPrepared,
+    ReportReceipt,
+    ReportVerifier,
+    RoundDispatch,
+    SendMessage,
+    SiftContracts,
+    SignDispatch,
+    SignTransition,
+    StatesAcknowledged,
+    StatesReceived,
+    StoreStates,
+    StoreTried,
+    SubmitTransaction,
+    TakeInContract,
+    TransitionIssued,
+    TransitionPrepared,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifyParties,
+    VerifySignature,
+)
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus
 from rota.messages import Envelope, PreparedTransaction, Snapshot
@@ -265,7 +327,7 @@ def _known(known: KnownContract) -> Plain:
     )
 
 
-def _round(order: effects.DispatchRound) -> Plain:
+def _round(order: DispatchRound) -> Plain:
     signatures = tuple((endorser, signature) for endorser, signature in order.signatures)
     return (
         order.contract,
@@ -278,7 +340,7 @@ def _round(order: effects.DispatchRound) -> Plain:
     )
 
 
-def _dispatch(dispatch: effects.RoundDispatch) -> Plain:
+def _dispatch(dispatch: RoundDispatch) -> Plain:
     return (
         _round(dispatch.round),
         dispatch.signer,
@@ -289,7 +351,7 @@ def _dispatch(dispatch: effects.RoundDispatch) -> Plain:
     )
 
 
-def _proposal(proposal: effects.Proposal) -> Plain:
+def _proposal(proposal: Proposal) -> Plain:
     return (
         proposal.peer,
         proposal.deployment,
@@ -344,15 +406,15 @@ def block_values(block: ChainBlock) -> Plain:
 
 Values = Callable[[Any], Plain]
 
-EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
-    effects.SendMessage: (1, lambda e: (e.peer,)),
-    effects.Persist: (2, lambda e: (e.contract, len(e.records))),
-    effects.ReplyToUser: (3, lambda e: (e.intent, bool(e.error))),
-    effects.ReportReceipt: (4, lambda e: _receipt(e.receipt)),
-    effects.ReportFinalityBroken: (5, lambda e: (e.parted_at, e.final_height, e.intents)),
-    effects.ReportPrepared: (6, lambda e: (e.contract, _prepared(e.prepared))),
-    effects.ReportVerifier: (7, lambda e: (e.contract, e.party, e.verifier)),
-    effects.AssembleIntents: (
+EFFECTS: Final[dict[type[Effect], tuple[int, Values]]] = {
+    SendMessage: (1, lambda e: (e.peer,)),
+    Persist: (2, lambda e: (e.contract, len(e.records))),
+    ReplyToUser: (3, lambda e: (e.intent, bool(e.error))),
+    ReportReceipt: (4, lambda e: _receipt(e.receipt)),
+    ReportFinalityBroken: (5, lambda e: (e.parted_at, e.final_height, e.intents)),
+    ReportPrepared: (6, lambda e: (e.contract, _prepared(e.prepared))),
+    ReportVerifier: (7, lambda e: (e.contract, e.party, e.verifier)),
+    AssembleIntents: (
         8,
         lambda e: (
             e.contract,
@@ -364,7 +426,7 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             e.prepared_valid_until_s,
         ),
     ),
-    effects.SignTransition: (
+    SignTransition: (
         9,
         lambda e: (
             e.contract,
@@ -377,11 +439,11 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             *((e.cosigners,) if e.cosigners else ()),
         ),
     ),
-    effects.VerifySignature: (
+    VerifySignature: (
         10,
         lambda e: (e.contract, _request(e.request_id), e.intent, e.party, e.leaf, e.valid_until_s, e.signature),
     ),
-    effects.VerifyParties: (
+    VerifyParties: (
         11,
         lambda e: (
             e.contract,
@@ -391,7 +453,7 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             *_attesters(e.attesters),
         ),
     ),
-    effects.CheckRound: (
+    CheckRound: (
         12,
         lambda e: (
             e.contract,
@@ -406,8 +468,8 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             *((e.asks_approval, tuple(e.approvals)) if e.attesters else ()),
         ),
     ),
-    effects.VerifyEndorsement: (13, lambda e: (e.contract, e.peer, e.digest, e.signature)),
-    effects.VerifyEndorsers: (
+    VerifyEndorsement: (13, lambda e: (e.contract, e.peer, e.digest, e.signature)),
+    VerifyEndorsers: (
         14,
         lambda e: (
             e.contract,
@@ -416,39 +478,36 @@ EFFECTS: Final[dict[type[effects.Effect], tuple[int, Values]]] = {
             e.intent,
         ),
     ),
-    effects.FindStates: (15, lambda e: (e.contract, e.peer, e.leaves)),
-    effects.DistributeStates: (16, lambda e: (e.contract, e.leaf)),
-    effects.StoreStates: (17, lambda e: (e.contract, _transition(e.transition))),
-    effects.LookUpVerifier: (18, lambda e: (e.contract, e.peer, _request(e.request_id), e.party)),
-    effects.DispatchRound: (19, _round),
-    effects.LookUpIntents: (20, lambda e: (e.key, e.intents, *((_awaited(e.leaves),) if e.leaves else ()))),
-    effects.LoadContract: (21, lambda e: (e.contract,)),
-    effects.FetchBlocks: (22, lambda e: (e.first, e.last, e.awaited)),
-    effects.SignDispatch: (23, lambda e: (_round(e.round), e.signer, e.nonce, _fees(e.fees))),
-    effects.RecallDeliveries: (24, lambda e: (e.peer, e.number, e.count_max, e.bytes_max)),
-    effects.RecallDispatches: (25, lambda e: (e.nonces,)),
-    effects.SubmitTransaction: (26, lambda e: _dispatch(e.dispatch)),
-    effects.JudgeProposal: (
-        27,
-        lambda e: (e.peer, _request(e.request_id), e.deployment, e.genesis, e.factory, e.signers),
-    ),
-    effects.CallFactory: (28, lambda e: (e.deployment, e.genesis, e.signers, e.threshold, e.ledger)),
-    effects.ListContracts: (29, lambda e: (e.peer, _request(e.request_id), e.after)),
-    effects.SiftContracts: (30, lambda e: (e.peer, e.contracts)),
-    effects.FindGenesis: (31, lambda e: (e.contract, e.peer, _request(e.request_id))),
-    effects.AcquireContract: (32, lambda e: (e.contract, e.peer, e.deployment, e.genesis, e.has_consent)),
-    effects.ContractWanted: (33, lambda e: (e.contract, e.peer)),
-    effects.TakeInContract: (34, lambda e: _known(e.known)),
-    effects.JudgeFailure: (35, lambda e: (e.contract, _intent(e.intent), e.leaf, _failure(e.failure))),
+    FindStates: (15, lambda e: (e.contract, e.peer, e.leaves)),
+    DistributeStates: (16, lambda e: (e.contract, e.leaf)),
+    StoreStates: (17, lambda e: (e.contract, _transition(e.transition))),
+    LookUpVerifier: (18, lambda e: (e.contract, e.peer, _request(e.request_id), e.party)),
+    DispatchRound: (19, _round),
+    LookUpIntents: (20, lambda e: (e.key, e.intents, *((_awaited(e.leaves),) if e.leaves else ()))),
+    LoadContract: (21, lambda e: (e.contract,)),
+    FetchBlocks: (22, lambda e: (e.first, e.last, e.awaited)),
+    SignDispatch: (23, lambda e: (_round(e.round), e.signer, e.nonce, _fees(e.fees))),
+    RecallDeliveries: (24, lambda e: (e.peer, e.number, e.count_max, e.bytes_max)),
+    RecallDispatches: (25, lambda e: (e.nonces,)),
+    SubmitTransaction: (26, lambda e: _dispatch(e.dispatch)),
+    JudgeProposal: (27, lambda e: (e.peer, _request(e.request_id), e.deployment, e.genesis, e.factory, e.signers)),
+    CallFactory: (28, lambda e: (e.deployment, e.genesis, e.signers, e.threshold, e.ledger)),
+    ListContracts: (29, lambda e: (e.peer, _request(e.request_id), e.after)),
+    SiftContracts: (30, lambda e: (e.peer, e.contracts)),
+    FindGenesis: (31, lambda e: (e.contract, e.peer, _request(e.request_id))),
+    AcquireContract: (32, lambda e: (e.contract, e.peer, e.deployment, e.genesis, e.has_consent)),
+    ContractWanted: (33, lambda e: (e.contract, e.peer)),
+    TakeInContract: (34, lambda e: _known(e.known)),
+    JudgeFailure: (35, lambda e: (e.contract, _intent(e.intent), e.leaf, _failure(e.failure))),
 }
 
-RECORDS: Final[dict[type[effects.Record], tuple[int, Values]]] = {
-    effects.NodeStarted: (1, lambda r: (r.incarnation,)),
-    effects.StoreTried: (2, lambda _: ()),
-    effects.RoundDispatch: (3, _dispatch),
-    effects.DispatchRepriced: (4, lambda r: _dispatch(r.dispatch)),
-    effects.BlocksIndexed: (5, lambda r: (r.parted_at, tuple(block_values(block) for block in r.blocks))),
-    effects.FinalityBroken: (
+RECORDS: Final[dict[type[Record], tuple[int, Values]]] = {
+    NodeStarted: (1, lambda r: (r.incarnation,)),
+    StoreTried: (2, lambda _: ()),
+    RoundDispatch: (3, _dispatch),
+    DispatchRepriced: (4, lambda r: _dispatch(r.dispatch)),
+    BlocksIndexed: (5, lambda r: (r.parted_at, tuple(block_values(block) for block in r.blocks))),
+    FinalityBroken: (
         6,
         lambda r: (
             r.parted_at,
@@ -456,33 +515,33 @@ RECORDS: Final[dict[type[effects.Record], tuple[int, Values]]] = {
             tuple((each.height, each.contract, each.intent, each.leaf) for each in r.undone),
         ),
     ),
-    effects.StatesReceived: (7, lambda r: (r.digest, _transitions(r.transitions), r.part, r.peer)),
-    effects.StatesAcknowledged: (8, lambda r: (r.digest, r.peer, r.part)),
-    effects.IntentAccepted: (9, lambda r: _intent(r.intent)),
-    effects.IntentParked: (10, lambda r: (r.intent, bool(r.reason))),
-    effects.IntentResumed: (11, lambda r: (r.intent,)),
-    effects.EndingDecided: (12, lambda r: (r.intent, bool(r.reason))),
-    effects.LeavesSigned: (13, lambda r: _transitions(r.transitions)),
-    effects.PermissionGranted: (14, lambda r: (r.intent, _delegation(r.number), r.delegate, r.leaf, r.valid_until_s)),
-    effects.TransitionPrepared: (15, lambda r: (r.sender, _prepared(r.prepared))),
-    effects.PreparedAcknowledged: (16, lambda r: (r.intent, r.leaf)),
-    effects.TransitionIssued: (17, lambda r: (_prepared(r.prepared), r.void_after_s)),
-    effects.PreparedEndorsed: (18, lambda r: _kept(r.kept)),
-    effects.IntentFinalised: (19, lambda r: _receipt(r.receipt)),
-    effects.DeploymentAgreed: (20, lambda r: (r.deployment, r.signers)),
-    effects.DeploymentProposed: (21, lambda r: _proposal(r.proposal)),
-    effects.ProposalForgotten: (22, lambda r: (r.peer, r.deployment)),
-    effects.ContractTaken: (23, lambda r: _known(r.known)),
+    StatesReceived: (7, lambda r: (r.digest, _transitions(r.transitions), r.part, r.peer)),
+    StatesAcknowledged: (8, lambda r: (r.digest, r.peer, r.part)),
+    IntentAccepted: (9, lambda r: _intent(r.intent)),
+    IntentParked: (10, lambda r: (r.intent, bool(r.reason))),
+    IntentResumed: (11, lambda r: (r.intent,)),
+    EndingDecided: (12, lambda r: (r.intent, bool(r.reason))),
+    LeavesSigned: (13, lambda r: _transitions(r.transitions)),
+    PermissionGranted: (14, lambda r: (r.intent, _delegation(r.number), r.delegate, r.leaf, r.valid_until_s)),
+    TransitionPrepared: (15, lambda r: (r.sender, _prepared(r.prepared))),
+    PreparedAcknowledged: (16, lambda r: (r.intent, r.leaf)),
+    TransitionIssued: (17, lambda r: (_prepared(r.prepared), r.void_after_s)),
+    PreparedEndorsed: (18, lambda r: _kept(r.kept)),
+    IntentFinalised: (19, lambda r: _receipt(r.receipt)),
+    DeploymentAgreed: (20, lambda r: (r.deployment, r.signers)),
+    DeploymentProposed: (21, lambda r: _proposal(r.proposal)),
+    ProposalForgotten: (22, lambda r: (r.peer, r.deployment)),
+    ContractTaken: (23, lambda r: _known(r.known)),
 }
 
 
-def effect_values(effect: effects.Effect) -> Plain:
+def effect_values(effect: Effect) -> Plain:
     """An effect: its number and its values."""
     code, values = EFFECTS[type(effect)]
     return (code, values(effect))
 
 
-def record_values(record: effects.Record) -> Plain:
+def record_values(record: Record) -> Plain:
     """A record: its number and its values."""
     code, values = RECORDS[type(record)]
     return (code, values(record))
