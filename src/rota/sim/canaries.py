@@ -10,6 +10,7 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from rota.core.consistency import Consistent
+from rota.core.context import Context
 from rota.core.coordinator import TABLE as COORDINATOR
 from rota.core.coordinator import Coordinator
 from rota.core.coordinator_transaction import CoordinatorTransaction
@@ -302,7 +303,7 @@ def _acknowledge_at_once(
     states.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
 
 
-def _always_the_same_ranking(context: StepContext, _block_range: int) -> tuple[NodeName, ...]:
+def _always_the_same_ranking(context: Context, _block_range: int) -> tuple[NodeName, ...]:
     return ranking(context.contract, 0, context.node)
 
 
@@ -525,7 +526,7 @@ CANARIES: tuple[Canary, ...] = (
     Canary(
         "never rotates",
         "L3",
-        replacing(StepContext, "ranking", _always_the_same_ranking),
+        replacing(Context, "ranking", _always_the_same_ranking),
         under(mode=Mode.RING, rotation=Rotation.STRICT),
     ),
     Canary(
