@@ -1,4 +1,4 @@
-"""Mutation testing of a pure package: do the tests or the simulator notice a small mistake?
+"""Mutation testing of the pure packages: do the tests or the simulator notice a small mistake?
 
     python -m tools.mutate --sample 300 --seed 1 --jobs 2
     python -m tools.mutate --sample 300 --seed 1 --stage seeds --seeds 20
@@ -18,6 +18,7 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable
 from pathlib import Path
 
 from tools.mutate.by_tests import Killed, TestStage, kill_all
@@ -25,7 +26,7 @@ from tools.mutate.operators import OPERATORS, Site, sites_of
 from tools.mutate.report import Result, Results, print_table, read_equivalents, summary_of
 from tools.mutate.tracing import TestMap, read_map
 
-PACKAGE = "src/rota/core"
+PACKAGES = ("src/rota/core",)
 TESTS = ("tests/core", "tests/wire", "tests/test_transcripts.py")
 EQUIVALENTS = Path("tests/equivalent_mutants.txt")
 CACHE = Path(".mutate_cache")
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     end_s = time.monotonic() + 60 * options.minutes
     sample = _chosen(draw(root, options.package, options.sample, options.seed), options)
     results = Results(options.cache / "results.jsonl")
-    covering = read_map(root, options.package, tuple(options.tests), options.jobs, options.cache)
+    covering = read_map(root, tuple(options.package), tuple(options.tests), options.jobs, options.cache)
     is_complete = True
     if options.stage in ("tests", "both"):
         is_complete = _kill(options, root, covering, sample, results, end_s)
@@ -71,7 +72,7 @@ def _options(arguments: list[str] | None) -> Namespace:
     parser.add_argument("--seeds", type=int, default=200, help="seeds for a mutant at most [200]")
     parser.add_argument("--seed-minutes", type=float, default=0.5, help="minutes of faults in a seed [0.5]")
     parser.add_argument("--compared", type=int, default=6, help="seeds whose traces are compared first [6]")
-    parser.add_argument("--package", default=PACKAGE, help=f"the package to mutate [{PACKAGE}]")
+    parser.add_argument("--package", nargs="+", default=PACKAGES, help=f"the packages to mutate [{' '.join(PACKAGES)}]")
     parser.add_argument("--tests", nargs="+", default=TESTS, help=f"tests that may notice [{' '.join(TESTS)}]")
     parser.add_argument(
         "--equivalents", type=Path, default=EQUIVALENTS, help=f"list of equivalent mutants [{EQUIVALENTS}]"
@@ -81,10 +82,10 @@ def _options(arguments: list[str] | None) -> Namespace:
     return parser.parse_args(arguments)
 
 
-def draw(root: Path, package: str, count: int, seed: int) -> list[Site]:
+def draw(root: Path, packages: Iterable[str], count: int, seed: int) -> list[Site]:
     """A stratified sample: operators take turns. A change of a module leaves the rest of the sample as it is."""
     by_operator: dict[str, list[Site]] = {operator: [] for operator in OPERATORS}
-    for path in sorted((root / package).rglob("*.py")):
+    for path in sorted(path for package in packages for path in (root / package).rglob("*.py")):
         for site in sites_of(str(path.relative_to(root)), path.read_text()):
             by_operator[site.operator].append(site)
     for sites in by_operator.values():
@@ -125,7 +126,7 @@ def _kill(
         results.add(killed.site, _digest_of(root, killed.site), fields)
         return progress.show(killed.site, f"{killed.how or 'SURVIVED':<12} {killed.by}")
 
-    stage = TestStage(root, options.package, tuple(options.tests), covering, options.jobs, options.test_seconds)
+    stage = TestStage(root, tuple(options.package), tuple(options.tests), covering, options.jobs, options.test_seconds)
     kill_all(stage, due, take)
     return progress.is_complete
 
@@ -160,7 +161,7 @@ def _catch(
             return progress.show(caught.site, f"{how:<12} {caught.played} seeds")
 
         settings = SeedSettings(options.seeds, options.seed_minutes, usual)
-        catch_all(SeedStage(root, options.package, covering, options.jobs, settings), tasks, take)
+        catch_all(SeedStage(root, tuple(options.package), covering, options.jobs, settings), tasks, take)
     return progress.is_complete
 
 

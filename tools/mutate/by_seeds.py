@@ -58,7 +58,7 @@ class SeedStage:
     """All that the stage needs."""
 
     root: Path
-    package: str
+    packages: tuple[str, ...]
     covering: TestMap
     jobs: int
     settings: SeedSettings
@@ -86,7 +86,7 @@ def catch_all(stage: SeedStage, tasks: list[tuple[Site, int]], take: Callable[[C
     """Play every mutant from a seed on; `take` receives the results as they come, and returns false to stop."""
     if not tasks:
         return
-    swapper = Swapper(stage.root, stage.package)
+    swapper = Swapper(stage.root, stage.packages)
     gc.collect()
     gc.freeze()
 

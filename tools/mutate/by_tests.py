@@ -50,7 +50,7 @@ class TestStage:
     __test__ = False
 
     root: Path
-    package: str
+    packages: tuple[str, ...]
     tests: tuple[str, ...]
     covering: TestMap
     jobs: int
@@ -79,7 +79,7 @@ class _Killing:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Try the mutants in copies of this process."""
         self.items = {item.nodeid: item for item in session.items}
-        self.swapper = Swapper(self.stage.root, self.stage.package)
+        self.swapper = Swapper(self.stage.root, self.stage.packages)
         gc.collect()
         gc.freeze()
         for ended in run_forked(self.sites, self.stage.jobs, self._try):

@@ -21,14 +21,14 @@ Key = tuple[str, int]
 
 
 class Swapper:
-    """Knows all live functions of a package; made once, before processes are forked."""
+    """Knows all live functions of some packages; made once, before processes are forked."""
 
-    def __init__(self, root: Path, package: str) -> None:
+    def __init__(self, root: Path, packages: tuple[str, ...]) -> None:
         self.root = root
         self._functions: dict[str, list[FunctionType]] = {}
-        folder = str(root / package)
+        folders = tuple(f"{root / package}/" for package in packages)
         for found in gc.get_objects():
-            if isinstance(found, FunctionType) and found.__code__.co_filename.startswith(folder):
+            if isinstance(found, FunctionType) and found.__code__.co_filename.startswith(folders):
                 self._functions.setdefault(found.__code__.co_filename, []).append(found)
 
     def swap(self, site: Site) -> bool:

@@ -1,4 +1,4 @@
-"""Which tests run which line of a package, and how long each takes: one traced run, kept under a digest of the files.
+"""Which tests run which line of some packages, and how long each takes: one traced run, kept under a digest of the files.
 
 Usage, by `tools.mutate` only: python -m tools.mutate.tracing ROOT PACKAGE PART OF OUT TEST...
 """
@@ -57,22 +57,25 @@ class TestMap:
         return site.line in self.imported.get(site.module, frozenset())
 
 
-def read_map(root: Path, package: str, tests: tuple[str, ...], jobs: int, cache: Path) -> TestMap:
+def read_map(root: Path, packages: tuple[str, ...], tests: tuple[str, ...], jobs: int, cache: Path) -> TestMap:
     """The map from the cache, or from a traced run."""
-    name = digest_of(root, (package, *tests))
+    name = digest_of(root, (*packages, *tests))
     kept = cache / f"tests-{name}.json"
     if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        print(f"tracing {' '.join(tests)} once, to learn which tests cover which lines of {package} …", flush=True)
+        print(
+            f"tracing {' '.join(tests)} once, to learn which tests cover which lines of {' '.join(packages)} …",
+            flush=True,
+        )
         outs = [cache / f"part-{part}-{name}.json" for part in range(jobs)]
-        command = [sys.executable, "-m", "tools.mutate.tracing", str(root), package]
+        command = [sys.executable, "-m", "tools.mutate.tracing", str(root), ",".join(packages)]
         running = [
             subprocess.Popen([*command, str(part), str(jobs), str(out), *tests], stdout=subprocess.DEVNULL)
             for part, out in enumerate(outs)
         ]
         codes = [each.wait() for each in running]
         if any(codes):
-            raise SystemExit(f"{package}: its tests fail without a mutant; run {' '.join(tests)} first")
+            raise SystemExit(f"{' '.join(packages)}: the tests fail without a mutant; run {' '.join(tests)} first")
         parts = [json.loads(out.read_text()) for out in outs]
         kept.write_text(json.dumps(_merged(parts)))
         for out in outs:
@@ -146,8 +149,10 @@ class _Tracing:
 
 def main(arguments: list[str]) -> int:
     """Trace a share of the tests and write what they cover."""
-    root, package, part, of, out, *tests = arguments
-    coverage = Coverage(data_file=None, source=[str(Path(root) / package)], config_file=False, branch=False)
+    root, packages, part, of, out, *tests = arguments
+    coverage = Coverage(
+        data_file=None, source=[str(Path(root) / each) for each in packages.split(",")], config_file=False, branch=False
+    )
     coverage.start()
     tracing = _Tracing(coverage, int(part), int(of))
     code = int(
