@@ -192,7 +192,7 @@ def _toy(tmp_path: Path) -> tuple[ModuleType, Swapper]:
     assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module, Swapper(tmp_path, "")
+    return module, Swapper(tmp_path, ("",))
 
 
 def _site(name: str) -> Site:
@@ -213,7 +213,7 @@ def test_swapped_mutant_is_in_force_wherever_the_function_is_held(tmp_path: Path
 def test_closure_of_a_swapped_function_stays_when_the_mutant_needs_less_of_it(tmp_path: Path) -> None:
     toy, swapper = _toy(tmp_path)
     adder = toy.Counter(0).adder(3)
-    swapper = Swapper(tmp_path, "")
+    swapper = Swapper(tmp_path, ("",))
     assert swapper.swap(_site("Counter.adder.<locals>.add:never:0"))
     assert adder() == 1
     assert toy.Counter(0).adder(3)() == 1

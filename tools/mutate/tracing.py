@@ -1,6 +1,6 @@
-"""Which tests run which line of some packages, and how long each takes: one traced run, kept under a digest of the files.
+"""Which tests run which line of some packages, and how long each takes: one traced run, kept by a digest of the files.
 
-Usage, by `tools.mutate` only: python -m tools.mutate.tracing ROOT PACKAGE PART OF OUT TEST...
+Usage, by `tools.mutate` only: python -m tools.mutate.tracing ROOT PACKAGES PART OF OUT TEST...
 """
 
 from __future__ import annotations
