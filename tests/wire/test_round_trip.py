@@ -221,3 +221,8 @@ def test_a_round_with_fewer_senders_than_transitions_is_not_written() -> None:
 def test_another_version_than_ours_is_not_written() -> None:
     with pytest.raises(AssertionError, match="our own version"):
         encode_frame([replace(full_envelope(messages.Startup), protocol_version=(1, 1))])
+
+
+def test_envelope_of_another_version_differs_in_its_version_alone() -> None:
+    envelope = full_envelope(messages.Startup)
+    assert envelope.of_version((1, 1)) == replace(envelope, protocol_version=(1, 1))
