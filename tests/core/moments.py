@@ -21,6 +21,9 @@ from rota.core.machine import Event, Machine, Row, Table
 from rota.sim.coverage import TABLES, Place, place_of
 
 ROWS = Path(__file__).with_name("rows.txt")
+TESTS = Path(__file__).parents[1]
+# The folders of `tests` whose tests take rows.
+FOLDERS = ("core",)
 HEAD = "# Machine | state | event | guard | test, with the number of its parameters | its state there, if another\n"
 
 
@@ -53,7 +56,8 @@ def write_rows(rows: dict[Place, Witness]) -> None:
 
 def tests_of(module_name: str) -> Iterator[tuple[str, Callable[[], object]]]:
     """The tests of a module that need no fixture; one with parameters is one test for each set of them."""
-    module = importlib.import_module(f"tests.core.{module_name}")
+    folder = next(each for each in FOLDERS if (TESTS / each / f"{module_name}.py").exists())
+    module = importlib.import_module(f"tests.{folder}.{module_name}")
     for name, function in vars(module).items():
         if name.startswith("test_") and inspect.isfunction(function):
             for number, arguments in enumerate(_arguments_of(function)):

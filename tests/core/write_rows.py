@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 from rota.sim.coverage import Place, counting, every_place
-from tests.core.moments import Witness, row_at, takes, tests_of, write_rows
+from tests.core.moments import FOLDERS, TESTS, Witness, row_at, takes, tests_of, write_rows
 
 # The tests that read what is written here take no row.
 READER = "test_every_row"
@@ -24,7 +23,7 @@ def main() -> None:
 
 def _rows_by_test() -> dict[Place, list[str]]:
     found: dict[Place, list[str]] = {}
-    modules = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py"))
+    modules = sorted(path.stem for folder in FOLDERS for path in (TESTS / folder).glob("test_*.py"))
     for module in modules:
         for name, test in tests_of(module) if module != READER else ():
             taken: Counter[Place] = Counter()
