@@ -340,3 +340,16 @@ def test_signatures_of_parties_are_verified_as_far_as_their_verifiers_are_known(
 
     asyncio.run(run())
     assert told == [ForContract(address, PartiesVerified(RequestId(1, 1), (false.leaf,), (other.leaf,)))]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_refusal_of_a_copy_is_no_refusal_of_the_same_leaf_shown_as_its_party_made_it(
+    hosted: Hosted, number: int
+) -> None:
+    """A coordinator shows one transition twice in a round: with a signature that is not alice's, and with hers."""
+    (made,) = raised(hosted, 5)
+    true, false = signed(made), replace(made, signature=b"forged")
+    shown = (false, true) if number else (true, false)
+    refusals = checked(hosted, round_of(hosted, shown, (ALICE, ALICE))).refusals
+    digest = refusal_digest(hosted.separator, ALICE, true)
+    assert not any(refusal.signature.endswith(digest) for refusal in refusals)

@@ -14,6 +14,7 @@ A peer that is over its budget is told so. An exception of a domain is its own f
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -430,9 +431,11 @@ class Services:
     async def _signed_refusals(
         self, hosted: hosting.Hosted, order: CheckRound, checked: Checked
     ) -> tuple[Refusal, ...]:
+        """A leaf that is shown twice has no signed refusal: it may be the other copy that was refused."""
         signatures: dict[Leaf, bytes] = {}
+        times = Counter(transition.leaf for transition in order.transitions)
         for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
-            if transition.leaf in checked.judged:
+            if transition.leaf in checked.judged and times[transition.leaf] == 1:
                 digest = refusal_digest(hosted.separator, sender, transition, attesters_at(order.attesters, number))
                 signatures[transition.leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
