@@ -14,11 +14,13 @@ A peer that is over its budget is told so. An exception of a domain is its own f
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import thread_time
 from typing import Final
 
 import structlog
@@ -55,6 +57,7 @@ from rota.runtime.proving import Proving
 from rota.runtime.rarely import Rarely
 from rota.runtime.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.runtime.verifiers import Verifiers
+from rota.runtime.work_shares import VERIFYING, Budgets
 from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition
 
 logger = structlog.get_logger("rota.domains")
@@ -62,6 +65,8 @@ logger = structlog.get_logger("rota.domains")
 TROUBLES_MAX: Final = 256
 # What waits for one contract's domain: the core asks again for what is not answered.
 ORDERS_MAX: Final = 2_048
+# Between two turns of the event loop: a signature takes 80 microseconds to verify.
+VERIFIED_A_STEP: Final = 64
 
 DomainOrder = AssembleIntents | CheckRound
 # Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
@@ -94,6 +99,7 @@ class Services:
         find_reserve: FindReserve | None = None,
         is_announced: IsAnnounced | None = None,
         elsewhere: Elsewhere | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -106,6 +112,7 @@ class Services:
         self._find_reserve: Final = find_reserve
         self._elsewhere: Final = elsewhere
         self._is_announced: Final = is_announced
+        self._verifying: Final = Budgets(VERIFYING, clock_s)
         self._tasks: Final = Background("domain answers")
         self._turns: Final[dict[_TurnKey, _Turn]] = {}
         self._orders: Final[dict[ContractAddress, int]] = {}
@@ -393,7 +400,7 @@ class Services:
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
-        checked = _unsigned(order, verifiers) or self._unapproved(hosted, order)
+        checked = await self._unsigned(order, verifiers) or self._unapproved(hosted, order)
         checked = checked or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
             if isinstance(error, OverBudget):
@@ -411,6 +418,28 @@ class Services:
         return [
             RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged, order.digest)
         ]
+
+    async def _unsigned(self, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
+        """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds.
+
+        A peer chooses how many there are and how often it asks: the event loop goes on meanwhile, and what they take is
+        the peer's. `OverBudget` when it has used up its share.
+        """
+        is_charged = order.peer != self._node
+        if is_charged and self._verifying.is_over(order.peer):
+            raise OverBudget(f"{order.peer} has used up the time for which signatures are verified for it")
+        refusals: dict[Leaf, Refusal] = {}
+        signed = _signed_by(order)
+        for start in range(0, len(signed), VERIFIED_A_STEP):
+            began_s = thread_time()
+            for made, each in signed[start : start + VERIFIED_A_STEP]:
+                if not _has_signed(verifiers, made, each):
+                    reason = f"the signature is not that of {each.party}"
+                    refusals[made.leaf] = Refusal(made.intent, reason, leaf=made.leaf)
+            if is_charged:
+                self._verifying.charge(order.peer, thread_time() - began_s, 0)
+            await asyncio.sleep(0)
+        return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
 
     def _unapproved(self, hosted: hosting.Hosted, order: CheckRound) -> Checked | None:
         """An endorser signs a round only if those approve it whom the plan of its transactions names.
@@ -456,16 +485,6 @@ class Services:
 def _over_budget(order: DomainOrder) -> list[Event]:
     """A peer is told that its round is not judged now. Our own core asks again for what it wants assembled."""
     return [RoundChecked(order.peer, order.request_id, digest=order.digest)] if isinstance(order, CheckRound) else []
-
-
-def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
-    """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds."""
-    refusals = {
-        made.leaf: Refusal(made.intent, f"the signature is not that of {each.party}", leaf=made.leaf)
-        for made, each in _signed_by(order)
-        if not _has_signed(verifiers, made, each)
-    }
-    return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
 
 
 def _signed_by(order: CheckRound | VerifyParties) -> list[tuple[Transition, PartySignature]]:
