@@ -167,7 +167,7 @@ def test_proposals_that_expired_hide_no_later_one() -> None:
     assert report.performed == (f"proposal/{PROPOSALS}/{PROPOSALS_LOOKED_AT_MAX}",)
 
 
-def test_open_proposals_that_nobody_votes_for_hide_no_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_proposals_without_their_votes_hide_no_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member proposes more than a look goes through, and votes for none but its own."""
     monkeypatch.setattr(shipped, "PROPOSALS_LOOKED_AT_MAX", 10)
     good, count = (3, 17, 18, 35), 36
@@ -188,7 +188,7 @@ def test_open_proposals_that_nobody_votes_for_hide_no_later_one(monkeypatch: pyt
 
 
 def test_proposal_stays_a_task_while_others_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a look does not list any more counts as done."""
+    """A task that a look does not list any more counts as done."""
     monkeypatch.setattr(shipped, "PROPOSALS_LOOKED_AT_MAX", 2)
     model, trigger = Proposals(), ExecuteProposals(PROPOSALS)
     for number in range(5):

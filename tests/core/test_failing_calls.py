@@ -29,7 +29,7 @@ REFUSED = Call(ContractAddress("0x" + "ee" * 20), 100_000)
 
 
 class Group:
-    """One account that everybody uses: its state on the chain, and the intents of B and C that use it."""
+    """One account that all members use: its state on the chain, and the intents of B and C that use it."""
 
     def __init__(self) -> None:
         self.bench: CoordinatorBench = active()
@@ -44,7 +44,7 @@ class Group:
         self.bench.delegate(f"{sender}-{self.count[sender]}")
 
     def answer(self) -> None:
-        """Who is asked assembles on the latest state of the account that it is told of, or says that there is none."""
+        """The sender of the slot assembles on the latest free state of the account, or answers that there is none."""
         for peer, asked in self.bench.asked(AssembleRequest):
             locks, tip = set(asked.snapshot.locks), self.tip
             found = [state.id for state in asked.snapshot.states if state.id not in locks]
@@ -68,7 +68,7 @@ class Group:
                 self.bench.hear(peer, AssembleError(asked.request_id, tuple(errors)))
 
     def block(self, dispatched: list[Transition]) -> None:
-        """B's calls fail; what stands on a state that is not there is skipped."""
+        """B's calls fail; a transition on a state that is not there is skipped."""
         outcomes: list[LedgerOutcome] = []
         for made in dispatched:
             held = self.bench.coordinator.transactions.get(made.intent)
@@ -127,7 +127,7 @@ def failed(bench: CoordinatorBench, *made: Transition) -> None:
     bench.block(bench.sequencer.context.height + 1, *outcomes)
 
 
-def test_call_that_fails_is_no_fault_where_nobody_else_stands_on_it() -> None:
+def test_call_that_fails_is_no_fault_where_no_other_sender_stands_on_it() -> None:
     bench = active()
     first, second = transition("B-1"), transition("B-2", transition("B-1").outputs[0].id)
     bench.bring(State.DISPATCHED, first, second)
@@ -168,7 +168,7 @@ def test_call_that_fails_for_the_last_time_counts_too() -> None:
     assert bench.coordinator.probation.failing[B].times == 1
 
 
-def test_failures_of_long_ago_are_excused_and_what_is_remembered_of_senders_is_bounded() -> None:
+def test_failures_of_long_ago_are_excused_and_the_memory_of_senders_is_bounded() -> None:
     bench = active()
     probation = bench.coordinator.probation
     most = bench.config.revert_retry_max + 1

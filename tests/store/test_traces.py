@@ -49,7 +49,7 @@ async def test_copies_of_a_transition_are_put_together(make: Make) -> None:
 
 @in_loop
 async def test_contents_that_come_after_many_copies_of_a_peer_are_in_the_transition(make: Make) -> None:
-    """Who sends as many copies as are kept of a leaf keeps no content out of the receipts of those who may see it."""
+    """A peer that sends as many copies of a leaf as are kept takes no content from the receipts of its readers."""
     whole = a_transition(1)
     bare = tuple(replace(state, content=None) for state in whole.outputs[1:])
     first = Consistent(replace(whole, outputs=(whole.outputs[0], *bare)))

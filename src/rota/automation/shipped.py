@@ -149,9 +149,9 @@ class ExecuteProposals(_OfContract):
         return tuple(Member(each) for each in found)
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """Those that have their votes and are not executed; each look goes on where the one before ended.
+        """Those that have their votes and are not executed; each look continues the previous one.
 
-        A member may propose more than a look goes through. What was found before is looked at again.
+        A member may propose more than a look goes through. Proposals that the previous look found are read again.
         """
         required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
         first = max(self._look_from, self._first_open)

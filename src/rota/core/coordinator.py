@@ -497,7 +497,7 @@ class Coordinator(Machine):
     def note_failed_call(self, transaction: CoordinatorTransaction) -> None:
         """The chain skipped it because its call failed: others that stood on it lose their round, and we pay for that.
 
-        Who goes on would keep a state that all share from everybody else.
+        A sender that goes on would keep a state that all share from the other members.
         """
         sender = transaction.sender
         users = self.graph.dependents_last_first(transaction.leaf)
