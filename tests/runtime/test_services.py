@@ -24,7 +24,7 @@ from rota.keys.signatures import leaf_hash
 from rota.messages import EndorserSignature
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
-from rota.runtime.services import VERIFIED_A_STEP, Services
+from rota.runtime.services import ASKED_OF_ONE_MAX, VERIFIED_A_STEP, Services
 from rota.runtime.work_shares import VERIFYING
 from rota.types import (
     Attesters,
@@ -72,6 +72,10 @@ class World:
         if len(asked) == 1:
             return {}
         return dict.fromkeys(cast(Iterable[Party], asked[1]), "0x" + ALICES.address.hex())
+
+    def known(self, _: ContractAddress, __: Party) -> str | None:
+        """Nothing is known of a party before its node is asked."""
+        return None
 
     async def states(self, _: ContractAddress, __: tuple[StateId, ...]) -> tuple[State, ...]:
         return ()
@@ -424,3 +428,65 @@ def test_peer_that_has_signatures_verified_without_end_uses_up_its_share(
         assert [await ask(services, liar) for _ in range(2)] == [True, False]
 
     asyncio.run(run())
+
+
+async def turns() -> None:
+    """As many turns of the event loop as all that can go on needs."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+class Unanswered(World):
+    """A world in which the nodes of some parties do not answer, and how many questions to them are open."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        super().__init__(hosted)
+        self.open = 0
+
+    async def of(self, *asked: object) -> Mapping[Any, Any]:
+        if len(asked) == 2 and any(each != ALICE for each in cast(Iterable[Party], asked[1])):
+            self.open += 1
+            await asyncio.Event().wait()
+        return await super().of(*asked)
+
+
+def test_parties_that_a_peer_makes_up_are_asked_for_a_bounded_number_at_a_time(hosted: Hosted) -> None:
+    """A coordinator shows 1,275 parties in a request, and may have 256 requests open."""
+    made = signed(raised(hosted, 5)[0])
+    told: list[Event] = []
+
+    async def run() -> None:
+        world = Unanswered(hosted)
+        services = services_of(world, told)
+        for number in range(2 * ASKED_OF_ONE_MAX // 64):
+            strangers = tuple(Party(f"p{number}.{each}@ghost{each}") for each in range(64))
+            services.perform(replace(round_of(hosted, (made,) * 64, strangers), peer=NodeName("mallory")))
+        await turns()
+        assert world.open == ASKED_OF_ONE_MAX
+        assert len(told) == ASKED_OF_ONE_MAX // 64, "the others are named as not judged"
+        told.clear()
+        services.perform(replace(round_of(hosted, (made,), (ALICE,)), peer=NodeName("node2")))
+        services.perform(replace(round_of(hosted, (made,), (Party("q@ghost"),)), peer=NodeName("node2")))
+        await turns()
+        assert world.open == ASKED_OF_ONE_MAX + 1, "another coordinator has questions of its own"
+        await services.close()
+
+    asyncio.run(run())
+    [answer] = [each.event for each in told if isinstance(each, ForContract)]
+    assert isinstance(answer, RoundChecked)
+    assert answer.signature
+
+
+def test_parties_that_are_known_are_not_asked_for(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[object] = []
+    of_before = World.of
+
+    async def of(world: World, *asked: object) -> Mapping[Any, Any]:
+        questions.extend(asked[1:])
+        return await of_before(world, *asked)
+
+    monkeypatch.setattr(World, "known", lambda *_: "0x" + ALICES.address.hex())
+    monkeypatch.setattr(World, "of", of)
+    made = signed(raised(hosted, 5)[0])
+    assert checked(hosted, round_of(hosted, (made,), (ALICE,))).signature
+    assert questions == []

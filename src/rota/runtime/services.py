@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,13 +58,15 @@ from rota.runtime.rarely import Rarely
 from rota.runtime.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.runtime.verifiers import Verifiers
 from rota.runtime.work_shares import VERIFYING, Budgets
-from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition
+from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition, node_of
 
 logger = structlog.get_logger("rota.domains")
 
 TROUBLES_MAX: Final = 256
 # What waits for one contract's domain: the core asks again for what is not answered.
 ORDERS_MAX: Final = 2_048
+# Parties that are not known and are asked for at a time, for one coordinator or of one sender's node.
+ASKED_OF_ONE_MAX: Final = 1_024
 # Between two turns of the event loop: a signature takes 80 microseconds to verify.
 VERIFIED_A_STEP: Final = 64
 
@@ -113,6 +115,7 @@ class Services:
         self._elsewhere: Final = elsewhere
         self._is_announced: Final = is_announced
         self._verifying: Final = Budgets(VERIFYING, clock_s)
+        self._asked: Final[Counter[NodeName]] = Counter()
         self._tasks: Final = Background("domain answers")
         self._turns: Final[dict[_TurnKey, _Turn]] = {}
         self._orders: Final[dict[ContractAddress, int]] = {}
@@ -359,11 +362,32 @@ class Services:
         """A public call of a party of ours, with the issuer's signature where the contract wants that."""
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
-    async def _known_verifiers(self, contract: ContractAddress, parties: tuple[Party, ...]) -> dict[Party, str]:
-        """The verifiers of these parties whose nodes say which they have."""
+    async def _known_verifiers(
+        self, contract: ContractAddress, parties: Iterable[tuple[NodeName, Party]]
+    ) -> dict[Party, str]:
+        """The verifiers of these parties whose nodes say which they have.
+
+        Each is asked for on the account of the node that named it: a coordinator or a sender may make any number up,
+        whose nodes never answer. Beyond `ASKED_OF_ONE_MAX` a party counts as one whose node is silent.
+        """
         verifiers: dict[Party, str] = {}
-        asked = (self._verifiers.of(contract, (party,)) for party in dict.fromkeys(parties))
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        asked: dict[Party, NodeName] = {}
+        for who, party in parties:
+            known = self._verifiers.known(contract, party)
+            if known is not None:
+                verifiers[party] = known
+            elif party not in asked and self._asked[who] < ASKED_OF_ONE_MAX:
+                asked[party] = who
+                self._asked[who] += 1
+        try:
+            questions = (self._verifiers.of(contract, (party,)) for party in asked)
+            answers = await asyncio.gather(*questions, return_exceptions=True)
+        finally:
+            self._asked.subtract(asked.values())
+            for who in dict.fromkeys(asked.values()):
+                if not self._asked[who]:
+                    del self._asked[who]
+        for answer in answers:
             if isinstance(answer, dict):
                 verifiers.update(answer)
             elif not isinstance(answer, Unavailable):
@@ -373,7 +397,8 @@ class Services:
     async def _verify_parties(self, order: VerifyParties) -> None:
         """Which transitions that wait for a round bear the signature of their party."""
         signed = _signed_by(order)
-        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        parties = ((node_of(each.party), each.party) for _, each in signed)
+        verifiers = await self._known_verifiers(order.contract, parties)
         false = dict.fromkeys(
             made.leaf for made, each in signed if each.party in verifiers and not _has_signed(verifiers, made, each)
         )
@@ -383,7 +408,9 @@ class Services:
     async def _check_in_turn(self, order: CheckRound) -> None:
         """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
         signed = _signed_by(order)
-        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        is_own = order.peer == self._node
+        parties = ((node_of(each.party) if is_own else order.peer, each.party) for _, each in signed)
+        verifiers = await self._known_verifiers(order.contract, parties)
         silent = tuple(dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers))
         if silent:
             checked = RoundChecked(order.peer, order.request_id, unjudged=silent, digest=order.digest)
