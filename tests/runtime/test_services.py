@@ -74,7 +74,7 @@ class World:
         return dict.fromkeys(cast(Iterable[Party], asked[1]), "0x" + ALICES.address.hex())
 
     def known(self, _: ContractAddress, __: Party) -> str | None:
-        """Nothing is known of a party before its node is asked."""
+        """No party is known before its node is asked."""
         return None
 
     async def states(self, _: ContractAddress, __: tuple[StateId, ...]) -> tuple[State, ...]:
@@ -431,7 +431,7 @@ def test_peer_that_has_signatures_verified_without_end_uses_up_its_share(
 
 
 async def turns() -> None:
-    """As many turns of the event loop as all that can go on needs."""
+    """More turns of the event loop than the tasks need."""
     for _ in range(100):
         await asyncio.sleep(0)
 
