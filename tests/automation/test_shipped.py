@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
+from rota.automation import shipped
 from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.shipped import (
     ASK_FOR_STATES,
@@ -18,10 +20,11 @@ from rota.automation.shipped import (
     ExecuteProposals,
     PruneCompletions,
 )
-from rota.automation.triggers import Reverted
+from rota.automation.strategies import Member
+from rota.automation.triggers import Here, Read, Reverted
 from rota.sim.automation import BEGIN_MS
 from rota.testing import ModelContract, TriggerWorld, account_of, simulate_trigger, trigger_findings
-from rota.types import ContractAddress
+from rota.types import ContractAddress, NodeName
 
 EPOCHS, PROPOSALS = ContractAddress("0x" + "e0" * 20), ContractAddress("0x" + "f0" * 20)
 NODES = 5
@@ -162,6 +165,56 @@ def test_proposals_that_expired_hide_no_later_one() -> None:
         lambda: ExecuteProposals(PROPOSALS), {PROPOSALS: model}, seeds=[3], act=act, has_faults=False
     )
     assert report.performed == (f"proposal/{PROPOSALS}/{PROPOSALS_LOOKED_AT_MAX}",)
+
+
+def test_open_proposals_without_their_votes_hide_no_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member proposes more than a look goes through, and votes for none but its own."""
+    monkeypatch.setattr(shipped, "PROPOSALS_LOOKED_AT_MAX", 10)
+    good, count = (3, 17, 18, 35), 36
+
+    def act(world: TriggerWorld) -> None:
+        for number in range(count):
+            world.ledger_call(PROPOSALS, account_of("node0"), "propose")
+            world.ledger_call(PROPOSALS, account_of("node0"), "vote", number)
+        for number in good:
+            for voter in range(NODES):
+                world.ledger_call(PROPOSALS, account_of(f"node{voter}"), "vote", number)
+
+    (report,) = simulate_trigger(
+        lambda: ExecuteProposals(PROPOSALS), {PROPOSALS: Proposals()}, seeds=[3], act=act, has_faults=False
+    )
+    assert sorted(report.performed) == sorted(f"proposal/{PROPOSALS}/{number}" for number in good)
+    assert not report.findings
+
+
+def test_proposal_stays_a_task_while_others_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that a look does not list any more counts as done."""
+    monkeypatch.setattr(shipped, "PROPOSALS_LOOKED_AT_MAX", 2)
+    model, trigger = Proposals(), ExecuteProposals(PROPOSALS)
+    for number in range(5):
+        model.propose()
+        model.votes[number].update(model.members() if number in (1, 4) else ())
+
+    def answered(read: Read) -> object:
+        return getattr(model, read.function.partition("(")[0])(*read.arguments)
+
+    def listed() -> list[object]:
+        work, answer = trigger.tasks(Here(NodeName("node0"), account_of("node0"), Member("node0"), 0)), None
+        try:
+            read: Any = next(work)
+            while True:
+                try:
+                    answer = answered(read)
+                except Reverted as error:
+                    read = work.throw(error)
+                else:
+                    read = work.send(answer)
+        except StopIteration as end:
+            return [task.arguments[0] for task in end.value]
+
+    assert [listed() for _ in range(4)] == [[1], [1], [1, 4], [1, 4]]
+    model.executed.add(1)
+    assert [listed() for _ in range(3)] == [[4], [4], [4]]
 
 
 def test_each_node_asks_for_its_own_states_at_once() -> None:

@@ -348,6 +348,15 @@ def test_round_of_more_leaves_than_a_payload_counts_is_not_allowed() -> None:
     assert rejection_of(endorser(), A, too_many) is Rejection.NOT_ALLOWED
 
 
+def test_round_that_shows_an_intent_twice_is_not_allowed() -> None:
+    """A coordinator could have one copy refused, and use the signed refusal as one of the other copy."""
+    bench = endorser()
+    made = transition("A-1")
+    shown = request(replace(made, signature=b"forged"), made)
+    assert rejection_of(bench, A, shown) is Rejection.NOT_ALLOWED
+    assert not [effect for effect in bench.effects if isinstance(effect, CheckRound)]
+
+
 def test_rejection_names_the_accepted_one_with_its_number_and_carries_our_height() -> None:
     bench = endorser(height=7)
     bench.hear(A, heartbeat(4))

@@ -65,6 +65,7 @@ from tests.domains.kit import (
 )
 
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
+OTHER = ContractAddress("0x" + "ee" * 20)
 
 
 @pytest.fixture
@@ -324,6 +325,32 @@ def test_calls_take_no_more_gas_than_the_domain_allows(hosted: Hosted, monkeypat
     calling = remade(hosted, made, replace(made, calls=(Call(ADDRESS, 8),)))
     (refusal,) = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1).refusals
     assert refusal.reason == "its calls must take at most 7 gas"
+
+
+def test_no_transition_calls_the_ledger_that_commits_it(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger reverts the whole commit for such a call: all members of a shared round would return to the pool."""
+    monkeypatch.setattr(Counting, "calls_gas_max", 7)
+    (made,) = raised(hosted, 5)
+    address = ContractAddress(hosted.contract.address.upper().replace("X", "x"))
+    calling = remade(hosted, made, replace(made, calls=(Call(OTHER, 1), Call(address, 1))))
+    checked = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1)
+    assert [refusal.reason for refusal in checked.refusals] == ["it calls the ledger that is to commit it"]
+    assert checked.judged == (calling.leaf,)
+
+
+def test_intent_that_would_call_the_ledger_is_not_assembled(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    assemble_before = Counting.assemble
+
+    def assemble_calling(domain: Counting, work: Assembly[Settings]) -> Outcome:
+        outcome = assemble_before(domain, work)
+        assert isinstance(outcome, Assembled)
+        return replace(outcome, calls=(Call(hosted.contract.address, 1),))
+
+    monkeypatch.setattr(Counting, "assemble", assemble_calling)
+    order = assembly_order([intent(hosted, 1, UserCall(ALICE, "raise", [5]))])
+    [result] = assemble(hosted, order, {}, NODE1)
+    assert isinstance(result, AssemblyFinished)
+    assert (result.outcome, result.reason) == (AssemblyOutcome.REVERTED, "it calls the ledger that is to commit it")
 
 
 def test_a_domain_that_fails_while_judging_refuses_nothing(hosted: Hosted) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -22,7 +24,8 @@ from rota.keys.signatures import leaf_hash
 from rota.messages import EndorserSignature
 from rota.ports import Unavailable
 from rota.runtime import services as services_module
-from rota.runtime.services import Services
+from rota.runtime.services import ASKED_OF_ONE_MAX, VERIFIED_A_STEP, Services
+from rota.runtime.work_shares import VERIFYING
 from rota.types import (
     Attesters,
     CallFailure,
@@ -70,6 +73,10 @@ class World:
             return {}
         return dict.fromkeys(cast(Iterable[Party], asked[1]), "0x" + ALICES.address.hex())
 
+    def known(self, _: ContractAddress, __: Party) -> str | None:
+        """No party is known before its node is asked."""
+        return None
+
     async def states(self, _: ContractAddress, __: tuple[StateId, ...]) -> tuple[State, ...]:
         return ()
 
@@ -91,9 +98,9 @@ def hosted() -> Hosted:
     return hosted_by(Counting(), {"keeper": "n@node1"})
 
 
-def services_of(world: World, told: list[Event]) -> Services:
+def services_of(world: World, told: list[Event], clock_s: Callable[[], float] = time.monotonic) -> Services:
     anything, endorser = cast(Any, world), cast(Any, Endorser())
-    return Services(NODE, anything, endorser, anything, anything, anything, told.append)
+    return Services(NODE, anything, endorser, anything, anything, anything, told.append, clock_s=clock_s)
 
 
 def checked(hosted: Hosted, order: CheckRound) -> RoundChecked:
@@ -340,3 +347,146 @@ def test_signatures_of_parties_are_verified_as_far_as_their_verifiers_are_known(
 
     asyncio.run(run())
     assert told == [ForContract(address, PartiesVerified(RequestId(1, 1), (false.leaf,), (other.leaf,)))]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_refusal_of_a_copy_is_no_refusal_of_the_same_leaf_shown_as_its_party_made_it(
+    hosted: Hosted, number: int
+) -> None:
+    """A coordinator shows one transition twice in a round: with a signature that is not alice's, and with hers."""
+    (made,) = raised(hosted, 5)
+    true, false = signed(made), replace(made, signature=b"forged")
+    shown = (false, true) if number else (true, false)
+    refusals = checked(hosted, round_of(hosted, shown, (ALICE, ALICE))).refusals
+    digest = refusal_digest(hosted.separator, ALICE, true)
+    assert not any(refusal.signature.endswith(digest) for refusal in refusals)
+
+
+def many(hosted: Hosted, count: int) -> CheckRound:
+    """A round of so many transitions that bear a false signature."""
+    made = replace(raised(hosted, 5)[0], signature=b"forged")
+    return round_of(hosted, (made,) * count, (ALICE,) * count)
+
+
+def test_signatures_of_a_large_round_are_verified_some_at_a_time(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator may show 255 transitions with five signatures each, at 80 microseconds a signature."""
+    verified, at_ticks = [0], list[int]()
+
+    def has_signed_leaf(*_: object) -> bool:
+        verified[0] += 1
+        return False
+
+    monkeypatch.setattr(services_module, "has_signed_leaf", has_signed_leaf)
+    told: list[Event] = []
+
+    async def run() -> None:
+        services_of(World(hosted), told).perform(many(hosted, 3 * VERIFIED_A_STEP))
+        while not told:
+            at_ticks.append(verified[0])
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert verified == [3 * VERIFIED_A_STEP]
+    assert max(after - before for before, after in pairwise((*at_ticks, *verified))) <= VERIFIED_A_STEP
+
+
+def test_peer_that_has_signatures_verified_without_end_uses_up_its_share(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each signature takes a second here. Another peer, and our own coordinator, have theirs verified."""
+    used_s, now_s = [0.0], [0.0]
+
+    def has_signed_leaf(*_: object) -> bool:
+        used_s[0] += 1.0
+        return False
+
+    monkeypatch.setattr(services_module, "has_signed_leaf", has_signed_leaf)
+    monkeypatch.setattr(services_module, "thread_time", lambda: used_s[0])
+    told: list[Event] = []
+    order = many(hosted, 4)
+
+    async def ask(services: Services, peer: NodeName) -> bool:
+        told.clear()
+        services.perform(replace(order, peer=peer))
+        while not told:
+            await asyncio.sleep(0)
+        [event] = told
+        assert isinstance(event, ForContract)
+        assert isinstance(event.event, RoundChecked)
+        return bool(event.event.refusals)
+
+    async def run() -> None:
+        services = services_of(World(hosted), told, lambda: now_s[0])
+        liar, other = NodeName("mallory"), NodeName("node2")
+        assert [await ask(services, liar) for _ in range(3)] == [True, False, False]
+        assert services.over_budget_count == 2
+        assert await ask(services, other)
+        assert [await ask(services, NODE) for _ in range(3)] == [True, True, True]
+        now_s[0] += 4.0 / VERIFYING.cpu_s_each_s
+        assert [await ask(services, liar) for _ in range(2)] == [True, False]
+
+    asyncio.run(run())
+
+
+async def turns() -> None:
+    """More turns of the event loop than the tasks need."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+class Unanswered(World):
+    """A world in which the nodes of some parties do not answer, and how many questions to them are open."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        super().__init__(hosted)
+        self.open = 0
+
+    async def of(self, *asked: object) -> Mapping[Any, Any]:
+        if len(asked) == 2 and any(each != ALICE for each in cast(Iterable[Party], asked[1])):
+            self.open += 1
+            await asyncio.Event().wait()
+        return await super().of(*asked)
+
+
+def test_parties_that_a_peer_makes_up_are_asked_for_a_bounded_number_at_a_time(hosted: Hosted) -> None:
+    """A coordinator shows 1,275 parties in a request, and may have 256 requests open."""
+    made = signed(raised(hosted, 5)[0])
+    told: list[Event] = []
+
+    async def run() -> None:
+        world = Unanswered(hosted)
+        services = services_of(world, told)
+        for number in range(2 * ASKED_OF_ONE_MAX // 64):
+            strangers = tuple(Party(f"p{number}.{each}@ghost{each}") for each in range(64))
+            services.perform(replace(round_of(hosted, (made,) * 64, strangers), peer=NodeName("mallory")))
+        await turns()
+        assert world.open == ASKED_OF_ONE_MAX
+        assert len(told) == ASKED_OF_ONE_MAX // 64, "the others are named as not judged"
+        told.clear()
+        services.perform(replace(round_of(hosted, (made,), (ALICE,)), peer=NodeName("node2")))
+        services.perform(replace(round_of(hosted, (made,), (Party("q@ghost"),)), peer=NodeName("node2")))
+        await turns()
+        assert world.open == ASKED_OF_ONE_MAX + 1, "another coordinator has questions of its own"
+        await services.close()
+
+    asyncio.run(run())
+    [answer] = [each.event for each in told if isinstance(each, ForContract)]
+    assert isinstance(answer, RoundChecked)
+    assert answer.signature
+
+
+def test_parties_that_are_known_are_not_asked_for(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[object] = []
+    of_before = World.of
+
+    async def of(world: World, *asked: object) -> Mapping[Any, Any]:
+        questions.extend(asked[1:])
+        return await of_before(world, *asked)
+
+    monkeypatch.setattr(World, "known", lambda *_: "0x" + ALICES.address.hex())
+    monkeypatch.setattr(World, "of", of)
+    made = signed(raised(hosted, 5)[0])
+    assert checked(hosted, round_of(hosted, (made,), (ALICE,))).signature
+    assert questions == []

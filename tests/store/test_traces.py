@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rota.core.consistency import Consistent
 from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived, TransitionIssued
 from rota.core.events import LedgerOutcome, LedgerStatus
 from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
 from rota.core.node import OWN
 from rota.domains.queries import Query
 from rota.ports import LatestRound, StoredSubmission
+from rota.store.transitions import COPIES_MAX
 from rota.types import BlockHash, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
@@ -41,6 +43,23 @@ async def test_copies_of_a_transition_are_put_together(make: Make) -> None:
         assert await opened.write(FIRST, StatesReceived(digest(2), (other,)))
         assert await opened.store.traces.transition(FIRST, whole.leaf) == whole
         assert await opened.store.traces.transition(SECOND, whole.leaf) is None
+    finally:
+        await opened.store.close()
+
+
+@in_loop
+async def test_contents_that_come_after_many_copies_of_a_peer_are_in_the_transition(make: Make) -> None:
+    """A peer that sends as many copies of a leaf as are kept takes no content from the receipts of its readers."""
+    whole = a_transition(1)
+    bare = tuple(replace(state, content=None) for state in whole.outputs[1:])
+    first = Consistent(replace(whole, outputs=(whole.outputs[0], *bare)))
+    rest = Consistent(replace(whole, outputs=(replace(whole.outputs[0], content=None), *whole.outputs[1:])))
+    opened = await Opened(await make()).start()
+    try:
+        for number in range(COPIES_MAX):
+            assert await opened.write(FIRST, StatesReceived(digest(number), (first,)))
+        assert await opened.write(FIRST, StatesReceived(digest(COPIES_MAX), (rest,)))
+        assert await opened.store.traces.transition(FIRST, whole.leaf) == whole
     finally:
         await opened.store.close()
 

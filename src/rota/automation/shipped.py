@@ -138,6 +138,9 @@ class ExecuteProposals(_OfContract):
         self.watches = (Watch(contract, self.VOTED), Watch(contract, self.EXECUTED))
         # Below this number all are executed or have expired.
         self._first_open = 0
+        # Where the next look begins, and what the last one found.
+        self._look_from = 0
+        self._found: tuple[int, ...] = ()
         self._voted_ms: Final[dict[int, int]] = {}
 
     def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
@@ -146,20 +149,26 @@ class ExecuteProposals(_OfContract):
         return tuple(Member(each) for each in found)
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """All that have their votes and are not executed."""
+        """Those that have their votes and are not executed; each look continues the previous one.
+
+        A member may propose more than a look goes through. Proposals that the previous look found are read again.
+        """
         required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
-        found: list[Task] = []
-        first = self._first_open
-        for number in range(first, first + PROPOSALS_LOOKED_AT_MAX):
+        first = max(self._look_from, self._first_open)
+        self._look_from = first + PROPOSALS_LOOKED_AT_MAX
+        found: list[int] = []
+        for number in dict.fromkeys((*self._found, *range(first, self._look_from))):
             try:
                 _, _, votes, is_executed = yield self._proposal(number)
             except Reverted:
+                self._look_from = 0
                 break
             if number == self._first_open and (is_executed or not (yield from self._is_open(number))):
                 self._first_open += 1
             if not is_executed and votes >= required:
-                found.append(Task(self._id(number), self._voted_ms.get(number, 0), arguments=(number,)))
-        return tuple(found)
+                found.append(number)
+        self._found = tuple(sorted(found)[:PROPOSALS_LOOKED_AT_MAX])
+        return tuple(Task(self._id(each), self._voted_ms.get(each, 0), arguments=(each,)) for each in self._found)
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
         """It is executed, or has lost its votes with those that have left."""

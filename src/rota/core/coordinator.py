@@ -494,6 +494,16 @@ class Coordinator(Machine):
         self.isolate(sender)
         self.slots.look_again_at(self.probation.note_waste(sender))
 
+    def note_failed_call(self, transaction: CoordinatorTransaction) -> None:
+        """The chain skipped it because its call failed: others that stood on it lose their round, and we pay for that.
+
+        A sender that goes on would keep a state that all share from the other members.
+        """
+        sender = transaction.sender
+        users = self.graph.dependents_last_first(transaction.leaf)
+        if any(user.sender != sender for user in users) and self.probation.fails_others_too_often(sender):
+            self.note_waste(sender)
+
     def was_spent_before(self, transaction: CoordinatorTransaction) -> bool:
         """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
         made = transaction.made

@@ -238,6 +238,8 @@ class Endorser:
         count = len(request.transitions)
         is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
         is_well_formed = is_well_formed and len(request.attesters) in (0, count)
+        # The refusal of one copy would count as one of the other, which may be shown as its party made it.
+        is_well_formed = is_well_formed and len({each.intent for each in request.transitions}) == count
         # Who does not endorse here remembers nothing of what it is shown: a stranger has contracts of its own.
         endorses = self.context.node in contract.endorsers
         if not is_well_formed or not endorses or not self._may_coordinate(peer, request):

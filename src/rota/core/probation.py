@@ -16,13 +16,14 @@ long, up to `probation_max`; each clean period of that length halves it again.
 
 A sender whose transition was skipped by the chain for a state that was spent before the transition was assembled wastes
 its coordinator's gas. It is on probation, and for the same time, counted for itself, the coordinator neither asks it to
-assemble nor opens rounds for it. For as long again it has one transition at a time on its way.
+assemble nor opens rounds for it. For as long again it has one transition at a time on its way. The same holds for a
+sender whose calls fail on the chain again and again while transitions of others stand on its own: they are skipped too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.core.context import Context
 from rota.types import NodeName
@@ -45,6 +46,11 @@ class _Permitting:
     refused: int = 0
 
 
+class _Failing(NamedTuple):
+    times: int = 0
+    last_ms: int = 0
+
+
 class Probation:
     """The standing of the senders of one coordinator; whoever is not in here is in good standing."""
 
@@ -53,6 +59,7 @@ class Probation:
         self.standings: dict[NodeName, _Standing] = {}
         self.wasting: dict[NodeName, _Standing] = {}
         self.permitting: dict[NodeName, _Permitting] = {}
+        self.failing: dict[NodeName, _Failing] = {}
 
     def has(self, sender: NodeName) -> bool:
         """Its transitions ride in rounds of its own."""
@@ -66,6 +73,20 @@ class Probation:
     def note_waste(self, sender: NodeName) -> int:
         """It had us pay for what could not be committed; until when nothing is done for it."""
         return self._note(self.wasting, sender)
+
+    def fails_others_too_often(self, sender: NodeName) -> bool:
+        """A call of it failed on the chain, with transitions of others on top; whether that happens too often.
+
+        An intent whose call fails for good does so with each of its retries: as many are excused.
+        """
+        now_ms, config = self.context.now_ms, self.context.config
+        failing = self.failing.pop(sender, None)
+        if failing is None or now_ms - failing.last_ms > config.probation_max_ms:
+            failing = _Failing()
+        self.failing[sender] = _Failing(failing.times + 1, now_ms)
+        if len(self.failing) > SENDERS_MAX:
+            del self.failing[next(iter(self.failing))]
+        return failing.times > config.revert_retry_max
 
     def is_paused(self, sender: NodeName) -> bool:
         """Nothing is done for this sender now."""

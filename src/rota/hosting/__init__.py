@@ -57,6 +57,7 @@ from rota.hosting.contracts import (
     Hosted,
     SecretOf,
     bounded,
+    flaw_of_calls,
     history_of,
     known_of,
     shelf_of,
@@ -404,6 +405,8 @@ def _assemble_one(
         work = _work(hosted, intent, asked, available, history, background)
         outcome = hosted.domain.assemble(work)
         if isinstance(outcome, Assembled):
+            if flaw := flaw_of_calls(hosted, outcome.calls):
+                raise Rejected("", flaw)
             preparation = _preparation(hosted, work, asked.binding)
             inputs = tuple(available.reference(state) for state in outcome.spends)
             transition = _transition(hosted, order, intent, outcome, inputs, preparation, asked.binding)

@@ -17,7 +17,7 @@ from rota.domains.available import Available, Known, known_in
 from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Role, distribution_of, unseal
 from rota.domains.records import Record
-from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, history_of, shelf_of
+from rota.hosting.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, flaw_of_calls, history_of, shelf_of
 from rota.hosting.planning import attesters_of, fewer_than, has_plans
 from rota.messages import Refusal
 from rota.types import NO_ATTESTERS, Attesters, Leaf, NodeName, Party, State, StateId, Transition
@@ -199,6 +199,8 @@ class _Bench:
             return _Flaw("its domain makes no calls")
         if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
+        if flaw := flaw_of_calls(self.hosted, transition.calls):
+            return _Flaw(flaw)
         try:
             proposal = self._proposal(transition, sender)
             self.hosted.domain.endorse(proposal)

@@ -11,7 +11,7 @@ from rota.domains.base import Domain, History, Reserve
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
 from rota.payload import nullifier_reference
-from rota.types import Contract, NodeName, Party, State, StateId
+from rota.types import Call, Contract, NodeName, Party, State, StateId, address_bytes
 
 REASON_LETTERS_MAX: Final = 1_000
 SALT_KEY_BYTES: Final = 32
@@ -110,6 +110,12 @@ def known_of(hosted: Hosted, state: State | None, node: NodeName) -> Known[Recor
 
 def told_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def flaw_of_calls(hosted: Hosted, calls: Iterable[Call]) -> str:
+    """Why the ledger would revert a whole commit for these calls, or nothing."""
+    ledger = address_bytes(hosted.contract.address)
+    return "it calls the ledger that is to commit it" if any(address_bytes(each.to) == ledger for each in calls) else ""
 
 
 def bounded(reason: str) -> str:

@@ -14,10 +14,13 @@ A peer that is over its budget is told so. An exception of a domain is its own f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Mapping
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import thread_time
 from typing import Final
 
 import structlog
@@ -54,13 +57,18 @@ from rota.runtime.proving import Proving
 from rota.runtime.rarely import Rarely
 from rota.runtime.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.runtime.verifiers import Verifiers
-from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition
+from rota.runtime.work_shares import VERIFYING, Budgets
+from rota.types import ContractAddress, Intent, IntentId, Leaf, NodeName, Party, PartySignature, Transition, node_of
 
 logger = structlog.get_logger("rota.domains")
 
 TROUBLES_MAX: Final = 256
 # What waits for one contract's domain: the core asks again for what is not answered.
 ORDERS_MAX: Final = 2_048
+# Parties that are not known and are asked for at a time, for one coordinator or of one sender's node.
+ASKED_OF_ONE_MAX: Final = 1_024
+# Between two turns of the event loop: a signature takes 80 microseconds to verify.
+VERIFIED_A_STEP: Final = 64
 
 DomainOrder = AssembleIntents | CheckRound
 # Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
@@ -93,6 +101,7 @@ class Services:
         find_reserve: FindReserve | None = None,
         is_announced: IsAnnounced | None = None,
         elsewhere: Elsewhere | None = None,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -105,6 +114,8 @@ class Services:
         self._find_reserve: Final = find_reserve
         self._elsewhere: Final = elsewhere
         self._is_announced: Final = is_announced
+        self._verifying: Final = Budgets(VERIFYING, clock_s)
+        self._asked: Final[Counter[NodeName]] = Counter()
         self._tasks: Final = Background("domain answers")
         self._turns: Final[dict[_TurnKey, _Turn]] = {}
         self._orders: Final[dict[ContractAddress, int]] = {}
@@ -351,11 +362,32 @@ class Services:
         """A public call of a party of ours, with the issuer's signature where the contract wants that."""
         return call if self._proving is None else await self._proving.countersigned(sender, contract, call)
 
-    async def _known_verifiers(self, contract: ContractAddress, parties: tuple[Party, ...]) -> dict[Party, str]:
-        """The verifiers of these parties whose nodes say which they have."""
+    async def _known_verifiers(
+        self, contract: ContractAddress, parties: Iterable[tuple[NodeName, Party]]
+    ) -> dict[Party, str]:
+        """The verifiers of these parties whose nodes say which they have.
+
+        Each is asked for on the account of the node that named it: a coordinator or a sender may make any number up,
+        whose nodes never answer. Beyond `ASKED_OF_ONE_MAX` a party counts as one whose node is silent.
+        """
         verifiers: dict[Party, str] = {}
-        asked = (self._verifiers.of(contract, (party,)) for party in dict.fromkeys(parties))
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        asked: dict[Party, NodeName] = {}
+        for who, party in parties:
+            known = self._verifiers.known(contract, party)
+            if known is not None:
+                verifiers[party] = known
+            elif party not in asked and self._asked[who] < ASKED_OF_ONE_MAX:
+                asked[party] = who
+                self._asked[who] += 1
+        try:
+            questions = (self._verifiers.of(contract, (party,)) for party in asked)
+            answers = await asyncio.gather(*questions, return_exceptions=True)
+        finally:
+            self._asked.subtract(asked.values())
+            for who in dict.fromkeys(asked.values()):
+                if not self._asked[who]:
+                    del self._asked[who]
+        for answer in answers:
             if isinstance(answer, dict):
                 verifiers.update(answer)
             elif not isinstance(answer, Unavailable):
@@ -365,7 +397,8 @@ class Services:
     async def _verify_parties(self, order: VerifyParties) -> None:
         """Which transitions that wait for a round bear the signature of their party."""
         signed = _signed_by(order)
-        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        parties = ((node_of(each.party), each.party) for _, each in signed)
+        verifiers = await self._known_verifiers(order.contract, parties)
         false = dict.fromkeys(
             made.leaf for made, each in signed if each.party in verifiers and not _has_signed(verifiers, made, each)
         )
@@ -375,7 +408,9 @@ class Services:
     async def _check_in_turn(self, order: CheckRound) -> None:
         """A node that does not say which verifier its party has holds nobody else up: its transition is not judged."""
         signed = _signed_by(order)
-        verifiers = await self._known_verifiers(order.contract, tuple(each.party for _, each in signed))
+        is_own = order.peer == self._node
+        parties = ((node_of(each.party) if is_own else order.peer, each.party) for _, each in signed)
+        verifiers = await self._known_verifiers(order.contract, parties)
         silent = tuple(dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers))
         if silent:
             checked = RoundChecked(order.peer, order.request_id, unjudged=silent, digest=order.digest)
@@ -392,7 +427,7 @@ class Services:
         hosted = self._contracts.hosted(order.contract)
         if hosted is None:
             raise Unavailable(f"the domain of {order.contract} is not loaded here")
-        checked = _unsigned(order, verifiers) or self._unapproved(hosted, order)
+        checked = await self._unsigned(order, verifiers) or self._unapproved(hosted, order)
         checked = checked or await self._judge(hosted, order, verifiers)
         for leaf, error in checked.failures:
             if isinstance(error, OverBudget):
@@ -410,6 +445,28 @@ class Services:
         return [
             RoundChecked(order.peer, order.request_id, signature, refusals, checked.missing, unjudged, order.digest)
         ]
+
+    async def _unsigned(self, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
+        """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds.
+
+        A peer chooses how many there are and how often it asks: the event loop goes on meanwhile, and what they take is
+        the peer's. `OverBudget` when it has used up its share.
+        """
+        is_charged = order.peer != self._node
+        if is_charged and self._verifying.is_over(order.peer):
+            raise OverBudget(f"{order.peer} has used up the time for which signatures are verified for it")
+        refusals: dict[Leaf, Refusal] = {}
+        signed = _signed_by(order)
+        for start in range(0, len(signed), VERIFIED_A_STEP):
+            began_s = thread_time()
+            for made, each in signed[start : start + VERIFIED_A_STEP]:
+                if not _has_signed(verifiers, made, each):
+                    reason = f"the signature is not that of {each.party}"
+                    refusals[made.leaf] = Refusal(made.intent, reason, leaf=made.leaf)
+            if is_charged:
+                self._verifying.charge(order.peer, thread_time() - began_s, 0)
+            await asyncio.sleep(0)
+        return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
 
     def _unapproved(self, hosted: hosting.Hosted, order: CheckRound) -> Checked | None:
         """An endorser signs a round only if those approve it whom the plan of its transactions names.
@@ -430,9 +487,11 @@ class Services:
     async def _signed_refusals(
         self, hosted: hosting.Hosted, order: CheckRound, checked: Checked
     ) -> tuple[Refusal, ...]:
+        """A leaf that is shown twice has no signed refusal: it may be the other copy that was refused."""
         signatures: dict[Leaf, bytes] = {}
+        times = Counter(transition.leaf for transition in order.transitions)
         for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
-            if transition.leaf in checked.judged:
+            if transition.leaf in checked.judged and times[transition.leaf] == 1:
                 digest = refusal_digest(hosted.separator, sender, transition, attesters_at(order.attesters, number))
                 signatures[transition.leaf] = await self._signatures.sign_as_endorser(order.contract, digest)
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
@@ -453,16 +512,6 @@ class Services:
 def _over_budget(order: DomainOrder) -> list[Event]:
     """A peer is told that its round is not judged now. Our own core asks again for what it wants assembled."""
     return [RoundChecked(order.peer, order.request_id, digest=order.digest)] if isinstance(order, CheckRound) else []
-
-
-def _unsigned(order: CheckRound, verifiers: Mapping[Party, str]) -> Checked | None:
-    """An endorser checks that each leaf bears the signatures of its `from` party and of those that its plan adds."""
-    refusals = {
-        made.leaf: Refusal(made.intent, f"the signature is not that of {each.party}", leaf=made.leaf)
-        for made, each in _signed_by(order)
-        if not _has_signed(verifiers, made, each)
-    }
-    return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
 
 
 def _signed_by(order: CheckRound | VerifyParties) -> list[tuple[Transition, PartySignature]]:

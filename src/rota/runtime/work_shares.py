@@ -115,6 +115,8 @@ class Allowance:
 # does not use up the budget of its coordinator. 30 million gas take about a second.
 ASKERS: Final = Allowance(60.0, 1_500_000_000, 0.5, 12_500_000)
 SENDERS: Final = Allowance(30.0, 750_000_000, 0.25, 6_250_000)
+# The signatures of a round are verified in the event loop: 3,000 a second for one peer, and 25,000 in a burst.
+VERIFYING: Final = Allowance(2.0, 1, 0.25, 1)
 
 
 @dataclass(slots=True)

@@ -109,7 +109,14 @@ def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | N
             for mine, theirs in zip(first.outputs, other.outputs, strict=True)
         )
         first = replace(first, outputs=outputs)
-    return first
+    if all(state.content is not None for state in first.outputs):
+        return first
+    # Of the copies that peers send only some are kept, but all states.
+    sql = "SELECT state FROM states WHERE state IS NOT NULL AND contract = ? AND leaf = ?"
+    rows = yield Statement(sql, (contract, leaf))
+    held = {state.id: state for state in (decode_state(each) for (each,) in rows)}
+    outputs = tuple(mine if mine.content is not None else held.get(mine.id, mine) for mine in first.outputs)
+    return replace(first, outputs=outputs)
 
 
 def _dispatches(intent: IntentId) -> Reading[tuple[RoundDispatch, ...]]:

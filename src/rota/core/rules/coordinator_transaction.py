@@ -339,6 +339,7 @@ def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     """A failure that may be retried, later each time."""
+    transaction.coordinator.note_failed_call(transaction)
     _back_off(transaction, transaction.revert_count)
     transaction.revert_count += 1
     transaction.reason = event.outcome.reason
@@ -368,6 +369,7 @@ def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
 
 def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
     """No retry is left: its sender judges by its own index."""
+    transaction.coordinator.note_failed_call(transaction)
     _tell(transaction, _reverted(transaction, event.outcome.reason))
     _drop_transition(transaction, comes_back=False)
 
