@@ -139,6 +139,40 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
 
 @pytest.mark.slow
 @in_loop
+async def test_payment_from_the_change_of_its_dependency_is_submitted_before_that_is_confirmed(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, _ = callers(session, nodes)
+        contract = await token(one)
+        mint = {"type": "private", "to": contract, "from": "notary", "function": "mint"}
+        await one.succeed(type="private", to=contract, from_="notary", function="mint", data=["bob@node2", 100, "0x"])
+        await nodes.client.call("evm_setAutomine", False)
+        pay = {"type": "private", "to": contract, "from": "bob", "function": "transfer"}
+        first = await two.call("ptx_sendTransaction", {**pay, "data": ["carol@node3", 30, "0x"]})
+        second = await two.call("ptx_sendTransaction", {**pay, "data": ["carol@node3", 20, "0x"], "dependsOn": [first]})
+        # A mint reads no state: it waits for what it depends on.
+        apart = await one.call("ptx_sendTransaction", {**mint, "data": ["dave@node1", 1, "0x"]})
+        after = await one.call("ptx_sendTransaction", {**mint, "data": ["dave@node1", 2, "0x"], "dependsOn": [apart]})
+        for node, sent in ((two, first), (two, second), (one, apart)):
+            while (await node.call("seq_explain", sent))["state"] != "Submitted":
+                await asyncio.sleep(0.01)
+        waiting = await one.call("seq_explain", after)
+        assert waiting["state"] == "Pending"
+        assert "what it depends on to be confirmed" in waiting["waitsFor"]
+        await nodes.client.call("evm_setAutomine", True)
+        await nodes.client.call("evm_mine")
+        places = []
+        for node, sent in ((two, first), (two, second), (one, after)):
+            receipt = await node.receipt(sent)
+            assert receipt["success"]
+            places.append((receipt["blockNumber"], receipt["logIndex"]))
+        assert places == sorted(places)
+        assert await balance(one, contract, "bob@node2", "notary") == "50"
+
+
+@pytest.mark.slow
+@in_loop
 async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
         await nodes.start(*ALL)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from rota.core import assembly
 from rota.core.consistency import Consistent
 from rota.core.context import Context, Write
 from rota.core.coordinator import TABLE as COORDINATOR
@@ -328,6 +329,10 @@ def _waits_for_parties_alone(transaction: SenderTransaction) -> bool:
     return not transaction.unresolved
 
 
+def _reads_enough(_transaction: SenderTransaction, _transition: Transition) -> bool:
+    return True
+
+
 def _nothing_signed_away(_kept: Kept, _transition: Transition) -> tuple[KeptStates, ...]:
     return ()
 
@@ -548,7 +553,19 @@ CANARIES: tuple[Canary, ...] = (
     ),
     Canary("answers no user", "O2", replacing(Node, "_take_effects", _take_effects_without_answers), under()),
     Canary(
-        "ignores dependsOn", "O3", replacing(SenderTransaction, "_may_go", property(_waits_for_parties_alone)), under()
+        "ignores dependsOn",
+        "O3",
+        both(
+            replacing(SenderTransaction, "_may_go", property(_waits_for_parties_alone)),
+            replacing(assembly, "reads_all_dependencies", _reads_enough),
+        ),
+        under(),
+    ),
+    Canary(
+        "signs a dependent that reads nothing of its dependency",
+        "O3",
+        replacing(assembly, "reads_all_dependencies", _reads_enough),
+        under("reorganise"),
     ),
     Canary(
         "endorses conflicting prepared transitions",

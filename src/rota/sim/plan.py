@@ -18,7 +18,7 @@ from rota.frozen import dataclass
 from rota.sim.deployment_plan import PlannedDeployment, draw_deployments
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
-from rota.sim.submissions import Submission, among_liars, draw_submissions, with_draws, with_plans
+from rota.sim.submissions import Submission, among_liars, draw_submissions, with_chains, with_draws, with_plans
 from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
 
 FAULTS = (
@@ -229,6 +229,8 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
     if settings.has_plans and domain == SYNTHETIC and "older" not in kinds:
         liars = frozenset(liar.name for liar in cast.liars)
         submissions = tuple(with_plans(seed, submissions, contracts, liars))
+    if domain == SYNTHETIC:
+        submissions = tuple(with_chains(seed, submissions))
     return Plan(
         seed,
         trouble_ms,

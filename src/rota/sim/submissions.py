@@ -23,6 +23,9 @@ DRAWS = 0.5
 PLANNING_SEEDS = 0.5
 PLANNED = 0.15
 PLAN_NAMES_MAX = 2
+CHAINING_SEEDS = 0.5
+CHAINED = 0.8
+CHAINABLE = ("spend", "pay", "draw")
 FUNDED = 0.2
 TAKEN = 0.5
 
@@ -166,3 +169,20 @@ def with_plans(
             yield replace(submission, payload=f"seal:{'+'.join(chosen)}")
         else:
             yield submission
+
+
+def with_chains(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """In some seeds a request that depends on another asks for the same in the same contract, and so reads its states.
+
+    Such a dependent may be dispatched behind its dependency (protocol §4.3).
+    """
+    random = Random(f"{seed}/chains")
+    share = CHAINED if random.random() < CHAINING_SEEDS else 0.0
+    known: dict[int, Submission] = {}
+    for drawn in submissions:
+        submission, is_drawn = drawn, random.random() < share
+        other = known.get(drawn.depends_on) if drawn.depends_on is not None else None
+        if is_drawn and other is not None and other.payload.partition(":")[0] in CHAINABLE:
+            submission = replace(drawn, contract=other.contract, payload=other.payload, mode=SubmitMode.AUTO)
+        known[submission.number] = submission
+        yield submission

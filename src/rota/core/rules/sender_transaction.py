@@ -280,8 +280,12 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 
 
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
-    """The coordinator removes it; we delegate again with backoff."""
+    """The coordinator removes it; we delegate again with backoff, or when what it depends on is confirmed."""
     transaction.reason = event.reason
+    if event.awaits_dependencies:
+        transaction.awaits_confirmation, transaction.is_put_off = True, False
+        transaction.sender.assembly.fail(transaction, event.reason, event.code)
+        return
     transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
     if event.lacks_states:
