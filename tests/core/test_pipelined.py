@@ -160,7 +160,7 @@ def test_dependent_follows_a_dependency_that_is_permitted_or_on_the_chain() -> N
     assert is_delegated(bench)
 
 
-def test_dependent_waits_for_what_is_external_or_elsewhere_or_about_to_end() -> None:
+def test_dependent_waits_for_external_foreign_and_ending_dependencies() -> None:
     bench = assembled()
     leaf = AwaitedLeaf(ADDRESS, ONE, OUTPUT.leaf, GENESIS_S + 600)
     bench.submit("A-2", awaits=(leaf,))
@@ -198,7 +198,7 @@ def test_dependent_that_is_under_way_ends_with_its_dependency_when_it_is_pending
     assert state(bench, "A-2") is State.REVERTED
 
 
-def test_dependent_of_before_a_restart_goes_on_when_its_dependency_is_permitted_again() -> None:
+def test_restored_dependent_goes_on_when_its_dependency_is_permitted_again() -> None:
     first, second = transition("A-1"), transition("A-2", OUTPUT)
     found = (
         Restored(intent("A-1"), versions=(signed_leaf(first),)),

@@ -244,9 +244,9 @@ class Assembly:
         needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
         transaction.is_on_own_states = needs_none
         transaction.kept_from = None
-        is_in_order = isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition)
-        if transaction.unmet and not is_in_order:
+        if transaction.unmet and not _reads_all_dependencies(transaction, told):
             # Also a revert: what it depends on may give it what it lacks.
+            transaction.awaits_confirmation = True
             transaction.handle(AssembleError(NOT_READ, awaits_dependencies=True))
         elif slot is None and isinstance(told, AssembleRevert | AssemblePark):
             # Its coordinator went on to another slot: on what this one was assembled is not known any more.
@@ -438,6 +438,10 @@ def _assembled(transaction: SenderTransaction, transition: Transition, attesters
     if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
     return Assembled(transition, attesters)
+
+
+def _reads_all_dependencies(transaction: SenderTransaction, told: Event) -> bool:
+    return isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:

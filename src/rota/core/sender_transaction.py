@@ -453,7 +453,7 @@ TABLE = Table(
             Ignored(
                 event,
                 (State.INITIAL, *DELEGATED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED),
-                "what is under way is not called back: it counts when it is Pending again",
+                "it is not called back: the event counts when it is Pending again",
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
@@ -646,7 +646,7 @@ class SenderTransaction(Machine):
         self.unmet: dict[Dependency, None] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: DependencyReverted | None = None
-        # An assembly read nothing of what is in `unmet`: it is not delegated before one of these is confirmed.
+        # An assembly read nothing of `unmet`: it is not delegated before one of these is confirmed.
         self.awaits_confirmation = False
         # Another intent of this contract may be assembled on it before it is confirmed.
         self.has_dependents = False

@@ -6,10 +6,10 @@ coordinator that asks again and again leaves room for the next one.
 
 A version of an intent that depends on others of its contract (`dependsOn`) may be signed before these are confirmed,
 if it reads or spends a state of a version of each of them. A state is known by the leaf that made it, so the chain
-commits the version only after these leaves, whoever endorses or submits what. Any other version is not signed, since
-a transition that the chain skips takes along only those that read its states. The sender tries once: it delegates the
-dependent when what it depends on is assembled for the same coordinator. If the assembled version reads nothing of
-that, the intent waits for the confirmation.
+commits the version only after these leaves, with any endorsers and any submitter. Any other version is not signed,
+since a transition that the chain skips takes along only those that read its states. The sender tries once: it
+delegates the dependent when what it depends on is assembled for the same coordinator. If the assembled version reads
+nothing of that, the intent waits for the confirmation.
 """
 
 from __future__ import annotations

@@ -325,10 +325,6 @@ def _take_effects_without_answers(node: Node) -> list[Effect]:
     return [effect for effect in _take_effects(node) if not isinstance(effect, ReplyToUser)]
 
 
-def _waits_for_parties_alone(transaction: SenderTransaction) -> bool:
-    return not transaction.unresolved
-
-
 def _reads_enough(_transaction: SenderTransaction, _transition: Transition) -> bool:
     return True
 
@@ -552,15 +548,6 @@ CANARIES: tuple[Canary, ...] = (
         under(),
     ),
     Canary("answers no user", "O2", replacing(Node, "_take_effects", _take_effects_without_answers), under()),
-    Canary(
-        "ignores dependsOn",
-        "O3",
-        both(
-            replacing(SenderTransaction, "_may_go", property(_waits_for_parties_alone)),
-            replacing(assembly, "reads_all_dependencies", _reads_enough),
-        ),
-        under(),
-    ),
     Canary(
         "signs a dependent that reads nothing of its dependency",
         "O3",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import NamedTuple
@@ -152,16 +152,20 @@ def among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Subm
 
 
 def with_plans(
-    seed: int, submissions: tuple[Submission, ...], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
+    seed: int, submissions: Iterable[Submission], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
 ) -> Iterator[Submission]:
-    """In some seeds transactions have plans: a second party that signs, and up to two endorsers.
+    """In some seeds transactions of these contracts have plans: a second party that signs, and up to two endorsers.
 
-    A liar that a plan names may keep the transaction from happening, as is its right: plans name others.
+    A liar that a plan names may keep the transaction from happening, as is its right: plans name others. A build from
+    before plans knows no domain that has them.
     """
     random = Random(f"{seed}/plans")
     share = PLANNED if random.random() < PLANNING_SEEDS else 0.0
     honest = {each.address: [name for name in each.endorsers if name not in liars] for each in contracts}
     for submission in submissions:
+        if submission.contract not in honest:
+            yield submission
+            continue
         names = honest[submission.contract]
         chosen = random.sample(names, min(len(names), random.randint(0, PLAN_NAMES_MAX)))
         is_plain = submission.payload.partition(":")[0] in ("mint", "pay", "spend", "fund")
