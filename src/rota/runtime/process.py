@@ -108,7 +108,11 @@ logger = structlog.get_logger("rota.process")
 
 
 class CannotStart(Exception):
-    """The node cannot begin; the text says what is wrong and what would be right."""
+    """The node cannot start until its operator changes something; the text names the setting, and a valid value."""
+
+
+class CannotListen(CannotStart):
+    """An address is in use, and may be free later."""
 
 
 class NodeProcess:
@@ -129,7 +133,7 @@ class NodeProcess:
         try:
             await self.entrance.start()
         except OSError as error:
-            raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
+            raise CannotListen(f"rpc: cannot listen: {error.strerror or error}") from error
         rpc = self.entrance.http_url
         logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
         background = Background("process", self.running.fail)
