@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from rota.api.errors import ErrorCode, Rejected
 from rota.config import Config
 from rota.keys import secp256k1
+from rota.ledger import follower
 from rota.ledger.embedded.chain import EmbeddedChain
 from rota.ledger.embedded.server import ChainServer
 from rota.ledger.embedded.settings import Settings
@@ -210,6 +211,32 @@ async def test_node_whose_chain_was_replaced_does_not_start_and_names_both(tmp_p
         assert not nodes.processes[NODE1].running.started.is_set()
         life.cancel()
         await nodes.chain.stop()
+
+
+@pytest.mark.parametrize("blocks", [0, 50], ids=["shorter", "longer"])
+@in_loop
+async def test_node_whose_chain_is_replaced_while_it_runs_names_both_and_follows_it_no_more(
+    tmp_path: Path, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "GENESIS_LOOK_S", 0.0)
+    async with AsyncExitStack() as stack, network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        process = nodes.processes[NODE1]
+        store, index = process.running.adapters.store, process.running.engine.core.index
+        known, port = await store.chain(), nodes.chain.port
+        await nodes.until(lambda: index.height > 0)
+        height = index.height
+        await nodes.chain.stop()
+        other = EmbeddedChain(Settings(chain_id=CHAIN_ID, clock_s=lambda: 1), secp256k1)
+        other.mine(blocks)
+        nodes.chain = ChainServer(other)
+        stack.push_async_callback(nodes.chain.stop)
+        await nodes.chain.start(port=port)
+        await nodes.until(lambda: "is on another chain: its block 0 is" in "".join(process.facade.readiness()))
+        assert known.genesis is not None
+        assert f"that of this node's database is 0x{known.genesis.hex()}" in "".join(process.facade.readiness())
+        assert index.height == height
+        assert not index.is_forked
 
 
 @in_loop

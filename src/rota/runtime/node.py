@@ -307,6 +307,7 @@ class RunningNode:
         decided, genesis = await self._decide_chain(await store.chain())
         await store.use_chain(decided, genesis)
         self.genesis = genesis
+        self.adapters.ledger.expect_genesis(genesis)
         self.config = replace(self.config, confirmations=decided)
         self.adapters.public.confirmations = decided
 
