@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rota.api.errors import ErrorCode, Rejected
+from rota.api.facade import Submission, TransactionType
 from rota.config import Config
 from rota.keys import secp256k1
 from rota.ledger import follower
@@ -172,6 +173,8 @@ async def test_node_whose_disk_is_full_names_the_disk_and_not_the_ledger(tmp_pat
     try:
         async with network(tmp_path, *ALL, config=Config(ledger_grace_ms=300)) as nodes:
             await nodes.start(NODE1)
+            contract = await nodes.create(MEMBERS[:1], mode="static")
+            question = Submission(TransactionType.PRIVATE, ALICE, to=contract, function="balance")
             filler = place / "filler"
             with filler.open("wb", buffering=0) as file, suppress(OSError):
                 while True:
@@ -186,8 +189,13 @@ async def test_node_whose_disk_is_full_names_the_disk_and_not_the_ledger(tmp_pat
             missing = facade.readiness()
             assert any(each.startswith("the store: ") and "full" in each for each in missing), missing
             assert not any(each.startswith("the ledger: ") for each in missing), missing
+            # What it holds is of a chain that it no longer follows.
+            with pytest.raises(Unavailable, match=r"node1 does not follow the chain: the store: .*full"):
+                await facade.following.call(question, "latest", "")
             filler.unlink()
             await nodes.until(lambda: not facade.readiness())
+            with pytest.raises(Rejected, match="must be one of value"):
+                await facade.following.call(question, "latest", "")
     finally:
         subprocess.run(["umount", str(place)], check=True)
 
