@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
+import structlog
 
 from rota.api.errors import ErrorCode, Rejected
 from rota.api.facade import Submission, TransactionType
@@ -19,6 +20,7 @@ from rota.ledger.embedded.server import ChainServer
 from rota.ledger.embedded.settings import Settings
 from rota.messages import CoordinatorState
 from rota.ports import Unavailable
+from rota.runtime import observability
 from rota.types import ContractAddress, NodeName, Outcome
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, CHAIN_ID, Network, network, send
@@ -227,7 +229,9 @@ async def test_node_whose_chain_is_replaced_while_it_runs_names_both_and_follows
     tmp_path: Path, blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "GENESIS_LOOK_S", 0.0)
+    monkeypatch.setattr(observability, "READINESS_LOOK_S", 0.01)
     async with AsyncExitStack() as stack, network(tmp_path, NODE1) as nodes:
+        logs = stack.enter_context(structlog.testing.capture_logs())
         await nodes.start(NODE1)
         process = nodes.processes[NODE1]
         store, index = process.running.adapters.store, process.running.engine.core.index
@@ -245,6 +249,11 @@ async def test_node_whose_chain_is_replaced_while_it_runs_names_both_and_follows
         assert f"that of this node's database is 0x{known.genesis.hex()}" in "".join(process.facade.readiness())
         assert index.height == height
         assert not index.is_forked
+        await nodes.until(
+            lambda: any(
+                "is on another chain" in str(each.get("missing")) for each in logs if each["event"] == "not ready"
+            )
+        )
 
 
 @in_loop

@@ -231,3 +231,41 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         assert "depends on" in (await three.receipt(after))["failureMessage"]
         assert await two.call("ptx_getPreparedTransaction", sent) is None
         assert await two.call("ptx_queryPreparedTransactions", LIMIT) == []
+
+
+@pytest.mark.slow
+@in_loop
+async def test_receipt_names_the_node_that_lacks_the_states_and_waits_for_no_node_that_is_away(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, *_ = callers(session, nodes)
+        contract = await token(one)
+        mint = {"type": "private", "to": contract, "from_": "notary", "function": "mint"}
+        received = await one.succeed(**mint, data=["bob@node2", 100, "0x"])
+        assert "unacknowledged" not in received
+        await nodes.stop(NodeName("node2"))
+        received = await one.succeed(**mint, data=["bob@node2", 1, "0x"])
+        assert received["unacknowledged"] == ["node2"]
+
+
+@pytest.mark.slow
+@in_loop
+async def test_sender_and_coordinator_name_the_endorser_that_has_not_signed(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, _ = callers(session, nodes)
+        contract = await nodes.create([f"alice@{name}" for name in ALL], threshold=3)
+        processes = nodes.processes.values()
+        await nodes.until(lambda: all(process.running.contracts.known(contract) for process in processes))
+        await nodes.stop(NodeName("node3"))
+        wanted = {"type": "private", "to": contract, "from": "alice", "function": "spend", "data": []}
+        for node in (one, two):
+            sent = await node.call("ptx_sendTransaction", wanted)
+            while not (explained := await node.call("seq_explain", sent)).get("missing"):
+                await asyncio.sleep(0.01)
+            (missing,) = explained["missing"]
+            assert missing["node"] == "node3"
+            assert missing["since"]
+            assert missing["toldBy"] in ("node1", "node2")
