@@ -43,7 +43,7 @@ HIDDEN: Final = "[hidden]"
 DEPTH_MAX: Final = 4
 SCOPE: Final = "rota"
 TRACES_PATH: Final = "/v1/traces"
-# Between two looks at what keeps a node from serving: at most one line is logged for each.
+# Between two looks at the readiness of a node: at most one line is logged for each.
 READINESS_LOOK_S: Final = 5.0
 
 _SECRET_NAME: Final = re.compile(r"(?i)passw|passphrase|secret|token|mnemonic|words|private|authorization|credential")
@@ -302,7 +302,7 @@ def root_of(intent: IntentId) -> SpanContext:
 
 
 async def log_readiness(readiness: Callable[[], tuple[str, ...]]) -> None:
-    """Log each change of what keeps the node from serving, as `/readyz` has it, until cancelled."""
+    """Log each change of the reasons for which a node is not ready, as in `/readyz`, until cancelled."""
     logged: tuple[str, ...] = ()
     while True:
         missing = readiness()

@@ -147,7 +147,7 @@ class NodeProcess:
             await self.entrance.stop()
 
     async def _serve_when_started(self) -> None:
-        """Take commands, and log what is missing, from the start of the node on."""
+        """Take commands and log changes of readiness, from the start of the node on."""
         await self.running.started.wait()
         await asyncio.gather(self.facade.commands.run(), log_readiness(self.facade.readiness))
 
