@@ -144,7 +144,7 @@ def test_delegate_is_not_slow_because_intents_wait_for_a_dependency() -> None:
     """`rota simulate --seed 10 --minutes 0.5 --liars 0`: they were charged to the coordinator, and it was left."""
     delegate = Delegate("A-1")
     for number in range(2, 12):
-        delegate.bench.submit(f"A-{number}", depends_on=(intent_id("A-1"),))
+        delegate.bench.submit(f"A-{number}", depends_on=(intent_id("X-1"),))
     pace = delegate.bench.sequencer.sender.progress.pace
     pace.measured[C] = Measured(8_000, 8, 1_000, delegate.bench.now_ms)
     delegate.live(5_000)

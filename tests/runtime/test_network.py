@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
+import structlog
 
 from rota.api.errors import ErrorCode, Rejected
+from rota.api.facade import Submission, TransactionType
 from rota.config import Config
 from rota.keys import secp256k1
+from rota.ledger import follower
 from rota.ledger.embedded.chain import EmbeddedChain
 from rota.ledger.embedded.server import ChainServer
 from rota.ledger.embedded.settings import Settings
 from rota.messages import CoordinatorState
 from rota.ports import Unavailable
+from rota.runtime import observability
 from rota.types import ContractAddress, NodeName, Outcome
 from tests.ledger.chains import in_loop
 from tests.runtime.kit import ALICE, CHAIN_ID, Network, network, send
@@ -171,6 +175,8 @@ async def test_node_whose_disk_is_full_names_the_disk_and_not_the_ledger(tmp_pat
     try:
         async with network(tmp_path, *ALL, config=Config(ledger_grace_ms=300)) as nodes:
             await nodes.start(NODE1)
+            contract = await nodes.create(MEMBERS[:1], mode="static")
+            question = Submission(TransactionType.PRIVATE, ALICE, to=contract, function="balance")
             filler = place / "filler"
             with filler.open("wb", buffering=0) as file, suppress(OSError):
                 while True:
@@ -185,8 +191,13 @@ async def test_node_whose_disk_is_full_names_the_disk_and_not_the_ledger(tmp_pat
             missing = facade.readiness()
             assert any(each.startswith("the store: ") and "full" in each for each in missing), missing
             assert not any(each.startswith("the ledger: ") for each in missing), missing
+            # What it holds is of a chain that it no longer follows.
+            with pytest.raises(Unavailable, match=r"node1 does not follow the chain: the store: .*full"):
+                await facade.following.call(question, "latest", "")
             filler.unlink()
             await nodes.until(lambda: not facade.readiness())
+            with pytest.raises(Rejected, match="must be one of value"):
+                await facade.following.call(question, "latest", "")
     finally:
         subprocess.run(["umount", str(place)], check=True)
 
@@ -210,6 +221,39 @@ async def test_node_whose_chain_was_replaced_does_not_start_and_names_both(tmp_p
         assert not nodes.processes[NODE1].running.started.is_set()
         life.cancel()
         await nodes.chain.stop()
+
+
+@pytest.mark.parametrize("blocks", [0, 50], ids=["shorter", "longer"])
+@in_loop
+async def test_node_whose_chain_is_replaced_while_it_runs_names_both_and_follows_it_no_more(
+    tmp_path: Path, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "GENESIS_LOOK_S", 0.0)
+    monkeypatch.setattr(observability, "READINESS_LOOK_S", 0.01)
+    async with AsyncExitStack() as stack, network(tmp_path, NODE1) as nodes:
+        logs = stack.enter_context(structlog.testing.capture_logs())
+        await nodes.start(NODE1)
+        process = nodes.processes[NODE1]
+        store, index = process.running.adapters.store, process.running.engine.core.index
+        known, port = await store.chain(), nodes.chain.port
+        await nodes.until(lambda: index.height > 0)
+        height = index.height
+        await nodes.chain.stop()
+        other = EmbeddedChain(Settings(chain_id=CHAIN_ID, clock_s=lambda: 1), secp256k1)
+        other.mine(blocks)
+        nodes.chain = ChainServer(other)
+        stack.push_async_callback(nodes.chain.stop)
+        await nodes.chain.start(port=port)
+        await nodes.until(lambda: "is on another chain: its block 0 is" in "".join(process.facade.readiness()))
+        assert known.genesis is not None
+        assert f"that of this node's database is 0x{known.genesis.hex()}" in "".join(process.facade.readiness())
+        assert index.height == height
+        assert not index.is_forked
+        await nodes.until(
+            lambda: any(
+                "is on another chain" in str(each.get("missing")) for each in logs if each["event"] == "not ready"
+            )
+        )
 
 
 @in_loop

@@ -139,6 +139,40 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
 
 @pytest.mark.slow
 @in_loop
+async def test_payment_from_the_change_of_its_dependency_is_submitted_before_that_is_confirmed(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, _ = callers(session, nodes)
+        contract = await token(one)
+        mint = {"type": "private", "to": contract, "from": "notary", "function": "mint"}
+        await one.succeed(type="private", to=contract, from_="notary", function="mint", data=["bob@node2", 100, "0x"])
+        await nodes.client.call("evm_setAutomine", False)
+        pay = {"type": "private", "to": contract, "from": "bob", "function": "transfer"}
+        first = await two.call("ptx_sendTransaction", {**pay, "data": ["carol@node3", 30, "0x"]})
+        second = await two.call("ptx_sendTransaction", {**pay, "data": ["carol@node3", 20, "0x"], "dependsOn": [first]})
+        # A mint reads no state: it waits for what it depends on.
+        apart = await one.call("ptx_sendTransaction", {**mint, "data": ["dave@node1", 1, "0x"]})
+        after = await one.call("ptx_sendTransaction", {**mint, "data": ["dave@node1", 2, "0x"], "dependsOn": [apart]})
+        for node, sent in ((two, first), (two, second), (one, apart)):
+            while (await node.call("seq_explain", sent))["state"] != "Submitted":
+                await asyncio.sleep(0.01)
+        waiting = await one.call("seq_explain", after)
+        assert waiting["state"] == "Pending"
+        assert "what it depends on to be confirmed" in waiting["waitsFor"]
+        await nodes.client.call("evm_setAutomine", True)
+        await nodes.client.call("evm_mine")
+        places = []
+        for node, sent in ((two, first), (two, second), (one, after)):
+            receipt = await node.receipt(sent)
+            assert receipt["success"]
+            places.append((receipt["blockNumber"], receipt["logIndex"]))
+        assert places == sorted(places)
+        assert await balance(one, contract, "bob@node2", "notary") == "50"
+
+
+@pytest.mark.slow
+@in_loop
 async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
         await nodes.start(*ALL)
@@ -197,3 +231,42 @@ async def test_prepared_transaction_is_committed_by_whoever_is_given_it(tmp_path
         assert "depends on" in (await three.receipt(after))["failureMessage"]
         assert await two.call("ptx_getPreparedTransaction", sent) is None
         assert await two.call("ptx_queryPreparedTransactions", LIMIT) == []
+
+
+@pytest.mark.slow
+@in_loop
+async def test_receipt_names_the_node_that_lacks_the_states_and_waits_for_no_node_that_is_away(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, *_ = callers(session, nodes)
+        contract = await token(one)
+        mint = {"type": "private", "to": contract, "from_": "notary", "function": "mint"}
+        received = await one.succeed(**mint, data=["bob@node2", 100, "0x"])
+        assert "unacknowledged" not in received
+        await nodes.stop(NodeName("node2"))
+        received = await one.succeed(**mint, data=["bob@node2", 1, "0x"])
+        assert received["unacknowledged"] == ["node2"]
+
+
+@pytest.mark.slow
+@in_loop
+async def test_sender_and_coordinator_name_the_endorser_that_has_not_signed(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        one, two, _ = callers(session, nodes)
+        contract = await nodes.create([f"alice@{name}" for name in ALL], threshold=3)
+        processes = nodes.processes.values()
+        await nodes.until(lambda: all(process.running.contracts.known(contract) for process in processes))
+        await nodes.stop(NodeName("node3"))
+        wanted = {"type": "private", "to": contract, "from": "alice", "function": "spend", "data": []}
+        for node in (one, two):
+            sent = await node.call("ptx_sendTransaction", wanted)
+            missing: list[dict[str, Any]] = []
+            # At first the others have not signed either.
+            while [each["node"] for each in missing] != ["node3"]:
+                missing = (await node.call("seq_explain", sent)).get("missing", [])
+                await asyncio.sleep(0.01)
+            assert missing[0]["since"]
+            assert missing[0]["toldBy"] in ("node1", "node2")

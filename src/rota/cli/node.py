@@ -14,7 +14,7 @@ from rota.cli.node_folder import WrongFolder, directory_argument, open_folder, p
 from rota.cli.parameters import json_option
 from rota.runtime.configuration import FILE_NAME
 from rota.runtime.observability import configure_logging
-from rota.runtime.process import CannotStart, NodeProcess, serve
+from rota.runtime.process import CannotListen, CannotStart, NodeProcess, serve
 from rota.store import Refused
 
 # Allocations between two collections, and how many younger ones come before an older one.
@@ -59,8 +59,10 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
 
     try:
         asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME))
-    except (CannotStart, Refused) as error:
+    except (CannotListen, Refused) as error:
         raise click.ClickException(str(error)) from error
+    except CannotStart as error:
+        raise WrongNode(str(error)) from error
 
 
 def _collect_rarely() -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rota.config import Config
 from rota.core.attestation import flaw_of_attesters
@@ -42,7 +42,7 @@ from rota.core.pacing import ANSWERED_TIMES_MAX, ASSEMBLED_TIMES_MAX, VOIDED_TIM
 from rota.core.sender_transaction import SenderTransaction
 from rota.core.states.sender_transaction import WAITING
 from rota.core.states.sender_transaction import State as TransactionState
-from rota.core.versions import must_wait_to_sign
+from rota.core.versions import must_wait_to_sign, reads_all_dependencies
 from rota.digests import void_leaf
 from rota.messages import AssembleError as AssembleErrorMessage
 from rota.messages import (
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
+NOT_READ: Final = "it reads nothing of what it depends on, which has to be confirmed first"
 
 
 class Recorded(Enum):
@@ -243,7 +244,11 @@ class Assembly:
         needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
         transaction.is_on_own_states = needs_none
         transaction.kept_from = None
-        if slot is None and isinstance(told, AssembleRevert | AssemblePark):
+        if transaction.unmet and not _reads_all_dependencies(transaction, told):
+            # Also a revert: what it depends on may give it what it lacks.
+            transaction.awaits_confirmation = True
+            transaction.handle(AssembleError(NOT_READ, awaits_dependencies=True))
+        elif slot is None and isinstance(told, AssembleRevert | AssemblePark):
             # Its coordinator went on to another slot: on what this one was assembled is not known any more.
             transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
         elif slot is not None and isinstance(told, AssembleRevert | AssemblePark):
@@ -433,6 +438,10 @@ def _assembled(transaction: SenderTransaction, transition: Transition, attesters
     if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
     return Assembled(transition, attesters)
+
+
+def _reads_all_dependencies(transaction: SenderTransaction, told: Event) -> bool:
+    return isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition)
 
 
 def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:

@@ -262,6 +262,9 @@ class Sender(Machine):
         intent = transaction.intent
         self.transactions[intent.id] = transaction
         transaction.unmet = dict.fromkeys(intent.dependencies)
+        for other in intent.depends_on:
+            if other in self.transactions:
+                self.transactions[other].has_dependents = True
         transaction.unresolved = self.parties.unresolved(intent)
         transaction.handle(Created())
         for other in intent.depends_on:
@@ -525,6 +528,9 @@ class Sender(Machine):
             transaction.queue[intent] = transaction
         if transaction.queue is self.delegated and transaction.delegate != self.delegate:
             self.has_strays = True
+        if transaction.has_dependents:
+            # They may be delegated behind it.
+            self.look_for_work()
         self.ending.pop(intent, None)
         ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
         if ends_with_time and not transaction.is_ended:

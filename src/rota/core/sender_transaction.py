@@ -69,7 +69,7 @@ from rota.core.events.sender_transaction import (
     VersionsVoid,
 )
 from rota.core.machine import Ignored, Machine, Row, Table, in_states
-from rota.core.versions import must_wait_to_sign
+from rota.core.versions import may_be_pipelined, must_wait_to_sign
 from rota.digests import void_leaf
 from rota.messages import AssemblyResult
 from rota.types import (
@@ -453,7 +453,7 @@ TABLE = Table(
             Ignored(
                 event,
                 (State.INITIAL, *DELEGATED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED),
-                "it waits for it only before it is delegated",
+                "it is not called back: the event counts when it is Pending again",
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
@@ -646,6 +646,10 @@ class SenderTransaction(Machine):
         self.unmet: dict[Dependency, None] = {}
         self.unresolved: dict[Party, None] = {}
         self.reverted_dependency: DependencyReverted | None = None
+        # An assembly read nothing of `unmet`: it is not delegated before one of these is confirmed.
+        self.awaits_confirmation = False
+        # Another intent of this contract may be assembled on it before it is confirmed.
+        self.has_dependents = False
         self.unknown_party: Party | None = None
 
     @property
@@ -697,6 +701,7 @@ class SenderTransaction(Machine):
         """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
         if isinstance(event, DependencyConfirmed):
             del self.unmet[event.dependency]
+            self.awaits_confirmation = False
         else:
             self.reverted_dependency = event
         self.handle(event)
@@ -751,7 +756,7 @@ class SenderTransaction(Machine):
 
     @property
     def _may_go(self) -> bool:
-        return not self.unmet and not self.unresolved
+        return not self.unresolved and (not self.unmet or may_be_pipelined(self))
 
     @property
     def is_undispatched(self) -> bool:

@@ -18,7 +18,7 @@ from rota.ledger.follower import Follower, FollowerLimits, KeepCommitments, keep
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import FindMakers, Submission, nobody_makes
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
-from rota.types import ContractAddress
+from rota.types import BlockHash, ContractAddress
 
 
 class LedgerDriver:
@@ -75,6 +75,10 @@ class LedgerDriver:
                 task.add_done_callback(_be_loud)
             case SubmitTransaction():
                 self._begin_to_send(effect)
+
+    def expect_genesis(self, genesis: BlockHash | None) -> None:
+        """Follow no chain with another block 0."""
+        self._follower.genesis = genesis
 
     @property
     def trouble(self) -> str:

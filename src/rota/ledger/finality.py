@@ -63,7 +63,7 @@ async def kind_of(client: RpcClient, chain_id: int) -> ChainKind:
     shown = version if isinstance(version, str) else ""
     header = block if isinstance(block, dict) else {}
     kind = _judged(shown, header, any(isinstance(each, list) and each for each in validators))
-    return replace(kind, genesis=_hash_of(first))
+    return replace(kind, genesis=hash_of(first))
 
 
 def require_same_chain(place: str, known: BlockHash | None, found: BlockHash | None) -> None:
@@ -76,8 +76,8 @@ def require_same_chain(place: str, known: BlockHash | None, found: BlockHash | N
     )
 
 
-def _hash_of(block: object) -> BlockHash | None:
-    """A node that does not show block 0 is not judged by it."""
+def hash_of(block: object) -> BlockHash | None:
+    """The hash of a block as an Ethereum node shows it; nothing where it does not, and it is not judged by it."""
     try:
         return BlockHash(read_data(block["hash"], HASH_BYTES)) if isinstance(block, dict) else None
     except (KeyError, ValueError):

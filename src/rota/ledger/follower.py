@@ -23,6 +23,7 @@ index has its commitments too.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,19 +35,22 @@ from rota.ledger.bindings import BlockOutcomes, FailedCall, deployment_topics, o
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reason_of
+from rota.ledger.finality import hash_of, require_same_chain
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
 from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
 from rota.ports import Contracts, LeafCommitments, Tell, Unavailable
-from rota.types import CallFailure, ContractAddress, IntentId, Leaf, address_bytes
+from rota.types import BlockHash, CallFailure, ContractAddress, IntentId, Leaf, address_bytes
 
 KeepCommitments = Callable[[Sequence[LeafCommitments]], Awaitable[None]]
 
 LOGS_ATTEMPTS_MAX: Final = 2
 TOPIC_BYTES: Final = 32
 RANGES_TO_GROW: Final = 16
+# Between two looks at block 0, which show whether the chain was replaced.
+GENESIS_LOOK_S: Final = 10.0
 
 _DEPLOYED: Final = deployment_topics()
 _TOO_LARGE_CODE: Final = -32_005
@@ -168,6 +172,10 @@ class Follower:
         keep_commitments: KeepCommitments = keep_nothing,
     ) -> None:
         self.trouble = ""
+        # The hash of block 0 in this node's database; a chain with another one is not followed.
+        self.genesis: BlockHash | None = None
+        self._genesis_due_s = 0.0
+        self._height = 0
         self._keep_commitments: Final = keep_commitments
         self._factory: Final = factory
         self._patience: Final = patience or Patience()
@@ -200,13 +208,27 @@ class Follower:
             Call("eth_chainId"), Call("eth_getBlockByNumber", ("latest", False))
         )
         chain_id, block = together.answers
-        self._is_right_chain = False
+        was_right_chain, self._is_right_chain = self._is_right_chain, False
         try:
-            self._take_head(chain_id, block)
+            header = self._head_of(chain_id, block)
+            if not was_right_chain or header.height < self._height or time.monotonic() >= self._genesis_due_s:
+                await self._require_same_chain()
         except ValueError as error:
             self.trouble = f"the Ethereum node at {self._client.place} tells of its latest block: {error}"
+        except Unavailable as error:
+            self.trouble = str(error)
+        else:
+            self._is_right_chain, self._height = True, header.height
+            self.trouble = ""
+            self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
 
-    def _take_head(self, chain_id: object, block: object) -> None:
+    async def _require_same_chain(self) -> None:
+        """`Unavailable` where block 0 is not that of the database: the chain was replaced."""
+        together = await self._client.call_together(Call("eth_getBlockByNumber", ("0x0", False)))
+        require_same_chain(self._client.place, self.genesis, hash_of(together.answers[0]))
+        self._genesis_due_s = time.monotonic() + GENESIS_LOOK_S
+
+    def _head_of(self, chain_id: object, block: object) -> Header:
         for answer in (chain_id, block):
             if isinstance(answer, RpcFailure):
                 raise ValueError(str(answer))
@@ -215,9 +237,7 @@ class Follower:
         header = read_header(block)
         if header is None:
             raise ValueError("it has none")
-        self._is_right_chain = True
-        self.trouble = ""
-        self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
+        return header
 
     def _take_notification(self, told: object) -> None:
         """A new header: news only from a node whose chain is ours, and never more than polling would tell."""
@@ -227,7 +247,8 @@ class Follower:
             header = read_header(told)
         except ValueError:
             return
-        if header is not None:
+        # A chain that became shorter may be another one: polling looks.
+        if header is not None and header.height >= self._height:
             self._tell(HeadSeen(header.height, header.hash, header.base_fee_wei))
 
     # Blocks.

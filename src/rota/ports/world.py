@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias
 
 from rota.core.effects import FetchBlocks, SendMessage, SignDispatch, SubmitTransaction
 from rota.core.machine import Event
-from rota.types import ContractAddress, IntentId, NodeName
+from rota.types import BlockHash, ContractAddress, IntentId, NodeName
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
@@ -91,6 +91,10 @@ class Ledger(Protocol):
 
     def perform(self, effect: LedgerEffect) -> None:
         """Begin to do this; an order that is being done already is not done twice."""
+        ...
+
+    def expect_genesis(self, genesis: BlockHash | None) -> None:
+        """Follow no chain with another block 0 than this one, if it is given."""
         ...
 
     @property

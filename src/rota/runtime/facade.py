@@ -114,7 +114,7 @@ class NodeFacade:
         self.keys: Final = Keys(running.name, signer, store.key_names)
         self.types: Final = Types(running.name, store.abis, signer, running.adapters.verifiers, self.keys.note)
         self.groups: Final = Groups(
-            running.name, running.contracts, store, running.mail, self.submit, running.adapters.services.call
+            running.name, running.contracts, store, running.mail, self.submit, running.call_private
         )
         self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances

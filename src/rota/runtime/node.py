@@ -55,6 +55,7 @@ from rota.core.events import MessageReceived, Persisted, PersistFailed, StatesWa
 from rota.core.events.chain import HeadSeen
 from rota.core.machine import Event
 from rota.core.node import Node as Core
+from rota.hosting import Hosted, UserCall
 from rota.ledger.public_chain import PublicChain
 from rota.messages import CoordinatorState
 from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
@@ -307,6 +308,7 @@ class RunningNode:
         decided, genesis = await self._decide_chain(await store.chain())
         await store.use_chain(decided, genesis)
         self.genesis = genesis
+        self.adapters.ledger.expect_genesis(genesis)
         self.config = replace(self.config, confirmations=decided)
         self.adapters.public.confirmations = decided
 
@@ -414,6 +416,13 @@ class RunningNode:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
+
+    async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
+        """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""
+        trouble = self.adapters.store.trouble
+        if trouble and self.engine.core.index.is_lost:
+            raise Unavailable(f"{self.name} does not follow the chain: the store: {trouble}")
+        return await self.adapters.services.call(hosted, asked)
 
     def ask_for_states(self, wanted: Event) -> None:
         """Ask everybody who may have states that this node lacks."""

@@ -14,6 +14,7 @@ no spans, and following costs nothing.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -42,11 +43,15 @@ HIDDEN: Final = "[hidden]"
 DEPTH_MAX: Final = 4
 SCOPE: Final = "rota"
 TRACES_PATH: Final = "/v1/traces"
+# Between two looks at the readiness of a node: at most one line is logged for each.
+READINESS_LOOK_S: Final = 5.0
 
 _SECRET_NAME: Final = re.compile(r"(?i)passw|passphrase|secret|token|mnemonic|words|private|authorization|credential")
 _SECRET_IN_TEXT: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@|\b(bearer|basic)\s+[\w.~+/=-]+")
 _ID_NAMES: Final = ("intent", "transaction", "leaf", "digest", "hash", "contract", "fingerprint")
 # What the processors say to one another.
+logger = structlog.get_logger("rota.readiness")
+
 _OF_LOGGING: Final = ("exc_info", "stack_info", "_record", "_from_structlog")
 
 
@@ -294,3 +299,16 @@ def root_of(intent: IntentId) -> SpanContext:
     return SpanContext(
         int.from_bytes(intent, "big"), span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
     )
+
+
+async def log_readiness(readiness: Callable[[], tuple[str, ...]]) -> None:
+    """Log each change of the reasons for which a node is not ready, as in `/readyz`, until cancelled."""
+    logged: tuple[str, ...] = ()
+    while True:
+        missing = readiness()
+        if missing and missing != logged:
+            logger.warning("not ready", missing=list(missing))
+        elif logged and not missing:
+            logger.info("ready again")
+        logged = missing
+        await asyncio.sleep(READINESS_LOOK_S)

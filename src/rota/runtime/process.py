@@ -74,7 +74,7 @@ from rota.runtime.facades.itself import Itself
 from rota.runtime.held_states import HeldStates
 from rota.runtime.node import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.runtime.number_file import NumberFile
-from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, tracing_to
+from rota.runtime.observability import CannotTrace, Tracing, TransactionSpans, log_readiness, tracing_to
 from rota.runtime.owner_secrets import OwnerSecrets
 from rota.runtime.private_code import PrivateCode
 from rota.runtime.proving import Proving
@@ -108,7 +108,11 @@ logger = structlog.get_logger("rota.process")
 
 
 class CannotStart(Exception):
-    """The node cannot begin; the text says what is wrong and what would be right."""
+    """The node cannot start until its operator changes something; the text names the setting, and a valid value."""
+
+
+class CannotListen(CannotStart):
+    """An address is in use, and may be free later."""
 
 
 class NodeProcess:
@@ -129,12 +133,12 @@ class NodeProcess:
         try:
             await self.entrance.start()
         except OSError as error:
-            raise CannotStart(f"rpc: cannot listen: {error.strerror or error}") from error
+            raise CannotListen(f"rpc: cannot listen: {error.strerror or error}") from error
         rpc = self.entrance.http_url
         logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
         background = Background("process", self.running.fail)
         background.begin(self.files.run(FILES_LOOK_S))
-        background.begin(self._take_commands())
+        background.begin(self._serve_when_started())
         try:
             await self.running.run()
         finally:
@@ -142,10 +146,10 @@ class NodeProcess:
             await self.facade.commands.close()
             await self.entrance.stop()
 
-    async def _take_commands(self) -> None:
-        """From the moment on at which the node has begun."""
+    async def _serve_when_started(self) -> None:
+        """Take commands and log changes of readiness, from the start of the node on."""
         await self.running.started.wait()
-        await self.facade.commands.run()
+        await asyncio.gather(self.facade.commands.run(), log_readiness(self.facade.readiness))
 
 
 def _prover(configuration: NodeConfiguration) -> ProverProcesses:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
+from rota.core import assembly
 from rota.core.consistency import Consistent
 from rota.core.context import Context
 from rota.core.coordinator import TABLE as COORDINATOR
@@ -325,8 +326,8 @@ def _take_effects_without_answers(node: Node) -> list[Effect]:
     return [effect for effect in _take_effects(node) if not isinstance(effect, ReplyToUser)]
 
 
-def _waits_for_parties_alone(transaction: SenderTransaction) -> bool:
-    return not transaction.unresolved
+def _reads_enough(_transaction: SenderTransaction, _transition: Transition) -> bool:
+    return True
 
 
 def _nothing_signed_away(_kept: Kept, _transition: Transition) -> tuple[KeptStates, ...]:
@@ -549,7 +550,10 @@ CANARIES: tuple[Canary, ...] = (
     ),
     Canary("answers no user", "O2", replacing(Node, "_take_effects", _take_effects_without_answers), under()),
     Canary(
-        "ignores dependsOn", "O3", replacing(SenderTransaction, "_may_go", property(_waits_for_parties_alone)), under()
+        "signs a dependent that reads nothing of its dependency",
+        "O3",
+        replacing(assembly, "reads_all_dependencies", _reads_enough),
+        under("reorganise"),
     ),
     Canary(
         "endorses conflicting prepared transitions",

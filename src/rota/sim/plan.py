@@ -18,7 +18,7 @@ from rota.frozen import dataclass
 from rota.sim.deployment_plan import PlannedDeployment, draw_deployments
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
-from rota.sim.submissions import Submission, among_liars, draw_submissions, with_draws, with_plans
+from rota.sim.submissions import Submission, among_liars, draw_submissions, with_chains, with_draws, with_plans
 from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
 
 FAULTS = (
@@ -224,11 +224,11 @@ def draw_plan(seed: int, settings: Settings) -> Plan:
         range_size_min = SLOW_SERVICE_RANGE_MIN if service_ms > SERVICE_MS else 0
         deployments = tuple(draw_deployments(seed, names, trouble_ms, range_size_min))
     submissions, deployments = _first_of(submissions, deployments, settings.intents)
-    submissions = tuple(among_liars(seed, submissions) if cast.liars else with_draws(seed, submissions))
-    # A build from before plans knows no domain that has them.
-    if settings.has_plans and domain == SYNTHETIC and "older" not in kinds:
-        liars = frozenset(liar.name for liar in cast.liars)
-        submissions = tuple(with_plans(seed, submissions, contracts, liars))
+    liars = frozenset(liar.name for liar in cast.liars)
+    submissions = tuple(among_liars(seed, submissions) if liars else with_draws(seed, submissions))
+    if domain == SYNTHETIC:
+        planned = contracts if settings.has_plans and "older" not in kinds else ()
+        submissions = tuple(with_plans(seed, with_chains(seed, submissions), planned, liars))
     return Plan(
         seed,
         trouble_ms,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import NamedTuple
@@ -23,6 +23,9 @@ DRAWS = 0.5
 PLANNING_SEEDS = 0.5
 PLANNED = 0.15
 PLAN_NAMES_MAX = 2
+CHAINING_SEEDS = 0.5
+CHAINED = 0.8
+CHAINABLE = ("spend", "pay", "draw")
 FUNDED = 0.2
 TAKEN = 0.5
 
@@ -149,16 +152,20 @@ def among_liars(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Subm
 
 
 def with_plans(
-    seed: int, submissions: tuple[Submission, ...], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
+    seed: int, submissions: Iterable[Submission], contracts: tuple[Contract, ...], liars: frozenset[NodeName]
 ) -> Iterator[Submission]:
-    """In some seeds transactions have plans: a second party that signs, and up to two endorsers.
+    """In some seeds transactions of these contracts have plans: a second party that signs, and up to two endorsers.
 
-    A liar that a plan names may keep the transaction from happening, as is its right: plans name others.
+    A liar that a plan names may keep the transaction from happening, as is its right: plans name others. A build from
+    before plans knows no domain that has them.
     """
     random = Random(f"{seed}/plans")
     share = PLANNED if random.random() < PLANNING_SEEDS else 0.0
     honest = {each.address: [name for name in each.endorsers if name not in liars] for each in contracts}
     for submission in submissions:
+        if submission.contract not in honest:
+            yield submission
+            continue
         names = honest[submission.contract]
         chosen = random.sample(names, min(len(names), random.randint(0, PLAN_NAMES_MAX)))
         is_plain = submission.payload.partition(":")[0] in ("mint", "pay", "spend", "fund")
@@ -166,3 +173,20 @@ def with_plans(
             yield replace(submission, payload=f"seal:{'+'.join(chosen)}")
         else:
             yield submission
+
+
+def with_chains(seed: int, submissions: tuple[Submission, ...]) -> Iterator[Submission]:
+    """In some seeds a request that depends on another asks for the same in the same contract, and so reads its states.
+
+    Such a dependent may be dispatched behind its dependency (protocol §4.3).
+    """
+    random = Random(f"{seed}/chains")
+    share = CHAINED if random.random() < CHAINING_SEEDS else 0.0
+    known: dict[int, Submission] = {}
+    for drawn in submissions:
+        submission, is_drawn = drawn, random.random() < share
+        other = known.get(drawn.depends_on) if drawn.depends_on is not None else None
+        if is_drawn and other is not None and other.payload.partition(":")[0] in CHAINABLE:
+            submission = replace(drawn, contract=other.contract, payload=other.payload, mode=SubmitMode.AUTO)
+        known[submission.number] = submission
+        yield submission

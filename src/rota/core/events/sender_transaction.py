@@ -118,12 +118,14 @@ class AssemblePark(Event):
 class AssembleError(Event):
     """Raised by the domain or the signer: something failed that is no fault of the intent.
 
-    Also raised by the sender when the intent can be assembled on its own states, but not on its coordinator's snapshot.
+    Also raised by the sender when the intent can be assembled on its own states, but not on its coordinator's snapshot,
+    and when it reads nothing of what it depends on (`awaits_dependencies`).
     """
 
     reason: str
     code: ErrorCode = ErrorCode.FAILED
     lacks_states: bool = False
+    awaits_dependencies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

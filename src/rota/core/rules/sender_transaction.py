@@ -280,13 +280,13 @@ def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
 
 
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
-    """The coordinator removes it; we delegate again with backoff."""
+    """The coordinator removes it; we delegate again with backoff, or when what it depends on is confirmed."""
     transaction.reason = event.reason
     transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
     transaction.sender.assembly.fail(transaction, event.reason, event.code)
     if event.lacks_states:
         transaction.sender.assembly.lacking[transaction.intent.id] = None
-    transaction.not_before_ms = retry_later(transaction)
+    transaction.not_before_ms = 0 if event.awaits_dependencies else retry_later(transaction)
 
 
 def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:

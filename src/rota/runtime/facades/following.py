@@ -282,7 +282,7 @@ class Following:
             outputs = read.function.outputs if read.function is not None else ()
             if not style.is_plain and not outputs:
                 raise Rejected("dataFormat", "must come with an ABI that has the outputs of the function, or be plain")
-            answer = await self._running.adapters.services.call(hosted, call)
+            answer = await self._running.call_private(hosted, call)
         except Rejected as flaw:
             raise errors.invalid(_field_of(flaw), flaw.message) from None
         return style.text(answer if style.is_plain else _written_as(answer, outputs, style))
