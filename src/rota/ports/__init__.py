@@ -28,6 +28,7 @@ from rota.ports.following import (
     PublicStore,
     StoredAbi,
     StoredSubmission,
+    SubmissionKey,
     SubmissionStore,
     TraceStore,
 )
@@ -149,6 +150,7 @@ __all__ = [
     "StoredSubmission",
     "StoredTransaction",
     "StoredTriggers",
+    "SubmissionKey",
     "SubmissionStore",
     "Tell",
     "TraceStore",
