@@ -73,10 +73,18 @@ class SubmissionKey:
     is_partys: bool = False
 
     @property
+    def common(self) -> str:
+        """The key, if callers that act for every party share it."""
+        return "" if self.is_partys else self.text
+
+    @property
     def names(self) -> frozenset[tuple[str, str]]:
-        """Two requests with a name in common use the same key."""
+        """Two requests with a name in common use the same key. Without a text there is no key."""
         own = (self.sender, self.text)
-        return frozenset((own,) if self.is_partys else (own, ("", self.text)))
+        return frozenset((own,) if self.is_partys else (own, ("", self.text))) if self.text else frozenset()
+
+
+NO_KEY: Final = SubmissionKey("", Party(""))
 
 
 @dataclass(frozen=True, slots=True)

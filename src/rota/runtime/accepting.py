@@ -6,7 +6,7 @@ caller can cancel it by hanging up. From then on nobody can: the caller stops wa
 
 An idempotency key is held from the first look into the store until the acceptance is settled, so that whoever comes
 with the same key waits for the outcome of the first. Once it is settled the store has the key, under a unique index.
-Which keys are the same, `SubmissionKey` says: parties whose callers are held to them do not share theirs.
+`SubmissionKey` defines which keys are the same: parties whose callers are held to them do not share theirs.
 
 An acceptance has two outcomes, and both are certain: it is durable and the node acts on it, or nothing of it is
 stored. A write whose outcome is unknown is repeated until the store has answered (`settled`). Whoever does not want to
@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from rota.api.errors import OutcomeUnknown, Rejected, key_used
-from rota.ports import FOR_CALLER, SubmissionKey, Unavailable, WriteInDoubt
+from rota.ports import FOR_CALLER, NO_KEY, SubmissionKey, Unavailable, WriteInDoubt
 from rota.types import IntentId, intent_text
 
 ACCEPTING_MAX: Final = 8_192
@@ -72,9 +72,9 @@ async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptanc
 class Acceptance:
     """One that is under way."""
 
-    def __init__(self, key: SubmissionKey | None) -> None:
-        self.keys: Final = key.names if key is not None else frozenset()
-        self.ask_with: Final[dict[str, str]] = {"idempotencyKey": key.text} if key is not None else {}
+    def __init__(self, key: SubmissionKey) -> None:
+        self.keys: Final = key.names
+        self.ask_with: Final[dict[str, str]] = {"idempotencyKey": key.text} if key.text else {}
         self.intent: IntentId | None = None
         self.has_begun = False
         self.task: asyncio.Task[Any]
@@ -106,9 +106,9 @@ class Acceptances:
     def __len__(self) -> int:
         return len(self._under_way)
 
-    async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey | None = None) -> T:
+    async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey = NO_KEY) -> T:
         """What the work answers, or its refusal: both are certain. `OutcomeUnknown` when it is not settled in time."""
-        while key is not None and (other := self._with_key(key)) is not None:
+        while (other := self._with_key(key)) is not None:
             await self._wait_for(other)
             if other.is_taken and other.intent is not None:
                 raise key_used(key.text, other.intent)

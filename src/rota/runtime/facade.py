@@ -191,9 +191,7 @@ class NodeFacade:
         except errors.KeyUsed as used:
             raise await self.repeats.judged(submission, used) from None
 
-    async def _submit(
-        self, submission: facade.Submission, key: SubmissionKey | None, acceptance: Acceptance
-    ) -> IntentId:
+    async def _submit(self, submission: facade.Submission, key: SubmissionKey, acceptance: Acceptance) -> IntentId:
         submission = bounded(self._running, submission)
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
@@ -206,10 +204,7 @@ class NodeFacade:
         else:
             self._backlog.require_room(submission.to, partial(self._shares.is_below_equal_part, CALLER.get()))
             self._shares.require_room(CALLER.get())
-            wanted = self._intents.of(read)
-            if key is not None and key.is_partys:
-                # The core's keys are the node's.
-                wanted = replace(wanted, idempotency_key="")
+            wanted = replace(self._intents.of(read), idempotency_key=key.common)
             await self._require_payees(submission, wanted)
             intent = await self._accept(acceptance, read, wanted)
             self._shares.note(CALLER.get(), intent)
@@ -361,19 +356,18 @@ class NodeFacade:
             raise await self._settlements.judged(draft, legs, used) from None
 
     async def _bind(
-        self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], key: SubmissionKey | None, acceptance: Acceptance
+        self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], key: SubmissionKey, acceptance: Acceptance
     ) -> IntentId:
         drafted = self._settlements.take_out(draft)
         if drafted is None:
             # Who asks again because the answer was lost has used the key before.
-            used = await self._running.adapters.store.transaction_with_key(key.text) if key is not None else None
-            if key is not None and used is not None:
+            used = await self._running.adapters.store.transaction_with_key(key.text) if key.text else None
+            if used is not None:
                 raise errors.key_used(key.text, used.intent.id)
             raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
-        idempotency_key = key.text if key is not None else ""
-        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
+        submission = replace(drafted.read.submission, idempotency_key=key.text)
         try:
-            intent = self._settlements.bound(drafted, legs, idempotency_key)
+            intent = self._settlements.bound(drafted, legs, key.text)
             await self._submitting.require_unused(key)
             return await self._accept(acceptance, replace(drafted.read, submission=submission), intent)
         except BaseException as error:

@@ -98,20 +98,18 @@ class Submitting:
         """Whether somebody submitted it here."""
         return await self._submissions.get(intent) is not None
 
-    def key_of(self, key: str, sender: str) -> SubmissionKey | None:
-        """A request's idempotency key, if it has one; a sender that is none of this node's is refused later."""
-        if not key:
-            return None
+    def key_of(self, key: str, sender: str) -> SubmissionKey:
+        """A request's idempotency key; a sender that is none of this node's is refused later."""
         try:
             party = self.party(sender)
         except errors.Rejected:
             party = Party(sender)
         return SubmissionKey(key, party, held_parties() is not None)
 
-    async def require_unused(self, key: SubmissionKey | None) -> None:
+    async def require_unused(self, key: SubmissionKey) -> None:
         """`errors.key_used` when a transaction has this key. Of private ones from before the core knows more."""
-        used = await self._submissions.using(key) if key is not None else None
-        if key is not None and used is not None:
+        used = await self._submissions.using(key) if key.text else None
+        if used is not None:
             raise errors.key_used(key.text, used)
 
 
