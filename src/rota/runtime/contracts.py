@@ -6,8 +6,8 @@ and every life of the node knows it. Contracts become more while a node runs, an
 
 Anybody can deploy contracts that a node takes in, so what they take of its memory is bounded. A genesis stays in the
 store. What is made of it, members and configuration, is in memory: contracts have a quota, by the peer that they came
-from and in total, in number and, where their genesis is large, in bytes. Beyond it a node takes in no more of them. Half
-of the places are for peers that have few, so that peers with very many do not shut out the others.
+from and in total, in number and, where their genesis is large, in bytes. Beyond it a node takes in no more of them.
+Half of the places are for peers that have few, so that peers with very many do not shut out the others.
 """
 
 from __future__ import annotations
