@@ -42,6 +42,7 @@ from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
 from rota.types import BlockHash, NodeName, Outcome, Receipt, StateId
 from tests.store.kit import (
+    CONTRACTS,
     FIRST,
     NODE,
     SECOND,
@@ -60,6 +61,7 @@ from tests.store.kit import (
     opened_on,
     signed,
 )
+from tests.store.kit import known as known_of
 
 TOO_LARGE = 2**63
 # Tables that keep what has been, and the names that statements give them.
@@ -287,6 +289,16 @@ async def test_another_nodes_database_is_refused(make: Make) -> None:
         pass
     with pytest.raises(Refused, match="the database belongs to node1, not to node9"):
         await again(database, NodeName("node9")).open()
+
+
+@in_loop
+async def test_stored_contract_with_a_longer_range_than_is_taken_in_is_read(make: Make) -> None:
+    """Older releases took it in; it once kept the node from starting."""
+    database, long = await make(), known_of(replace(CONTRACTS[0], range_size=2**40))
+    async with opened_on(database, contracts=()) as opened:
+        await opened.store.add_contract(long)
+    async with opened_on(again(database), contracts=()) as opened:
+        assert await opened.store.contracts() == (long,)
 
 
 @in_loop

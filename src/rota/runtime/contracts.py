@@ -33,6 +33,7 @@ from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import (
     NO_CONTRACT,
     NOTHING_CHOSEN,
+    RANGE_SIZE_MAX,
     ContractAddress,
     IntentId,
     KnownContract,
@@ -344,6 +345,8 @@ class KnownContracts:
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused(f"genesis: {flaw}") from None
+        if genesis.range_size > RANGE_SIZE_MAX:
+            raise ContractRefused(f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks")
         # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):
