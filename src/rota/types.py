@@ -183,7 +183,7 @@ class Contract:
         _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
         _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
         # A genesis is taken in with at most `RANGE_SIZE_MAX`; older releases took in longer ranges, which are stored.
-        _require(1 <= self.range_size < 1 << 64, "range_size", "from 1 to 2^64 - 1 blocks")
+        _require(1 <= self.range_size < 1 << 64, "range_size", f"from 1 to {(1 << 64) - 1} blocks")
         most = VIRTUAL_NODES_MAX
         _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
         most = RING_PLACES_MAX // len(self.committee)
