@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -96,6 +96,29 @@ def test_a_value_that_cannot_be_looked_for_is_the_callers_error(make: Make, valu
                 with pytest.raises(Unanswerable):
                     await read(opened, reading)
             assert opened.store.trouble == ""
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [("name LIKE ?", "%a" * 100_000), (" AND ".join(["name = ?"] * 2_500), "x"), ("(" * 5_000 + "name = ?", "x")],
+    ids=["pattern", "comparisons", "brackets"],
+)
+def test_question_that_is_too_much_for_the_database_is_the_callers_error(
+    make: Make, condition: str, value: str
+) -> None:
+    """A pattern of 200,000 characters once made a node on SQLite not ready, for any caller with the role `read`."""
+
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            sql = f"SELECT written FROM node WHERE {condition}{')' * condition.count('(')}"
+            # PostgreSQL can answer these.
+            with suppress(Unanswerable):
+                assert await read(opened, asking(sql, *[value] * condition.count("?"))) == []
+            assert opened.store.trouble == ""
+            assert await read(opened, asking("SELECT 1")) == [(1,)]
 
     scenario()
 
