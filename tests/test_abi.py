@@ -14,7 +14,6 @@ from rota.abi import (
     ENTRIES_MAX,
     PANIC,
     TEXT_ERROR,
-    VALUES_MAX,
     Entry,
     Parameter,
     Style,
@@ -35,6 +34,7 @@ from rota.abi import (
     read_errors,
     summary_of,
 )
+from rota.abi_decoding import VALUES_MAX
 from rota.types import Rejected
 
 SIMPLE = {

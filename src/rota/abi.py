@@ -22,14 +22,12 @@ import msgspec
 from eth_abi.abi import encode
 from eth_abi.exceptions import DecodingError, EncodingError, InsufficientDataBytes, ParseError
 
-from rota.abi_decoding import decode
+from rota.abi_decoding import decode, require_few
 from rota.digests import keccak
 from rota.types import Rejected
 
 PARAMETERS_MAX: Final = 256
 ITEMS_MAX: Final = 65_536
-# Values that are encoded for a user at once: each takes about 4 microseconds, and the event loop waits.
-VALUES_MAX: Final = 8_192
 DEPTH_MAX: Final = 16
 SELECTOR_BYTES: Final = 4
 TOPIC_BYTES: Final = 32
@@ -311,26 +309,11 @@ def encode_input(parameters: Sequence[Parameter], text: str, field: str) -> byte
 
 def encode_values(parameters: Sequence[Parameter], given: object, field: str) -> bytes:
     """The values that a user gives as a list or an object, encoded."""
-    if _has_more_values(given, VALUES_MAX):
-        raise Rejected(field, f"must have at most {VALUES_MAX} values; what has more can be given as hex")
-    values = _values(parameters, given, field, 0)
+    require_few(given, field)
     try:
-        return encode([each.canonical for each in parameters], values)
+        return encode([each.canonical for each in parameters], _values(parameters, given, field, 0))
     except (EncodingError, ParseError, ValueError, TypeError) as error:
         raise Rejected(field, str(error)) from None
-
-
-def _has_more_values(given: object, most: int) -> bool:
-    """Whether lists and objects hold more values than this, empty lists among them; no more of them are looked at."""
-    left, waiting = most, [given]
-    while waiting:
-        value = waiting.pop()
-        inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        if len(inner) > left:
-            return True
-        waiting.extend(inner)
-        left -= not inner
-    return left < 0
 
 
 def encode_call(function: Entry, given: object, field: str) -> bytes:
