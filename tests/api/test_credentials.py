@@ -24,6 +24,7 @@ from rota.api.credentials import (
     token_credential,
 )
 from rota.api.facade import ReceiptView, Submission
+from rota.api.self_view import DatabaseView, SettingView
 from rota.api.settings import Bind, Limits, Settings
 from rota.ports import Unavailable
 from rota.types import IntentId
@@ -70,6 +71,41 @@ async def test_trouble_names_folders_only_to_those_who_run_the_node() -> None:
             for shown, folder in ((token, "try again: "), (operator, "try again: /var/lib/rota/alice/")):
                 error = await to.call(method, given, Authorization=f"Bearer {shown}")
                 assert f"{folder}rota.db: disk full" in error["message"]
+
+
+class OnDisk:
+    """`api.self_view.Itself` of a node whose disk is full."""
+
+    version = "1"
+    started_at_ms = 0
+
+    def memory_bytes(self) -> int:
+        return 1
+
+    def database(self) -> DatabaseView:
+        return DatabaseView("SQLite", "/var/lib/rota/alice/rota.db", 1, "/var/lib/rota/alice/rota.db: disk full")
+
+    def settings(self) -> tuple[SettingView, ...]:
+        return ()
+
+
+@asynchronous
+async def test_status_names_folders_only_to_those_who_run_the_node() -> None:
+    class Troubled(MemoryNode):
+        def readiness(self) -> tuple[str, ...]:
+            return (self.itself.database().trouble,)
+
+        def warnings(self) -> tuple[str, ...]:
+            return ("/etc/rota/node.pem: ends within 30 days",)
+
+    operator, credential = make_token("operator", frozenset(Role))
+    async with served(Troubled(itself=OnDisk()), settings=guarded(READER_CREDENTIAL, credential)) as to:
+        seen = await to.call("node_status", Authorization=f"Bearer {READER}")
+        assert "/var/lib" not in json.dumps(seen)
+        assert "/etc" not in json.dumps(seen)
+        assert seen["database"]["trouble"] == "rota.db: disk full"
+        shown = await to.call("node_status", Authorization=f"Bearer {operator}")
+        assert shown["database"]["place"] == "/var/lib/rota/alice/rota.db"
 
 
 @asynchronous
