@@ -141,7 +141,7 @@ def test_refusal_for_want_of_the_partys_signature_is_of_what_was_shown(hosted: H
 
 
 def test_empty_transition_needs_the_signature_of_its_party(hosted: Hosted) -> None:
-    """It costs whoever brings it nothing, and the coordinator pays for it."""
+    """It costs its sender nothing, and the coordinator pays for it."""
     (made,) = raised(hosted, 5)
     leaf = void_leaf(hosted.separator, made.intent)
     empty = Transition(made.intent, leaf, valid_until_s=made.valid_until_s)
