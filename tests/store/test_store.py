@@ -275,6 +275,38 @@ async def test_receipts_keep_their_numbers_when_they_become_unique_by_contract(
 
 
 @in_loop
+async def test_receipts_that_were_due_before_the_upgrade_are_found_by_their_block(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database of schema 27 does not note which of the transitions that are due a block has."""
+    database = await make()
+    known = migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: known[:27])
+    await database.open()
+    due = (
+        "INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s)"
+        " VALUES (?, ?, ?, 0, 1, 9000)"
+    )
+    old = [Statement(due, (FIRST, leaf(place), intent_id(place))) for place in (1, 2)]
+    outcome = (
+        "INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome)"
+        " VALUES (3, 0, ?, ?, ?, ?, 'committed', ?)"
+    )
+    old.append(Statement(outcome, (FIRST, intent_id(1), leaf(1), digest(1), b"")))
+    await database.write(old, 1)
+    await database.close()
+    monkeypatch.undo()
+    async with opened_on(again(database)) as opened:
+        sql = "SELECT leaf, committed_at FROM receipts_due ORDER BY leaf"
+        rows = await opened.store._database.read(_rows_of(sql))
+        assert sorted(rows, key=str) == sorted([(leaf(1), 3), (leaf(2), None)], key=str)
+
+
+def _rows_of(sql: str) -> Reading[list[tuple[object, ...]]]:
+    return (yield Statement(sql))
+
+
+@in_loop
 async def test_a_second_process_does_not_get_the_database(make: Make) -> None:
     database = await make()
     async with opened_on(database):
