@@ -34,6 +34,7 @@ from rota.abi import (
     read_errors,
     summary_of,
 )
+from rota.abi_decoding import VALUES_MAX
 from rota.types import Rejected
 
 SIMPLE = {
@@ -354,3 +355,16 @@ def test_error_is_summed_up_in_a_line() -> None:
 def test_what_is_no_abi_is_rejected(given: object) -> None:
     with pytest.raises(Rejected, match=r"^abi"):
         entries_of(given, "abi")
+
+
+def test_values_that_are_encoded_at_once_are_bounded() -> None:
+    numbers = entry_of({"type": "function", "name": "f", "inputs": [{"name": "x", "type": "uint256[]"}]}, "abi")
+    most = list(range(VALUES_MAX))
+    assert len(encode_call(numbers, [most], "data")) == 4 + 32 * (VALUES_MAX + 2)
+    too_many: tuple[object, ...] = ([[*most, 1]], {"x": [*most, 1]}, [[[]] * (VALUES_MAX + 1)])
+    for each in too_many:
+        with pytest.raises(Rejected, match="must have at most 8192 values"):
+            encode_call(numbers, each, "data")
+    nested = entry_of({"type": "function", "name": "f", "inputs": [{"name": "x", "type": "uint256[2][]"}]}, "abi")
+    with pytest.raises(Rejected, match="must have at most 8192 values"):
+        encode_call(nested, [[[1, 2]] * (VALUES_MAX // 2 + 1)], "data")

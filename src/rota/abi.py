@@ -22,7 +22,7 @@ import msgspec
 from eth_abi.abi import encode
 from eth_abi.exceptions import DecodingError, EncodingError, InsufficientDataBytes, ParseError
 
-from rota.abi_decoding import decode
+from rota.abi_decoding import decode, require_few
 from rota.digests import keccak
 from rota.types import Rejected
 
@@ -309,9 +309,9 @@ def encode_input(parameters: Sequence[Parameter], text: str, field: str) -> byte
 
 def encode_values(parameters: Sequence[Parameter], given: object, field: str) -> bytes:
     """The values that a user gives as a list or an object, encoded."""
-    values = _values(parameters, given, field, 0)
+    require_few(given, field)
     try:
-        return encode([each.canonical for each in parameters], values)
+        return encode([each.canonical for each in parameters], _values(parameters, given, field, 0))
     except (EncodingError, ParseError, ValueError, TypeError) as error:
         raise Rejected(field, str(error)) from None
 

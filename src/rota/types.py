@@ -182,7 +182,8 @@ class Contract:
         _require(self.mode is not Mode.STATIC or len(self.committee) == 1, "committee", "one node in static mode")
         _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
         _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
-        _require(1 <= self.range_size <= RANGE_SIZE_MAX, "range_size", f"from 1 to {RANGE_SIZE_MAX} blocks")
+        # A genesis is taken in with at most `RANGE_SIZE_MAX`; older releases took in longer ranges, which are stored.
+        _require(1 <= self.range_size < 1 << 64, "range_size", f"from 1 to {(1 << 64) - 1} blocks")
         most = VIRTUAL_NODES_MAX
         _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
         most = RING_PLACES_MAX // len(self.committee)

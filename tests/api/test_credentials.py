@@ -23,8 +23,13 @@ from rota.api.credentials import (
     password_credential,
     token_credential,
 )
+from rota.api.facade import ReceiptView, Submission
+from rota.api.self_view import DatabaseView, SettingView
 from rota.api.settings import Bind, Limits, Settings
+from rota.ports import Unavailable
+from rota.types import IntentId
 from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Clock, Served, asynchronous, served
+from tests.api.memory_node import MemoryNode
 
 READER, READER_CREDENTIAL = make_token("reader", frozenset({Role.READ}))
 SUBMITTER, SUBMITTER_CREDENTIAL = make_token("submitter", frozenset({Role.SUBMIT}))
@@ -45,6 +50,62 @@ async def refusal(to: Served, method: str, *params: object, **headers: str) -> s
     error = await to.call(method, *params, **headers)
     assert error["code"] == -32000, error
     return str(error["message"])
+
+
+@asynchronous
+async def test_trouble_names_folders_only_to_those_who_run_the_node() -> None:
+    class Troubled(MemoryNode):
+        async def receipt(self, intent: IntentId) -> ReceiptView | None:
+            raise Unavailable("/var/lib/rota/alice/rota.db: disk full")
+
+        async def submit(self, submission: Submission) -> IntentId:
+            raise Unavailable("/var/lib/rota/alice/rota.db: disk full")
+
+    operator, credential = make_token("operator", frozenset(Role))
+    async with served(Troubled(), settings=guarded(READER_CREDENTIAL, SUBMITTER_CREDENTIAL, credential)) as to:
+        for token, method, given in (
+            (READER, "ptx_getTransactionReceipt", UNKNOWN_ID),
+            (SUBMITTER, "ptx_sendTransaction", TRANSFER),
+            (SUBMITTER, "ptx_sendTransactions", [TRANSFER]),
+        ):
+            for shown, folder in ((token, "try again: "), (operator, "try again: /var/lib/rota/alice/")):
+                error = await to.call(method, given, Authorization=f"Bearer {shown}")
+                assert f"{folder}rota.db: disk full" in error["message"]
+
+
+class OnDisk:
+    """`api.self_view.Itself` of a node whose disk is full."""
+
+    version = "1"
+    started_at_ms = 0
+
+    def memory_bytes(self) -> int:
+        return 1
+
+    def database(self) -> DatabaseView:
+        return DatabaseView("SQLite", "/var/lib/rota/alice/rota.db", 1, "/var/lib/rota/alice/rota.db: disk full")
+
+    def settings(self) -> tuple[SettingView, ...]:
+        return ()
+
+
+@asynchronous
+async def test_status_names_folders_only_to_those_who_run_the_node() -> None:
+    class Troubled(MemoryNode):
+        def readiness(self) -> tuple[str, ...]:
+            return (self.itself.database().trouble,)
+
+        def warnings(self) -> tuple[str, ...]:
+            return ("/etc/rota/node.pem: ends within 30 days",)
+
+    operator, credential = make_token("operator", frozenset(Role))
+    async with served(Troubled(itself=OnDisk()), settings=guarded(READER_CREDENTIAL, credential)) as to:
+        seen = await to.call("node_status", Authorization=f"Bearer {READER}")
+        assert "/var/lib" not in json.dumps(seen)
+        assert "/etc" not in json.dumps(seen)
+        assert seen["database"]["trouble"] == "rota.db: disk full"
+        shown = await to.call("node_status", Authorization=f"Bearer {operator}")
+        assert shown["database"]["place"] == "/var/lib/rota/alice/rota.db"
 
 
 @asynchronous

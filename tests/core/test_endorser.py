@@ -49,6 +49,7 @@ from tests.core.kit import (
     nonce_of,
     sender_of,
     transition,
+    void_transition,
 )
 
 # In range 0 the ranking is A, B, C; in range 1 it is C, B, A. The bench is the lowest of range 0 unless told otherwise.
@@ -276,6 +277,8 @@ def test_every_copy_of_a_refused_request_gets_the_same_refusal() -> None:
 def test_transition_without_its_sender_signature_is_refused() -> None:
     unsigned = transition("A-1", signature=b"")
     assert refusal_of(endorser(), request(unsigned)) == "the sender's signature is missing"
+    empty = void_transition("A-1", signature=b"")
+    assert refusal_of(endorser(), request(empty)) == "the sender's signature is missing"
 
 
 def test_round_that_is_valid_longer_than_its_sender_allows_is_refused() -> None:

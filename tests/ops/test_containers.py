@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
@@ -77,6 +78,24 @@ def test_everything_that_is_installed_into_the_image_is_locked_by_hash() -> None
     locked = (ROOT / "requirements/run.txt").read_text()
     assert "\nzksnake==" in locked
     assert "\nsetuptools==" in (ROOT / "requirements/build.txt").read_text()
+
+
+def test_evm_and_prover_are_pinned_exactly() -> None:
+    """Another version of either could judge private code or proofs differently."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["zeto"]]
+    pinned = [each for each in wanted if re.fullmatch(r"(pyrevm|zksnake)==\d+\.\d+\.\d+", each)]
+    assert len(pinned) == 2
+    locked = (ROOT / "requirements/run.txt").read_text()
+    assert [each for each in pinned if f"\n{each} " not in locked] == []
+
+
+def test_audit_looks_every_lock_file_up() -> None:
+    recipe = (ROOT / "Makefile").read_text().partition("\naudit:")[2].partition("\n\n")[0]
+    audited = set(re.findall(r"for lock in ([a-z ]+);", recipe)[0].split())
+    assert audited == {each.stem for each in (ROOT / "requirements").glob("*.txt")}
+    # A package that cannot be looked up, or a version that is not the locked one, is an error.
+    assert {"--strict", "--no-deps", "--disable-pip"} <= set(recipe.split())
 
 
 def test_the_image_runs_as_nobody_special_and_has_nothing_to_build_with() -> None:

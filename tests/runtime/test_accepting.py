@@ -12,7 +12,7 @@ import gc
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,10 @@ import structlog
 
 from rota.api.errors import ErrorCode, OutcomeUnknown, Rejected
 from rota.ledger.embedded import Settings
-from rota.ports import Unavailable, WriteInDoubt
+from rota.ports import SubmissionKey, Unavailable, WriteInDoubt
 from rota.runtime import accepting
 from rota.runtime.accepting import Acceptance, Acceptances, settled
-from rota.types import IntentId, NodeName, intent_text
+from rota.types import IntentId, NodeName, Party, intent_text
 from tests.ledger.chains import in_loop
 from tests.runtime.callers import Caller, CallFailed
 from tests.runtime.faults import IN_ONE_LIFE, Fault, Faults, install
@@ -470,6 +470,7 @@ async def _sent(application: Application, faults: Faults, message: dict[str, obj
 
 
 INTENT = IntentId(bytes(16))
+KEY = SubmissionKey("key", Party("alice@node1"))
 
 
 def taking(write: Callable[[], Awaitable[object]], marks: list[str]) -> Callable[[Acceptance], Any]:
@@ -483,15 +484,36 @@ def taking(write: Callable[[], Awaitable[object]], marks: list[str]) -> Callable
 
 
 @in_loop
+async def test_key_that_another_party_is_using_keeps_no_held_caller_waiting() -> None:
+    acceptances, gate = Acceptances(), asyncio.Event()
+    bobs, alices = [SubmissionKey("key", Party(f"{name}@node1"), is_partys=True) for name in ("bob", "alice")]
+    waiting = asyncio.create_task(acceptances.accept(taking(gate.wait, []), bobs))
+    await asyncio.sleep(0)
+
+    async def at_once() -> None:
+        return None
+
+    assert await acceptances.accept(taking(at_once, []), alices) == INTENT
+    assert await acceptances.accept(taking(at_once, []), KEY) == INTENT, "of a caller that is not held, for alice"
+    free = asyncio.create_task(acceptances.accept(taking(at_once, []), replace(bobs, is_partys=False)))
+    await asyncio.sleep(0)
+    assert not free.done(), "the same party"
+    gate.set()
+    with pytest.raises(Rejected, match="PD012220"):
+        await free
+    await waiting
+
+
+@in_loop
 async def test_an_acceptance_that_has_begun_outlives_its_caller_and_holds_its_key() -> None:
     acceptances, marks, gate = Acceptances(), list[str](), asyncio.Event()
-    first = asyncio.create_task(acceptances.accept(taking(gate.wait, marks), "key"))
+    first = asyncio.create_task(acceptances.accept(taking(gate.wait, marks), KEY))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     assert len(acceptances) == 1
-    second = asyncio.create_task(acceptances.accept(taking(gate.wait, marks), "key"))
+    second = asyncio.create_task(acceptances.accept(taking(gate.wait, marks), KEY))
     await asyncio.sleep(0)
     assert not second.done()
     gate.set()
@@ -507,9 +529,9 @@ async def test_an_acceptance_that_has_not_begun_ends_with_its_caller() -> None:
     async def look_first(_: Acceptance) -> None:
         await gate.wait()
 
-    waiting = asyncio.create_task(acceptances.accept(look_first, "key"))
+    waiting = asyncio.create_task(acceptances.accept(look_first, KEY))
     await asyncio.sleep(0.01)
-    other = asyncio.create_task(acceptances.accept(taking(gate.wait, []), "key"))
+    other = asyncio.create_task(acceptances.accept(taking(gate.wait, []), KEY))
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
@@ -551,13 +573,13 @@ async def test_a_refusal_frees_the_key_and_an_error_of_ours_is_loud() -> None:
         raise AssertionError("our own fault")
 
     with pytest.raises(Unavailable):
-        await acceptances.accept(taking(refuse, []), "key")
+        await acceptances.accept(taking(refuse, []), KEY)
     with structlog.testing.capture_logs() as logged, pytest.raises(AssertionError):
-        await acceptances.accept(taking(fail, []), "key")
+        await acceptances.accept(taking(fail, []), KEY)
     assert [(each["event"], each["transactionId"]) for each in logged] == [("acceptance failed", intent_text(INTENT))]
     await acceptances.close()
     with pytest.raises(Unavailable, match="stopping"):
-        await acceptances.accept(taking(refuse, []), "key")
+        await acceptances.accept(taking(refuse, []), KEY)
 
 
 def test_node_that_stops_leaves_no_acceptance_that_never_ran() -> None:

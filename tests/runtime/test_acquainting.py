@@ -245,6 +245,37 @@ async def test_contracts_with_a_large_genesis_have_a_quota_by_peer_and_in_total(
     bench.contracts.require_room(NodeName("another"), bytes(size_bytes))
 
 
+def test_contracts_of_one_peer_are_bounded_and_leave_half_of_the_places_to_peers_with_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(contracts_module, "CONTRACTS_MAX", 8)
+    monkeypatch.setattr(contracts_module, "CONTRACTS_OF_PEER_MAX", 3)
+    monkeypatch.setattr(contracts_module, "CONTRACTS_OF_PEER_RESERVED", 1)
+    contracts, genesis = Bench().contracts, encode_genesis(GENESIS)
+    liar, other, newcomer = map(NodeName, ("liar", "other", "newcomer"))
+
+    def take_in(number: int, source: NodeName | None) -> None:
+        address = ContractAddress(f"0x{number:040x}")
+        known = KnownContract(GENESIS.contract(address), IntentId(number.to_bytes(16, "big")), (), genesis)
+        contracts.add(replace(known, source=source))
+        contracts.add(replace(known, source=source))
+
+    for number in range(3):
+        contracts.require_room(liar, genesis)
+        take_in(number, liar)
+    with pytest.raises(Unavailable, match="3 contracts from liar"):
+        contracts.require_room(liar, genesis)
+    contracts.require_room(other, genesis)
+    take_in(3, other)
+    with pytest.raises(Unavailable, match="1 contracts from other"):
+        contracts.require_room(other, genesis)
+    contracts.require_room(newcomer, genesis)
+    for number in range(4, 8):
+        take_in(number, None)
+    with pytest.raises(Unavailable, match="takes no more"):
+        contracts.require_room(newcomer, genesis)
+
+
 @in_loop
 async def test_contract_for_which_there_is_no_room_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contracts_module, "CONTRACTS_MAX", 0)

@@ -24,6 +24,7 @@ from rota.runtime.facades.groups import Groups
 from rota.sim.domain import intent_id
 from rota.types import (
     NEVER_HEARD,
+    RANGE_SIZE_MAX,
     ContractAddress,
     IntentId,
     KnownContract,
@@ -97,6 +98,23 @@ def test_genesis_with_other_terms_than_the_deployed_one_is_refused() -> None:
             ContractRefused, match=r"genesis: its hash must be 0x[0-9a-f]{64}, which stands on the chain"
         ):
             contracts().judge(encode_genesis(told), deployed, SIGNER)
+
+
+@in_loop
+async def test_genesis_with_a_range_that_is_too_long_is_not_taken_in_and_a_stored_one_is_used() -> None:
+    longest = replace(group("alice@node1", "bob@node2"), range_size=RANGE_SIZE_MAX)
+    assert judged(longest).verdict is Verdict.ACCEPTED
+    longer = replace(longest, range_size=RANGE_SIZE_MAX + 1)
+    event = judged(longer)
+    assert event.verdict is Verdict.REFUSED
+    assert event.reason == f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks"
+    encoded = encode_genesis(longer)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), longer.threshold)
+    known = contracts()
+    with pytest.raises(ContractRefused, match="range_size"):
+        known.judge(encoded, deployed, SIGNER)
+    known.add(KnownContract(longer.contract(CONTRACT), ID, (OURS, OTHER), encoded))
+    assert known.hosted(CONTRACT) is not None
 
 
 @in_loop

@@ -277,3 +277,32 @@ async def test_node_on_an_old_copy_of_its_database_is_later_than_all_that_peers_
             assert not database.with_name("rota.db-wal").exists()
             database.write_bytes(copy)
         assert lives == sorted(set(lives))
+
+
+@in_loop
+async def test_party_that_pays_itself_without_end_is_paid_for_up_to_its_gas_of_the_hour(tmp_path: Path) -> None:
+    config = Config(sender_gas_max=1)
+    async with network(tmp_path, *ALL, config=config) as nodes:
+        await nodes.start(*ALL)
+        token = {"name": "Coin", "symbol": "COIN", "notary": f"notary@{NODE1}", "notaryMode": "basic"}
+        contract = (await nodes.final(NODE1, await nodes.deploy(NODE1, "noto", token))).contract
+        assert contract is not None
+
+        def coin(node: NodeName) -> dict[str, object]:
+            return {"to": f"{ALICE}@{node}", "amount": 1, "data": "0x"}
+
+        for node in (NODE2, NODE3):
+            minted = await nodes.submit(NODE1, contract, "mint", coin(node), sender="notary")
+            await nodes.final(NODE1, minted)
+            while nodes.processes[node].running.contracts.known(contract) is None:
+                await asyncio.sleep(0.01)
+        first = await nodes.final(NODE2, await nodes.submit(NODE2, contract, "transfer", coin(NODE2)))
+        assert first.outcome is Outcome.CONFIRMED
+        second = await nodes.submit(NODE2, contract, "transfer", coin(NODE2))
+        other = await nodes.final(NODE3, await nodes.submit(NODE3, contract, "transfer", coin(NODE3)))
+        assert other.outcome is Outcome.CONFIRMED, "another sender has gas of its own"
+        own = await nodes.submit(NODE1, contract, "mint", coin(NODE1), sender="notary")
+        assert (await nodes.final(NODE1, own)).outcome is Outcome.CONFIRMED, "the payer's own are not counted"
+        assert await nodes.processes[NODE2].facade.receipt(second) is None
+        sequencer = nodes.processes[NODE1].running.engine.core.sequencers.loaded[contract]
+        assert sequencer.coordinator.gas.is_used_up(NODE2)

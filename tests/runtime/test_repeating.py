@@ -95,10 +95,57 @@ async def test_private_request_under_a_used_key_is_compared_by_what_it_asks_for(
             "data": three,
             "value": "0",
         }
-        CALLER.set(Caller("shop", EVERY_ROLE, parties=("alice",)))
-        with pytest.raises(Rejected) as caught:
-            await mint(three, sender="alice")
-        assert caught.value.details == {"transactionId": intent_text(first), "same": False, "first": {}}
+
+
+HELD_TO_ALICE = Caller("shop", EVERY_ROLE, parties=("alice", "shop.*"))
+HELD_TO_BOB = Caller("bobs", EVERY_ROLE, parties=("bob",))
+FREE = Caller("treasury", EVERY_ROLE)
+
+
+@in_loop
+async def test_key_of_a_caller_that_is_held_to_parties_is_its_partys(tmp_path: Path) -> None:
+    async with network(tmp_path, NODE1) as nodes:
+        await nodes.start(NODE1)
+        made = await nodes.final(NODE1, await nodes.deploy(NODE1, "noto", NOTO))
+        assert made.contract is not None
+        token = made.contract
+
+        async def sent_privately(sender: str, caller: Caller, key: str) -> IntentId:
+            CALLER.set(caller)
+            arguments = {"to": f"carol@{NODE1}", "amount": 3, "data": "0x"}
+            return await nodes.submit(NODE1, token, "transfer", arguments, sender=sender, idempotency_key=key)
+
+        async def sent_publicly(sender: str, caller: Caller, key: str) -> IntentId:
+            CALLER.set(caller)
+            asked = Submission(TransactionType.PUBLIC, sender, to=SHOP, data="0x", idempotency_key=key)
+            return await nodes.processes[NODE1].facade.submit(asked)
+
+        async def found(caller: Caller, key: str) -> IntentId | None:
+            CALLER.set(caller)
+            view = await nodes.processes[NODE1].facade.following.with_key(key)
+            return view.id if view is not None else None
+
+        for kind, send in (("private", sent_privately), ("public", sent_publicly)):
+            key = f"{kind} 1"
+            bobs = await send("bob", HELD_TO_BOB, key)
+            assert await found(HELD_TO_ALICE, key) is None
+            alices = await send("alice", HELD_TO_ALICE, key)
+            assert await judged(send("alice@node1", HELD_TO_ALICE, key), alices)
+            assert await judged(send("bob", HELD_TO_BOB, key), bobs)
+            assert await judged(send("alice", FREE, key), alices), "the same party by another credential"
+            free = await send("notary", FREE, key)
+            assert not await judged(send("carol", FREE, key), free), "such callers share their keys"
+            seen = [await found(each, key) for each in (HELD_TO_BOB, HELD_TO_ALICE, FREE)]
+            assert seen == [bobs, alices, free]
+            below = await send("shop.one", HELD_TO_ALICE, f"{key} below")
+            assert await found(HELD_TO_ALICE, f"{key} below") == below
+            assert await found(HELD_TO_BOB, f"{key} below") is None
+            before = await send("alice", FREE, f"{key} before it was held")
+            assert await judged(send("alice", HELD_TO_ALICE, f"{key} before it was held"), before)
+            await nodes.kill(NODE1)
+            await nodes.start(NODE1)
+            assert await judged(send("alice", HELD_TO_ALICE, key), alices), "after a restart"
+            assert await judged(send("notary", FREE, key), free), "after a restart"
 
 
 @in_loop

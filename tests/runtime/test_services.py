@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from rota.core.effects import CheckRound, JudgeFailure, Signed, VerifyEndorsers, VerifyParties
 from rota.core.events import EndorsersVerified, FailureJudged, ForContract, PartiesVerified, RoundChecked
 from rota.core.machine import Event
-from rota.digests import approval_digest, refusal_digest
+from rota.digests import approval_digest, refusal_digest, void_leaf
 from rota.domains.base import Failure, Refused
 from rota.engines.code_worker import OverBudget
 from rota.hosting import Checked, Hosted, UserCall
@@ -145,6 +145,19 @@ def test_refusal_for_want_of_the_partys_signature_is_of_what_was_shown(hosted: H
     [refusal] = checked(hosted, round_of(hosted, (false,), (ALICE,))).refusals
     digests = [refusal_digest(hosted.separator, ALICE, each) for each in (false, true)]
     assert [refusal.signature.endswith(digest) for digest in digests] == [True, False]
+
+
+def test_empty_transition_needs_the_signature_of_its_party(hosted: Hosted) -> None:
+    """It costs its sender nothing, and the coordinator pays for it."""
+    (made,) = raised(hosted, 5)
+    leaf = void_leaf(hosted.separator, made.intent)
+    empty = Transition(made.intent, leaf, valid_until_s=made.valid_until_s)
+    assert checked(hosted, round_of(hosted, (signed(empty),), (ALICE,))).signature
+    later = replace(signed(empty), valid_until_s=empty.valid_until_s + 1)
+    others = replace(empty, signature=signed(made).signature)
+    for false in (replace(empty, signature=b"forged"), later, others):
+        answer = checked(hosted, round_of(hosted, (false,), (ALICE,)))
+        assert (len(answer.refusals), answer.signature) == (1, b"")
 
 
 def planned(hosted: Hosted, attesters: Attesters, **changes: object) -> CheckRound:

@@ -132,14 +132,14 @@ async def test_abi_is_written_once_and_found_by_its_hash(tmp_path: Path) -> None
 @in_loop
 async def test_key_of_a_public_transaction_is_known(tmp_path: Path) -> None:
     reader, opened = await submitting(tmp_path)
-    await reader.require_unused("k")
+    await reader.require_unused(reader.key_of("k", "alice"))
     stored = StoredSubmission(
         intent_id(1), 0, True, SubmitMode.AUTO, Party("alice@node1"), idempotency_key="k", data=b"1"
     )
     wanted = PublicTransaction(0, stored.id, stored.sender, CONTRACT, None, b"", 0, 0)
     await opened.store.public.accept(stored, wanted, ())
     with pytest.raises(Rejected, match="PD012220"):
-        await reader.require_unused("k")
+        await reader.require_unused(reader.key_of("k", "alice"))
     assert await reader.is_known(intent_id(1))
     await opened.store.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rota.core.public_transaction import PublicTransaction
-from rota.ports import ListenerPosition, StoredListener, StoredMessage, StoredSubmission
+from rota.ports import ListenerPosition, StoredListener, StoredMessage, StoredSubmission, SubmissionKey
 from rota.runtime.accepting import Acceptance, Acceptances, answered, settled
 from rota.store.group_commit import DatabaseStore
 from rota.store.postgres import Patience
@@ -76,7 +76,7 @@ async def test_what_is_accepted_without_an_answer_is_there_once_though_its_calle
 
         proxy.fault = fault
         asyncio.get_running_loop().call_later(SILENT_S, setattr, proxy, "is_silent", False)
-        asking = asyncio.create_task(acceptances.accept(work, "order 7"))
+        asking = asyncio.create_task(acceptances.accept(work, SubmissionKey("order 7", ALICE)))
         await asyncio.sleep(HANG_UP_S)
         proxy.is_silent = is_away
         asking.cancel()

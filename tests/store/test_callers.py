@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
 from rota.core.effects import IntentAccepted
-from rota.ports import FOR_CALLER, StoredAnnouncement, Unanswerable
+from rota.ports import FOR_CALLER, ListenerPosition, StoredAnnouncement, StoredListener, Unanswerable
 from rota.store import PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Reading, ReadingTooSlow, Statement
 from rota.types import ContractAddress, NodeName
@@ -95,6 +96,51 @@ def test_a_value_that_cannot_be_looked_for_is_the_callers_error(make: Make, valu
                 with pytest.raises(Unanswerable):
                     await read(opened, reading)
             assert opened.store.trouble == ""
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"),
+    [("name LIKE ?", "%a" * 100_000), (" AND ".join(["name = ?"] * 2_500), "x"), ("(" * 5_000 + "name = ?", "x")],
+    ids=["pattern", "comparisons", "brackets"],
+)
+def test_question_that_is_too_much_for_the_database_is_the_callers_error(
+    make: Make, condition: str, value: str
+) -> None:
+    """A pattern of 200,000 characters once made a node on SQLite not ready, for any caller with the role `read`."""
+
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            sql = f"SELECT written FROM node WHERE {condition}{')' * condition.count('(')}"
+            # PostgreSQL can answer these.
+            with suppress(Unanswerable):
+                assert await read(opened, asking(sql, *[value] * condition.count("?"))) == []
+            assert opened.store.trouble == ""
+            assert await read(opened, asking("SELECT 1")) == [(1,)]
+
+    scenario()
+
+
+def test_listener_that_begins_behind_the_last_number_is_its_creators_error(make: Make) -> None:
+    """`ptx_createReceiptListener` with `sequenceAbove` 2^63 once left a node on a quiet chain not ready."""
+
+    @in_loop
+    async def scenario() -> None:
+        async with opened_on(await make()) as opened:
+            listening = opened.store.listening
+            far = StoredListener("receipts", "far", 1, True, b"{}", ListenerPosition(TOO_LARGE))
+            with pytest.raises(Unanswerable):
+                await listening.add_listener(far)
+            assert opened.store.trouble == ""
+            near = replace(far, name="near", acknowledged=ListenerPosition(TOO_LARGE - 1))
+            await listening.add_listener(near)
+            assert await listening.listeners("receipts") == (near,)
+            with pytest.raises(Unanswerable):
+                await listening.note_acknowledged("receipts", "near", ListenerPosition(0, TOO_LARGE))
+            assert opened.store.trouble == ""
+            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
 
     scenario()
 

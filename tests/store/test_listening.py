@@ -299,11 +299,20 @@ async def test_a_listener_is_kept_with_its_position(make: Make) -> None:
 @in_loop
 async def test_looking_for_what_is_due_goes_through_what_is_due_alone(tmp_path: Path) -> None:
     async with opened_on(new_sqlite(tmp_path)) as opened:
-        for sql, parameters in ((_COMMITTED_AND_DUE, (1, 1, 1)), (_ENDED_AND_DUE, (1,)), (_EXPIRED, (1, 1))):
+        for sql, parameters in ((_COMMITTED_AND_DUE, (1, 1, 1, 1)), (_ENDED_AND_DUE, (1,)), (_EXPIRED, (1, 1))):
             plan = await opened.store._database.read(_rows(f"EXPLAIN QUERY PLAN {sql}", *parameters))
             steps = [str(row[3]) for row in plan]
             assert not any(step.startswith(("SCAN outcomes", "SCAN intents")) for step in steps), steps
             assert not any("_by_contract (contract=?)" in step for step in steps), steps
+            # Peers send states that are never committed: those are not gone through.
+            assert any(step.startswith(_DUE_BY_INDEX) for step in steps), steps
+
+
+_DUE_BY_INDEX = (
+    "SEARCH receipts_due USING INDEX receipts_due_committed (committed_at<?)",
+    "SCAN receipts_due USING INDEX receipts_due_final",
+    "SEARCH receipts_due USING INDEX receipts_due_bound (valid_until_s>? AND valid_until_s<?)",
+)
 
 
 def _rows(sql: str, *parameters: int) -> Reading[list[tuple[object, ...]]]:

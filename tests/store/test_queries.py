@@ -129,6 +129,7 @@ async def test_every_form_of_a_query_finds_what_it_says(make: Make) -> None:
         ({"lt": one("created", -(2**63) + 1)}, "query.lt.created: must be a time"),
         ({"lt": one("n", None)}, "query.lt.n: must be a whole number"),
         ({"like": one("n", "1%")}, "query.like.n: must be a pattern"),
+        ({"like": one("word", "%a" * 3_000)}, "query.like.word: must be a pattern of at most 4096 characters"),
         ({"or": [{"eq": one("n", "x")}]}, "query.or.eq.n: must be a whole number"),
         ({"eq": one("word", [1])}, "query.eq.word: must be text"),
     ],

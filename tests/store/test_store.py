@@ -40,6 +40,7 @@ from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
 from rota.types import BlockHash, NodeName, Outcome, Receipt, StateId
 from tests.store.kit import (
+    CONTRACTS,
     FIRST,
     NODE,
     SECOND,
@@ -58,6 +59,7 @@ from tests.store.kit import (
     opened_on,
     signed,
 )
+from tests.store.kit import known as known_of
 
 TOO_LARGE = 2**63
 # Tables that keep what has been, and the names that statements give them.
@@ -267,6 +269,38 @@ async def test_receipts_keep_their_numbers_when_they_become_unique_by_contract(
 
 
 @in_loop
+async def test_receipts_that_were_due_before_the_upgrade_are_found_by_their_block(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database of schema 27 does not note which of the transitions that are due a block has."""
+    database = await make()
+    known = migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: known[:27])
+    await database.open()
+    due = (
+        "INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s)"
+        " VALUES (?, ?, ?, 0, 1, 9000)"
+    )
+    old = [Statement(due, (FIRST, leaf(place), intent_id(place))) for place in (1, 2)]
+    outcome = (
+        "INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome)"
+        " VALUES (3, 0, ?, ?, ?, ?, 'committed', ?)"
+    )
+    old.append(Statement(outcome, (FIRST, intent_id(1), leaf(1), digest(1), b"")))
+    await database.write(old, 1)
+    await database.close()
+    monkeypatch.undo()
+    async with opened_on(again(database)) as opened:
+        sql = "SELECT leaf, committed_at FROM receipts_due ORDER BY leaf"
+        rows = await opened.store._database.read(_rows_of(sql))
+        assert sorted(rows, key=str) == sorted([(leaf(1), 3), (leaf(2), None)], key=str)
+
+
+def _rows_of(sql: str) -> Reading[list[tuple[object, ...]]]:
+    return (yield Statement(sql))
+
+
+@in_loop
 async def test_a_second_process_does_not_get_the_database(make: Make) -> None:
     database = await make()
     async with opened_on(database):
@@ -281,6 +315,16 @@ async def test_another_nodes_database_is_refused(make: Make) -> None:
         pass
     with pytest.raises(Refused, match="the database belongs to node1, not to node9"):
         await again(database, NodeName("node9")).open()
+
+
+@in_loop
+async def test_stored_contract_with_a_longer_range_than_is_taken_in_is_read(make: Make) -> None:
+    """Older releases took it in; it once kept the node from starting."""
+    database, long = await make(), known_of(replace(CONTRACTS[0], range_size=2**40))
+    async with opened_on(database, contracts=()) as opened:
+        await opened.store.add_contract(long)
+    async with opened_on(again(database), contracts=()) as opened:
+        assert await opened.store.contracts() == (long,)
 
 
 @in_loop

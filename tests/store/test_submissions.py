@@ -14,7 +14,7 @@ from rota.core.events.chain import ChainBlock
 from rota.core.node import OWN
 from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import Ask, Dependencies, StoredSubmission, Unavailable
+from rota.ports import Ask, Dependencies, PartyNames, StoredSubmission, SubmissionKey, Unavailable
 from rota.store import DatabaseStore
 from rota.types import (
     AwaitedLeaf,
@@ -22,6 +22,7 @@ from rota.types import (
     ContractAddress,
     Fees,
     IntentId,
+    NodeName,
     Outcome,
     Party,
     Receipt,
@@ -224,6 +225,41 @@ async def test_keys_and_dependencies_are_found(make: Make) -> None:
         assert twice.with_late(2).with_late(0) == twice
     finally:
         await opened.store.close()
+
+
+@in_loop
+async def test_key_of_a_party_is_apart_from_those_of_others(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        submissions, node = opened.store.submissions, NodeName("node1")
+        senders = [Party(f"{name}@node1") for name in ("bob", "shop.one", "alice")]
+        bobs, shops, free = [
+            StoredSubmission(
+                intent_id(n + 1), NOW_MS, True, SubmitMode.AUTO, sender, data=b"[]", idempotency_key="key",
+                key_owner=sender if n < 2 else "",
+            )
+            for n, sender in enumerate(senders)
+        ]  # fmt: skip
+        for n, each in enumerate((bobs, shops, free)):
+            wanted = PublicTransaction(0, each.id, each.sender, ACCOUNT, None, b"", 0, n)
+            assert await submissions.using(SubmissionKey("key", each.sender, is_partys=True)) is None
+            await opened.store.public.accept(each, wanted, ())
+            for is_partys in (True, False):
+                found = await submissions.using(SubmissionKey("key", each.sender, is_partys))
+                assert found == each.id, "a request of the same sender uses its key, whoever repeats it"
+        carol = Party("carol@node1")
+        assert await submissions.using(SubmissionKey("key", carol, is_partys=True)) is None
+        assert await submissions.using(SubmissionKey("key", carol)) == free.id
+        assert await submissions.with_key("key") == free.id
+        many = tuple(f"party{n}" for n in range(200))
+        for patterns, own in [
+            (("alice",), free.id), (("bob",), bobs.id), (("shop.*",), shops.id), (("carol", "bo", "sho.*"), None),
+            ((*many, "shop.*"), shops.id), (("bob.*", "shop"), None), (many, None),
+        ]:  # fmt: skip
+            assert await submissions.with_key("key", PartyNames(patterns, node)) == own
+        twice = replace(bobs, id=intent_id(9))
+        wanted = PublicTransaction(0, twice.id, twice.sender, ACCOUNT, None, b"", 0, 9)
+        with pytest.raises(Unavailable):
+            await opened.store.public.accept(twice, wanted, ())
 
 
 async def ended(store: DatabaseStore, query: Query) -> list[IntentId]:

@@ -40,7 +40,7 @@ from rota.api.commands import (
     outcome_of,
     submission_of_command,
 )
-from rota.api.credentials import CALLER, Caller, Doorkeeper, Refused, Role
+from rota.api.credentials import CALLER, Caller, Doorkeeper, Refused, Role, shown_trouble
 from rota.api.doors import Room
 from rota.api.errors import Rejected
 from rota.api.facade import CommandSubmission, HasCommands, Operations, Transactions
@@ -362,7 +362,7 @@ def _told() -> Iterator[None]:
         raise CommandRejected(Failure(StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", str(flaw))) from None
     except Unavailable as trouble:
         raise CommandRejected(
-            Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", f"{trouble}; try again")
+            Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", f"{shown_trouble(trouble)}; try again")
         ) from None
     except Exception:
         _log.exception("a call failed by our own fault")

@@ -31,6 +31,8 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from rota.api.formats import without_folders
+
 TOKEN_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 16
@@ -141,6 +143,11 @@ def share_of(caller: Caller, most: int) -> int:
 
 # Who makes the call that is being answered, for methods to which it matters.
 CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=ANYBODY)
+
+
+def shown_trouble(trouble: object) -> str:
+    """Why the node cannot do something, as the caller may see it: where files lie is for those who run the node."""
+    return str(trouble) if Role.OPERATE in CALLER.get().roles else without_folders(str(trouble))
 
 
 def held_parties() -> tuple[str, ...] | None:

@@ -27,11 +27,11 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 import structlog
 
-from rota.api.credentials import CALLER, Caller, share_of
+from rota.api.credentials import CALLER, Caller, share_of, shown_trouble
 from rota.api.errors import ErrorCode, NotReached, OutcomeUnknown, Overloaded, Rejected, invalid
 from rota.api.facade import Node
 from rota.api.formats import encode
-from rota.api.methods import Method
+from rota.api.methods import Method, begun_in_order
 from rota.api.parties import require_allowed
 from rota.api.settings import SHORT_ANSWER_BYTES, Limits
 from rota.api.structure import flaw_of
@@ -41,8 +41,6 @@ from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 REFERENCE_BYTES: Final = 6
 METHOD_CHARACTERS_MAX: Final = 128
 UNKNOWN: Final = "unknown"
-# Entries of a batch that begin before the event loop serves others again.
-BEGUN_AT_ONCE: Final = 16
 
 _NULL: Final = msgspec.Raw(b"null")
 
@@ -145,12 +143,7 @@ class Dispatcher:
             return _refused(
                 f"a batch holds at most {self._limits.batch_entries_max} requests, and this one has {len(entries)}"
             )
-        begun = []
-        async with asyncio.TaskGroup() as tasks:
-            for number, entry in enumerate(entries, start=1):
-                begun.append(tasks.create_task(self._answer_one(entry, caller, subscriber, room)))
-                if number % BEGUN_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+        begun = await begun_in_order(self._answer_one(entry, caller, subscriber, room) for entry in entries)
         given = [body for task in begun if (body := task.result().body) is not None]
         if not given:
             return Answer(None)
@@ -195,7 +188,7 @@ class Dispatcher:
             code = ErrorCode.NOT_REACHED
             body = _failure(request.id, code, str(error), error.details)
         except Unavailable as error:
-            text, outcome = f"the node cannot do this now, try again: {error}", "unavailable"
+            text, outcome = f"the node cannot do this now, try again: {shown_trouble(error)}", "unavailable"
             body, code = _failure(request.id, ErrorCode.INTERNAL, text), ErrorCode.INTERNAL
         except Exception:
             body, code = _our_fault(request.id, name), ErrorCode.INTERNAL

@@ -12,12 +12,13 @@ HTTP it is refused. One that `is_silent` is answered only when it fails.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -39,6 +40,27 @@ _WORDS: Final = {
     "object": "an object",
     "null": "null",
 }
+
+
+# Parts of one message that are under way at a time: all that one write ends goes on in one turn of the event loop.
+UNDER_WAY_MAX: Final = 256
+
+T = TypeVar("T")
+
+
+async def begun_in_order(work: Iterable[Coroutine[Any, Any, T]]) -> list[asyncio.Task[T]]:
+    """What parts of one message make, in tasks that have ended. One begins in each turn of the event loop."""
+    begun: list[asyncio.Task[T]] = []
+    free = asyncio.Semaphore(UNDER_WAY_MAX)
+    async with asyncio.TaskGroup() as tasks:
+        for each in work:
+            await free.acquire()
+            task = tasks.create_task(each)
+            task.add_done_callback(lambda _: free.release())
+            begun.append(task)
+            # Some calls take several milliseconds before they wait for anything.
+            await asyncio.sleep(0)
+    return begun
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,9 @@ from rota.api.methods import Method
 from rota.api.privacy_groups import GroupView
 from rota.api.transactions import TransactionCall, TransactionInput
 from rota.ports import PartyNames
-from rota.ports.parties import ANY_BELOW
+from rota.ports.parties import ANY_BELOW, bounds_of
 from rota.types import NodeName, intent_text
 
-# The character behind the dot: what begins with `treasury.` is less than `treasury/`.
-BEHIND_DOT: Final = "/"
 BALANCE: Final = "balanceOf"
 # The most that a query takes in one `or`.
 ALTERNATIVES_MAX: Final = 64
@@ -283,8 +281,8 @@ async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow
 def _is_sent_by(pattern: str, node: NodeName) -> dict[str, object]:
     if not pattern.endswith(ANY_BELOW):
         return {"eq": [{"field": "from", "value": f"{pattern}@{node}"}]}
-    least = pattern[:-1]
-    return {"gte": [{"field": "from", "value": least}], "lt": [{"field": "from", "value": least[:-1] + BEHIND_DOT}]}
+    least, behind = bounds_of(pattern, node)
+    return {"gte": [{"field": "from", "value": least}], "lt": [{"field": "from", "value": behind}]}
 
 
 async def _own_key_name(node: Node, caller: Caller, arguments: Arguments) -> None:

@@ -17,6 +17,7 @@ from rota.ports.commitments import (
     OutcomePlace,
 )
 from rota.ports.following import (
+    NO_KEY,
     TWINS_MAX,
     AbiStore,
     Ask,
@@ -28,6 +29,7 @@ from rota.ports.following import (
     PublicStore,
     StoredAbi,
     StoredSubmission,
+    SubmissionKey,
     SubmissionStore,
     TraceStore,
 )
@@ -89,6 +91,7 @@ __all__ = [
     "BASE_LEDGER",
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
+    "NO_KEY",
     "STATES_A_PAGE",
     "STATES_PAGE_BYTES_MAX",
     "TRANSACTIONS_MAX",
@@ -149,6 +152,7 @@ __all__ = [
     "StoredSubmission",
     "StoredTransaction",
     "StoredTriggers",
+    "SubmissionKey",
     "SubmissionStore",
     "Tell",
     "TraceStore",

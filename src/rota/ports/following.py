@@ -13,6 +13,7 @@ from rota.core.events.chain import MinedStatus
 from rota.core.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.ports.listening import NumberedReceipt
+from rota.ports.parties import PartyNames
 from rota.types import (
     AwaitedLeaf,
     ContractAddress,
@@ -59,6 +60,34 @@ class AbiStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class SubmissionKey:
+    """An idempotency key as a request gives it.
+
+    The key of a caller that is held to parties belongs to the party that sends (`is_partys`): no other party can occupy
+    it or find out whether it is used. Callers that act for every party share their keys. Requests of one sender share
+    them in any case, as a caller may repeat a request with another credential.
+    """
+
+    text: str
+    sender: Party
+    is_partys: bool = False
+
+    @property
+    def common(self) -> str:
+        """The key, if callers that act for every party share it."""
+        return "" if self.is_partys else self.text
+
+    @property
+    def names(self) -> frozenset[tuple[str, str]]:
+        """Two requests with a name in common use the same key. Without a text there is no key."""
+        own = (self.sender, self.text)
+        return frozenset((own,) if self.is_partys else (own, ("", self.text))) if self.text else frozenset()
+
+
+NO_KEY: Final = SubmissionKey("", Party(""))
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSubmission:
     """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance.
 
@@ -88,6 +117,8 @@ class StoredSubmission:
     earlier: tuple[StoredSubmission, ...] = ()
     late: tuple[StoredSubmission, ...] = ()
     awaits: tuple[AwaitedLeaf, ...] = ()
+    # The party that the key belongs to, if it does not belong to the node. Written once and not read again.
+    key_owner: str = ""
 
     def changed(self, asked: StoredSubmission, now_ms: int) -> StoredSubmission:
         """The same, which asks for this from now on. It keeps its key and what it depends on."""
@@ -159,8 +190,12 @@ class SubmissionStore(Protocol):
         """What was asked for under this id."""
         ...
 
-    async def with_key(self, key: str) -> IntentId | None:
-        """The transaction that has this idempotency key."""
+    async def with_key(self, key: str, parties: PartyNames | None = None) -> IntentId | None:
+        """The transaction that has this idempotency key, the node's own first; perhaps only one of these parties."""
+        ...
+
+    async def using(self, key: SubmissionKey) -> IntentId | None:
+        """The transaction that keeps a request from using this key."""
         ...
 
     async def find(

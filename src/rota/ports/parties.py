@@ -37,6 +37,15 @@ def covers(wider: Iterable[str], narrower: Iterable[str]) -> bool:
     return all(any(_includes(pattern, each) for pattern in wide) for each in narrower)
 
 
+def bounds_of(pattern: str, node: NodeName) -> tuple[str, str]:
+    """The least and the greatest text between which the parties of a pattern are, with the node's name."""
+    if not pattern.endswith(ANY_BELOW):
+        return f"{pattern}@{node}", f"{pattern}@{node}"
+    least = pattern[:-1]
+    # The character behind the dot: what begins with `treasury.` is less than `treasury/`.
+    return least, f"{least[:-1]}/"
+
+
 def _matches(pattern: str, name: str) -> bool:
     if pattern.endswith(ANY_BELOW):
         return name.startswith(pattern[:-1]) and name != pattern[:-1]

@@ -6,6 +6,7 @@ caller can cancel it by hanging up. From then on nobody can: the caller stops wa
 
 An idempotency key is held from the first look into the store until the acceptance is settled, so that whoever comes
 with the same key waits for the outcome of the first. Once it is settled the store has the key, under a unique index.
+`SubmissionKey` defines which keys are the same: parties whose callers are held to them do not share theirs.
 
 An acceptance has two outcomes, and both are certain: it is durable and the node acts on it, or nothing of it is
 stored. A write whose outcome is unknown is repeated until the store has answered (`settled`). Whoever does not want to
@@ -21,7 +22,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from rota.api.errors import OutcomeUnknown, Rejected, key_used
-from rota.ports import FOR_CALLER, Unavailable, WriteInDoubt
+from rota.ports import FOR_CALLER, NO_KEY, SubmissionKey, Unavailable, WriteInDoubt
 from rota.types import IntentId, intent_text
 
 ACCEPTING_MAX: Final = 8_192
@@ -71,9 +72,9 @@ async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptanc
 class Acceptance:
     """One that is under way."""
 
-    def __init__(self, key: str) -> None:
-        self.key: Final = key
-        self.ask_with: Final[dict[str, str]] = {"idempotencyKey": key} if key else {}
+    def __init__(self, key: SubmissionKey) -> None:
+        self.keys: Final = key.names
+        self.ask_with: Final[dict[str, str]] = {"idempotencyKey": key.text} if key.text else {}
         self.intent: IntentId | None = None
         self.has_begun = False
         self.task: asyncio.Task[Any]
@@ -99,26 +100,25 @@ class Acceptances:
         self.patience_s = patience_s
         self.stop_s = stop_s
         self._under_way: Final[set[Acceptance]] = set()
-        self._keys: Final[dict[str, Acceptance]] = {}
+        self._keys: Final[dict[tuple[str, str], Acceptance]] = {}
         self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._under_way)
 
-    async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: str = "") -> T:
+    async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey = NO_KEY) -> T:
         """What the work answers, or its refusal: both are certain. `OutcomeUnknown` when it is not settled in time."""
-        while (other := self._keys.get(key)) is not None:
+        while (other := self._with_key(key)) is not None:
             await self._wait_for(other)
             if other.is_taken and other.intent is not None:
-                raise key_used(key, other.intent)
+                raise key_used(key.text, other.intent)
         if self._is_closed:
             raise Unavailable("the node is stopping")
         if len(self._under_way) >= ACCEPTING_MAX:
             raise Unavailable(f"{ACCEPTING_MAX} requests are being accepted; try again later")
         acceptance = Acceptance(key)
         self._under_way.add(acceptance)
-        if key:
-            self._keys[key] = acceptance
+        self._keys.update(dict.fromkeys(acceptance.keys, acceptance))
         task: asyncio.Task[T] = asyncio.create_task(_apart(work, acceptance))
         acceptance.task = task
         task.add_done_callback(lambda _: self._ended(acceptance))
@@ -132,6 +132,9 @@ class Acceptances:
             return task.result()
         raise OutcomeUnknown(acceptance.ask_with) if acceptance.has_begun else Unavailable("the node is stopping")
 
+    def _with_key(self, key: SubmissionKey) -> Acceptance | None:
+        return next((self._keys[name] for name in key.names if name in self._keys), None)
+
     async def _wait_for(self, acceptance: Acceptance) -> None:
         done, _ = await asyncio.wait((acceptance.task,), timeout=self.patience_s)
         if not done and not acceptance.has_begun:
@@ -141,8 +144,8 @@ class Acceptances:
 
     def _ended(self, acceptance: Acceptance) -> None:
         self._under_way.discard(acceptance)
-        if acceptance.key:
-            del self._keys[acceptance.key]
+        for name in acceptance.keys:
+            del self._keys[name]
         if acceptance.task.cancelled():
             return
         error = acceptance.task.exception()

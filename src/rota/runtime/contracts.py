@@ -5,13 +5,15 @@ the factory told of, and where this node endorses, its own key must be among the
 and every life of the node knows it. Contracts become more while a node runs, and never fewer.
 
 Anybody can deploy contracts that a node takes in, so what they take of its memory is bounded. A genesis stays in the
-store. What is made of it, members and configuration, is in memory: contracts with a large genesis have a quota, by the
-peer that they came from and in total, and beyond it a node takes no more of them in.
+store. What is made of it, members and configuration, is in memory: contracts have a quota, by the peer that they came
+from and in total, in number and, where their genesis is large, in bytes. Beyond it a node takes in no more of them.
+Half of the places are for peers that have few, so that peers with very many do not shut out the others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -31,6 +33,7 @@ from rota.runtime.development_keys import rests_on_development_keys
 from rota.types import (
     NO_CONTRACT,
     NOTHING_CHOSEN,
+    RANGE_SIZE_MAX,
     ContractAddress,
     IntentId,
     KnownContract,
@@ -42,11 +45,14 @@ from rota.types import (
 from rota.wire.limits import DEFAULT_LIMITS
 from rota.wire.values import name_flaw
 
-# A genesis of up to this size counts against no quota: its deployment costs more than to keep it.
+# A genesis of up to this size counts against no quota of bytes: its deployment costs more than to keep it.
 SMALL_GENESIS_BYTES: Final = 16_384
 LARGE_OF_PEER_BYTES_MAX: Final = 8_388_608
 LARGE_BYTES_MAX: Final = 134_217_728
 CONTRACTS_MAX: Final = 131_072
+CONTRACTS_OF_PEER_MAX: Final = 32_768
+# A peer that has so many gets no more when half of all places are taken.
+CONTRACTS_OF_PEER_RESERVED: Final = 1_024
 PROPOSED_GROUPS_MAX: Final = 65_536
 # More than the states of several frames, which are written after they were decrypted.
 NULLIFIERS_KEPT_MAX: Final = 65_536
@@ -92,6 +98,7 @@ class KnownContracts:
         self._contracts_of_group: Final[dict[bytes, tuple[ContractAddress, ...]]] = {}
         self._proposed_groups: Final[dict[bytes, tuple[NodeName, IntentId]]] = {}
         self._large_bytes: Final[dict[NodeName, int]] = {}
+        self._from_peers: Final[Counter[NodeName]] = Counter()
         self._hosted: Final[dict[ContractAddress, Hosted]] = {}
         # By contract and commitment; nothing for a state that no nullifier of ours spends.
         self._nullifiers: Final[dict[tuple[ContractAddress, bytes], bytes | None]] = {}
@@ -104,8 +111,10 @@ class KnownContracts:
     def add(self, known: KnownContract) -> None:
         """From now on it is one of ours. Without its domain it can be followed, but nothing can be done in it."""
         address = known.contract.address
-        if address not in self._known and known.source is not None and len(known.genesis) > SMALL_GENESIS_BYTES:
-            self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
+        if address not in self._known and known.source is not None:
+            self._from_peers[known.source] += 1
+            if len(known.genesis) > SMALL_GENESIS_BYTES:
+                self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
         self._known[address] = replace(known, genesis=b"")
         self._addresses = None
         try:
@@ -143,6 +152,9 @@ class KnownContracts:
         """For one more contract that comes from this peer. `Unavailable` when there is none."""
         if len(self._known) >= CONTRACTS_MAX:
             raise Unavailable(f"{self._node} has {CONTRACTS_MAX} contracts, and takes no more")
+        is_half_free = len(self._known) < CONTRACTS_MAX // 2
+        if self._from_peers[peer] >= (CONTRACTS_OF_PEER_MAX if is_half_free else CONTRACTS_OF_PEER_RESERVED):
+            raise Unavailable(f"{self._node} has {self._from_peers[peer]} contracts from {peer}, and takes no more")
         if len(genesis) <= SMALL_GENESIS_BYTES:
             return
         most = f"of geneses over {SMALL_GENESIS_BYTES} bytes, and takes no more of them"
@@ -333,6 +345,8 @@ class KnownContracts:
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
             raise ContractRefused(f"genesis: {flaw}") from None
+        if genesis.range_size > RANGE_SIZE_MAX:
+            raise ContractRefused(f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks")
         # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):

@@ -29,7 +29,7 @@ from rota.ledger.bindings import RegisteredNode
 from rota.ledger.client import RpcClient
 from rota.ledger.looking_up import LookingUp
 from rota.messages import CoordinatorState
-from rota.ports import KeyHolder, Registry, Unavailable
+from rota.ports import KeyHolder, Registry, SubmissionKey, Unavailable
 from rota.runtime.accepting import Acceptance, settled
 from rota.runtime.acquainting import FindDeployment
 from rota.runtime.automation import Automating
@@ -184,17 +184,18 @@ class NodeFacade:
 
     async def submit(self, submission: facade.Submission) -> IntentId:
         """Validated by its domain, then durable, then its id is given."""
-        accept = partial(self._submit, submission)
+        key = self._submitting.key_of(submission.idempotency_key, submission.sender)
+        accept = partial(self._submit, submission, key)
         try:
-            return await self._running.acceptances.accept(accept, submission.idempotency_key)
+            return await self._running.acceptances.accept(accept, key)
         except errors.KeyUsed as used:
             raise await self.repeats.judged(submission, used) from None
 
-    async def _submit(self, submission: facade.Submission, acceptance: Acceptance) -> IntentId:
+    async def _submit(self, submission: facade.Submission, key: SubmissionKey, acceptance: Acceptance) -> IntentId:
         submission = bounded(self._running, submission)
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
-        await self._submitting.require_unused(submission.idempotency_key)
+        await self._submitting.require_unused(key)
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
         require_followed(self._running, submission)
@@ -203,7 +204,7 @@ class NodeFacade:
         else:
             self._backlog.require_room(submission.to, partial(self._shares.is_below_equal_part, CALLER.get()))
             self._shares.require_room(CALLER.get())
-            wanted = self._intents.of(read)
+            wanted = replace(self._intents.of(read), idempotency_key=key.common)
             await self._require_payees(submission, wanted)
             intent = await self._accept(acceptance, read, wanted)
             self._shares.note(CALLER.get(), intent)
@@ -347,26 +348,27 @@ class NodeFacade:
 
     async def bind(self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str) -> IntentId:
         """Submit what was drafted, held to all legs."""
-        accept = partial(self._bind, draft, legs, idempotency_key)
+        key = self._submitting.key_of(idempotency_key, self._settlements.sender_of(draft))
+        accept = partial(self._bind, draft, legs, key)
         try:
-            return await self._running.acceptances.accept(accept, idempotency_key)
+            return await self._running.acceptances.accept(accept, key)
         except errors.KeyUsed as used:
             raise await self._settlements.judged(draft, legs, used) from None
 
     async def _bind(
-        self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], idempotency_key: str, acceptance: Acceptance
+        self, draft: IntentId, legs: tuple[facade.NamedLeg, ...], key: SubmissionKey, acceptance: Acceptance
     ) -> IntentId:
         drafted = self._settlements.take_out(draft)
         if drafted is None:
             # Who asks again because the answer was lost has used the key before.
-            used = await self._running.adapters.store.transaction_with_key(idempotency_key) if idempotency_key else None
+            used = await self._running.adapters.store.transaction_with_key(key.text) if key.text else None
             if used is not None:
-                raise errors.key_used(idempotency_key, used.intent.id)
+                raise errors.key_used(key.text, used.intent.id)
             raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
-        submission = replace(drafted.read.submission, idempotency_key=idempotency_key)
+        submission = replace(drafted.read.submission, idempotency_key=key.text)
         try:
-            intent = self._settlements.bound(drafted, legs, idempotency_key)
-            await self._submitting.require_unused(idempotency_key)
+            intent = self._settlements.bound(drafted, legs, key.text)
+            await self._submitting.require_unused(key)
             return await self._accept(acceptance, replace(drafted.read, submission=submission), intent)
         except BaseException as error:
             if not acceptance.has_begun or isinstance(error, errors.Rejected | Unavailable):

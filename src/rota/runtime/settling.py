@@ -72,6 +72,11 @@ class Settlements:
         """A draft that is to be submitted, once; nothing when it is not here, or not any more."""
         return self._drafts.pop(draft, None)
 
+    def sender_of(self, draft: IntentId) -> str:
+        """Whose draft it is, if it is here."""
+        drafted = self._drafts.get(draft)
+        return drafted.draft.intent.sender if drafted is not None else ""
+
     def put_back(self, drafted: Drafted) -> None:
         """It was not submitted after all, or is new."""
         self._drafts[drafted.draft.intent.id] = drafted

@@ -58,6 +58,11 @@ def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
     return Statement(_SIGNED_DUE, _due_of(contract, transition), transition.leaf)
 
 
+def transition_committed(contract: ContractAddress, leaf: Leaf, height: int) -> Statement:
+    """A block committed it; if it is due, its receipt can be numbered when the block is final."""
+    return Statement(_COMMITTED, (height, contract, leaf))
+
+
 def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
     """It ended off the chain."""
     return Statement(_ENDING_DUE, (contract, receipt.intent, receipt.intent), receipt.intent)
@@ -104,7 +109,7 @@ class Listening:
     def _due(self) -> Reading[tuple[DueReceipt, ...]]:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
-        rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, time_s, NUMBERED_AT_ONCE_MAX))
+        rows: Any = yield Statement(_COMMITTED_AND_DUE, (height, height, time_s, NUMBERED_AT_ONCE_MAX))
         found = [
             DueReceipt(IntentId(intent), contract, Leaf(leaf), is_changed=before is not None)
             for intent, contract, leaf, before in rows
@@ -210,7 +215,9 @@ class Listening:
 
 
 def _due_of(contract: ContractAddress, transition: Transition) -> tuple[Value, ...]:
-    return contract, transition.leaf, transition.intent, transition.valid_until_s
+    """Its values, and those by which its commit is looked for."""
+    leaf, intent = transition.leaf, transition.intent
+    return contract, leaf, intent, intent, contract, leaf, transition.valid_until_s
 
 
 def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Iterator[Statement]:
@@ -276,8 +283,15 @@ def _added(listener: StoredListener) -> Statement:
     )
 
 
-_DUE: Final = """
-INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 0, 1, ?)
+# Its states may come when it is on the chain already; otherwise the block that commits it notes its height
+# (`transition_committed`).
+_COMMITTED_AT: Final = f"""(
+    SELECT MIN(height) FROM outcomes WHERE intent = ? AND contract || '' = ? AND leaf = ?
+    AND status = '{LedgerStatus.COMMITTED.value}')"""
+_COMMITTED: Final = "UPDATE receipts_due SET committed_at = ? WHERE contract = ? AND leaf = ?"
+_DUE: Final = f"""
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, committed_at, valid_until_s)
+VALUES (?, ?, ?, 0, 1, {_COMMITTED_AT}, ?)
 ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = NULL"""
 
 _LATER_BOUND: Final = """, valid_until_s = CASE
@@ -285,8 +299,8 @@ _LATER_BOUND: Final = """, valid_until_s = CASE
     ELSE receipts_due.valid_until_s END"""
 _SIGNED_DUE: Final = f"{_DUE}{_LATER_BOUND}"
 _SENT_DUE: Final = f"""
-INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s, peer, size_bytes)
-VALUES (?, ?, ?, 0, 1, (
+INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, committed_at, valid_until_s, peer, size_bytes)
+VALUES (?, ?, ?, 0, 1, {_COMMITTED_AT}, (
     SELECT MAX(bounds.until_s) FROM (
         SELECT CAST(? AS BIGINT) AS until_s UNION ALL SELECT latest_chain_time_s + CAST(? AS BIGINT) FROM node
     ) AS bounds), ?, ?)
@@ -302,14 +316,14 @@ _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
 ON CONFLICT (contract, leaf) DO NOTHING"""
 
-# Little is due at a time: that is gone through, whatever order a planner of queries would like better. The contract is
-# compared as an expression, so that no database goes through all outcomes of it for each that is due. Of an intent of
-# this node only a leaf that its party signed has a receipt, in the intent's own contract (trust rule 1).
+# Few that are due are on the chain: these are gone through, whatever order a planner of queries would like better. The
+# contract is compared as an expression, so that no database goes through all outcomes of it for each that is due. Of an
+# intent of this node only a leaf that its party signed has a receipt, in the intent's own contract (trust rule 1).
 _COMMITTED_AND_DUE: Final = f"""
 SELECT receipts_due.intent, receipts_due.contract, receipts_due.leaf, receipts.sequence
 FROM receipts_due CROSS JOIN outcomes
 LEFT JOIN receipts ON receipts.intent = receipts_due.intent AND receipts.contract = receipts_due.contract
-WHERE receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
+WHERE receipts_due.committed_at <= ? AND receipts_due.is_final = 0 AND outcomes.intent = receipts_due.intent
 AND outcomes.contract || '' = receipts_due.contract AND outcomes.leaf = receipts_due.leaf
 AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?
 AND (receipts_due.is_whole = 1 OR receipts_due.valid_until_s < ?)

@@ -244,7 +244,7 @@ async def _answer(connection: Any, reading: Reading[Answer]) -> Answer:  # noqa:
         while True:
             try:
                 rows = await connection.fetch(numbered(query.sql), *query.parameters)
-            except (ValueError, OverflowError, asyncpg.DataError) as problem:
+            except (ValueError, OverflowError, asyncpg.DataError, asyncpg.ProgramLimitExceededError) as problem:
                 raise Unanswerable(str(problem)) from problem
             query = reading.send([tuple(row) for row in rows])
     except StopIteration as end:

@@ -23,6 +23,8 @@ from rota.types import Rejected
 
 ROWS_MAX: Final = 10_000
 ROWS_DEFAULT: Final = 1_000
+# SQLite takes 50,000 bytes.
+PATTERN_LENGTH_MAX: Final = 4_096
 ALTERNATIVES_A_PART: Final = 64
 NUMBER_MAX: Final = 2**63 - 1
 
@@ -137,6 +139,8 @@ def _condition(column: Column, comparison: Comparison, path: str) -> tuple[str, 
 def _like(column: Column, values: list[Value], folds: bool, where: str) -> tuple[str, list[Value]]:
     if not values:
         raise Rejected(where, "must be a pattern, of a field that is text")
+    if len(str(values[0])) > PATTERN_LENGTH_MAX:
+        raise Rejected(where, f"must be a pattern of at most {PATTERN_LENGTH_MAX} characters")
     pattern = str(values[0]).replace("\\", "\\\\")
     left, right = (f"LOWER({column.sql})", "LOWER(?)") if folds else (column.sql, "?")
     return f"{column.sql} IS NOT NULL AND {left} LIKE {right} ESCAPE '\\'", [pattern]

@@ -57,7 +57,7 @@ from rota.store.database import Statement
 from rota.store.encoding import encode, encode_ending, encode_text
 from rota.store.finality import marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.store.listening import ending_due, sent_due, signed_due, transition_due
+from rota.store.listening import ending_due, sent_due, signed_due, transition_committed, transition_due
 from rota.store.transitions import known_alone, known_transition, sent_transition
 from rota.types import (
     NO_CONTRACT,
@@ -315,6 +315,7 @@ class Writing:
                 else:
                     yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
                     yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
+                yield transition_committed(contract, outcome.leaf, block.height)
                 yield Statement(_STATES_COMMITTED, (block.height, place, position, position, contract, outcome.leaf))
                 for spent in outcome.inputs:
                     yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
@@ -472,6 +473,7 @@ _UNDO: Final = (
     "DELETE FROM outcomes WHERE height > ?",
     "DELETE FROM mined WHERE height > ?",
     "DELETE FROM deployed WHERE height > ?",
+    "UPDATE receipts_due SET committed_at = NULL WHERE committed_at > ?",
     "UPDATE intents SET settled_at = NULL WHERE settled_at > ?",
     "UPDATE intents SET voided_at = NULL WHERE voided_at > ?",
     "UPDATE intents SET used_at = NULL, used_leaf = NULL WHERE used_at > ?",

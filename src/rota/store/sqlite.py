@@ -54,6 +54,7 @@ BUSY_TIMEOUT_S: Final = 5.0
 READINGS_TOGETHER_MAX: Final = 64
 CALLERS_READING_S: Final = 5.0
 STEPS_BETWEEN_LOOKS: Final = 10_000
+TOO_MUCH_ASKED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)
 # What a value can be that no column holds; some of these are errors of SQLite, and not of the file.
 BAD_VALUES: Final = (ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
@@ -273,6 +274,9 @@ class _Reader:
             if self._is_late():
                 limit = f"the reading took longer than {self._limit_s:g} s; ask for less at a time"
                 raise ReadingTooSlow(f"{self._path}: {limit}") from problem
+            if self._limit_s is not None and getattr(problem, "sqlite_errorcode", None) in TOO_MUCH_ASKED:
+                # A pattern that is too long, or a statement with too much in it: the error of the caller that asks.
+                raise Unanswerable(str(problem)) from problem
             self._close()
             raise Unavailable(f"{self._path}: {problem}") from problem
 

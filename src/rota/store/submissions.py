@@ -1,7 +1,8 @@
 """What users asked for, as they asked for it (`ports.SubmissionStore`).
 
 A private one is noted in the write with which the core accepts its intent, a public one with its transaction. So there
-is none that was not accepted. A unique index holds each idempotency key to one of them.
+is none that was not accepted. A unique index holds each idempotency key to one of them, or to one of each party whose
+callers are held to parties (`SubmissionKey`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import msgspec
 
 from rota.abi import Entry
 from rota.domains.queries import Query
-from rota.ports import Dependencies, NumberedReceipt, StoredSubmission
+from rota.ports import Dependencies, NumberedReceipt, PartyNames, StoredSubmission, SubmissionKey
+from rota.ports.parties import bounds_of
 from rota.store.abis import adding
 from rota.store.database import Door, Reading, Statement, Value
 from rota.store.encoding import encode_text
@@ -24,6 +26,7 @@ from rota.store.queries import Column, Kind, Table, selection, stored_text
 from rota.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
+PATTERNS_AT_ONCE_MAX: Final = 64
 PUBLIC: Final = "public"
 PRIVATE: Final = "private"
 
@@ -142,11 +145,13 @@ class Submissions:
         found = await self._door.read(_submissions(Statement(sql, (intent,))))
         return found[0] if found else None
 
-    async def with_key(self, key: str) -> IntentId | None:
-        """The transaction that has this idempotency key."""
-        sql = f"{_SELECT} WHERE idempotency_key = ? ORDER BY number DESC"
-        found = await self._door.read(_submissions(Statement(sql, (stored_text(key),))))
-        return next((each.id for each in found if each.idempotency_key == key), None)
+    async def with_key(self, key: str, parties: PartyNames | None = None) -> IntentId | None:
+        """The transaction that has this idempotency key, the node's own first; perhaps only one of these parties."""
+        return await self._door.read(_with_key(key, parties))
+
+    async def using(self, key: SubmissionKey) -> IntentId | None:
+        """The transaction that keeps a request from using this key."""
+        return await self._door.read(_using(key))
 
     async def find(
         self, query: Query, is_open: bool = False, is_prepared: bool = False
@@ -172,6 +177,40 @@ class Submissions:
         return await self._door.read(_dependencies(intent))
 
 
+def _with_key(key: str, parties: PartyNames | None) -> Reading[IntentId | None]:
+    common = yield from _with_common_key(key)
+    if common is not None and (parties is None or parties.has(common.sender)):
+        return common.id
+    if parties is None:
+        found = yield from _submissions(Statement(_WITH_ANY_PARTYS_KEY, (encode_text(key),)))
+        return found[0].id if found else None
+    # A credential may have very many parties: a look at each of them, and some in a statement.
+    for at in range(0, len(parties.patterns), PATTERNS_AT_ONCE_MAX):
+        ranges = [bounds_of(each, parties.node) for each in parties.patterns[at : at + PATTERNS_AT_ONCE_MAX]]
+        values = [(encode_text(key), encode_text(least), encode_text(most)) for least, most in ranges]
+        sql = " UNION ALL ".join([_WITH_KEY_BETWEEN] * len(values))
+        found = yield from _submissions(Statement(sql, tuple(value for each in values for value in each)))
+        if own := next((each.id for each in found if parties.has(each.sender)), None):
+            return own
+    return None
+
+
+def _using(key: SubmissionKey) -> Reading[IntentId | None]:
+    common = yield from _with_common_key(key.text)
+    if common is not None and (not key.is_partys or common.sender == key.sender):
+        return common.id
+    wanted = (encode_text(key.text), encode_text(key.sender))
+    found = yield from _submissions(Statement(_WITH_PARTYS_KEY, wanted))
+    return found[0].id if found else None
+
+
+def _with_common_key(key: str) -> Reading[StoredSubmission | None]:
+    """The one whose key belongs to the node."""
+    found = yield from _submissions(Statement(_WITH_COMMON_KEY, (encode_text(key),)))
+    older = () if found else (yield from _submissions(Statement(_WITH_TEXT_KEY, (stored_text(key),))))
+    return next((each for each in (*found, *older) if each.idempotency_key == key), None)
+
+
 def _ended(query: Query) -> Reading[tuple[NumberedReceipt, ...]]:
     return (yield from receipts_found(selection(_ENDED, RECEIPT_COLUMNS, query)))
 
@@ -190,6 +229,7 @@ def noting_submission(submission: StoredSubmission, abi: Sequence[Entry], now_ms
         submission.abi or None,
         stored_text(submission.idempotency_key) or None,
         encode_text(submission.idempotency_key) if submission.idempotency_key else None,
+        encode_text(submission.key_owner) if submission.key_owner else None,
         msgspec.msgpack.encode(_written(submission)),
         submission.id,
     )
@@ -328,6 +368,15 @@ _COLUMNS: Final = (
 )
 _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 
+_WITH_COMMON_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner IS NULL"
+_WITH_TEXT_KEY: Final = f"{_SELECT} WHERE idempotency_key = ? AND exact_key IS NULL ORDER BY number DESC"
+_WITH_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner = ?"
+_WITH_ANY_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner IS NOT NULL ORDER BY key_owner LIMIT 1"
+# Two, as `treasury.` itself is between the bounds of `treasury.*` and none of its parties.
+_WITH_KEY_BETWEEN: Final = f"""
+SELECT * FROM (
+    {_SELECT} WHERE exact_key = ? AND key_owner >= ? AND key_owner <= ? ORDER BY key_owner LIMIT 2) AS found"""
+
 _OPEN: Final = """
 SELECT id FROM intents WHERE receipt IS NULL AND settled_at IS NULL
 UNION ALL SELECT id FROM intents WHERE receipt IS NULL AND settled_at > {height}
@@ -341,8 +390,8 @@ UNION ALL SELECT id FROM intents WHERE issued IS NOT NULL AND receipt IS NULL AN
 _ADD: Final = """
 INSERT INTO submissions (
     number, id, accepted_at_ms, type, submit_mode, sender, domain, recipient, function, abi, idempotency_key,
-    exact_key, submission)
-SELECT (SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    exact_key, key_owner, submission)
+SELECT (SELECT COALESCE(MAX(others.number), 0) + 1 FROM submissions AS others), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 WHERE NOT EXISTS (SELECT 1 FROM submissions AS own WHERE own.id = ?)"""
 
 _CHANGE: Final = "UPDATE submissions SET recipient = ?, function = ?, abi = ?, submission = ? WHERE id = ?"

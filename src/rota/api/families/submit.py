@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 from msgspec import Meta
 
-from rota.api.credentials import Role
+from rota.api.credentials import Role, shown_trouble
 from rota.api.errors import ErrorCode, OutcomeUnknown, Overloaded, Rejected, invalid
 from rota.api.facade import HasFollowing, Submission, Transactions, TransactionType
 from rota.api.formats import Uuid, uuid_of
-from rota.api.methods import method
+from rota.api.methods import begun_in_order, method
 from rota.api.positions import HasPositions, reach
 from rota.api.transactions import LATEST, TransactionCall, TransactionInput, require_latest, submission_of
 from rota.ports import Unavailable
-from rota.types import SubmitMode
+from rota.types import IntentId, SubmitMode
 
 TRANSACTIONS_MAX: Final = 1_000
 
@@ -58,10 +57,10 @@ async def send_transactions(
 
 
 async def _submit_all(node: Transactions, submissions: list[Submission]) -> list[Uuid]:
-    """Begun in order and together, so that they share a write."""
-    ended = await asyncio.gather(*(node.submit(each) for each in submissions), return_exceptions=True)
-    accepted = {place: uuid_of(end) for place, end in enumerate(ended) if not isinstance(end, BaseException)}
-    failed = [(place, end) for place, end in enumerate(ended) if isinstance(end, BaseException)]
+    """Begun in order, without waiting for one another, so that they share a write. The loop goes on between them."""
+    ended = [task.result() for task in await begun_in_order(_submitted(node, each) for each in submissions)]
+    accepted = {place: uuid_of(end) for place, end in enumerate(ended) if not isinstance(end, Exception)}
+    failed = [(place, end) for place, end in enumerate(ended) if isinstance(end, Exception)]
     if not failed:
         return list(accepted.values())
     for _, error in failed:
@@ -75,7 +74,8 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
     if isinstance(first, Overloaded) and not accepted:
         raise first
     if not isinstance(first, Rejected):
-        first = Rejected(ErrorCode.INTERNAL, "", f"the node cannot accept it now, try again: {first}")
+        text = f"the node cannot accept it now, try again: {shown_trouble(first)}"
+        first = Rejected(ErrorCode.INTERNAL, "", text)
     where = f"transactions[{place}]"
     raise Rejected(
         first.code,
@@ -83,6 +83,13 @@ async def _submit_all(node: Transactions, submissions: list[Submission]) -> list
         f"{first.message}; {len(accepted)} of {len(submissions)} were accepted",
         {**first.details, "transactionIds": [accepted.get(place) for place in range(len(submissions))]},
     )
+
+
+async def _submitted(node: Transactions, submission: Submission) -> IntentId | Exception:
+    try:
+        return await node.submit(submission)
+    except Exception as error:
+        return error
 
 
 @method("ptx_prepareTransaction", role=Role.SUBMIT, answers="transactionId")

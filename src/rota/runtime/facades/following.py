@@ -15,6 +15,7 @@ import msgspec
 from rota import abi, hosting
 from rota.abi import Entry
 from rota.api import errors, facade
+from rota.api.credentials import held_parties
 from rota.api.facade import (
     ActivityView,
     ChainedDispatchView,
@@ -40,7 +41,7 @@ from rota.domains.queries import Query
 from rota.hosting.proving import as_believed
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.transaction import decode
-from rota.ports import Chained, Dispatched, NumberedReceipt, Store, StoredSubmission, StoredTransaction
+from rota.ports import Chained, Dispatched, NumberedReceipt, PartyNames, Store, StoredSubmission, StoredTransaction
 from rota.runtime.accepting import Acceptance
 from rota.runtime.facades.asking import read_query
 from rota.runtime.facades.public import NUMBERS, Public
@@ -77,8 +78,10 @@ class Following:
     # Transactions.
 
     async def with_key(self, key: str) -> TransactionView | None:
-        """The transaction that has this idempotency key."""
-        found = await self._store.submissions.with_key(key)
+        """The transaction that has this idempotency key, among those that the caller may see."""
+        held = held_parties()
+        parties = PartyNames(held, self._running.name) if held is not None else None
+        found = await self._store.submissions.with_key(key, parties)
         submission = await self._store.submissions.get(found) if found is not None else None
         return transaction_view(submission) if submission is not None else None
 

@@ -17,11 +17,12 @@ import msgspec
 from rota import abi
 from rota.abi import Entry, Parameter
 from rota.api import errors, facade
+from rota.api.credentials import held_parties
 from rota.api.facade import AbiEntry, JsonValue, Submission, TransactionType
 from rota.digests import keccak
 from rota.domains.base import party_of
 from rota.domains.records import Record, selector_text
-from rota.ports import AbiStore, StoredSubmission, SubmissionStore
+from rota.ports import AbiStore, StoredSubmission, SubmissionKey, SubmissionStore
 from rota.runtime.facades.types import read_abi
 from rota.types import IntentId, NodeName, Party, Rejected, node_of
 
@@ -97,11 +98,19 @@ class Submitting:
         """Whether somebody submitted it here."""
         return await self._submissions.get(intent) is not None
 
-    async def require_unused(self, key: str) -> None:
+    def key_of(self, key: str, sender: str) -> SubmissionKey:
+        """A request's idempotency key; a sender that is none of this node's is refused later."""
+        try:
+            party = self.party(sender)
+        except errors.Rejected:
+            party = Party(sender)
+        return SubmissionKey(key, party, held_parties() is not None)
+
+    async def require_unused(self, key: SubmissionKey) -> None:
         """`errors.key_used` when a transaction has this key. Of private ones from before the core knows more."""
-        used = await self._submissions.with_key(key) if key else None
+        used = await self._submissions.using(key) if key.text else None
         if used is not None:
-            raise errors.key_used(key, used)
+            raise errors.key_used(key.text, used)
 
 
 def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: str) -> StoredSubmission:
@@ -125,6 +134,7 @@ def noted(read: Read, intent: IntentId, sender: Party, domain: str, function: st
         options.fee_max_wei,
         options.tip_wei,
         awaits=submission.awaits,
+        key_owner=sender if held_parties() is not None else "",
     )
 
 
