@@ -21,7 +21,8 @@ DOCS := .venv-docs
 DOCS_STAMP := $(DOCS)/installed.stamp
 SAY := @printf '\n== %s\n'
 PYTEST := $(BIN)/pytest --numprocesses auto --quiet
-COVERING := tests/core tests/wire tests/test_transcripts.py
+COVERED := machine sequencer chain exchange directory node wire
+COVERING := $(addprefix tests/,$(COVERED)) tests/test_transcripts.py
 RECORDED = ROTA_DURATIONS=$(CURDIR)/build/durations/$(1).json
 QUICK := 'not slow and not chaos and not nightly'
 SLOW := 'slow and not chaos and not nightly'
@@ -91,13 +92,13 @@ check-docs: $(STAMP)
 
 # CHECKED=1 leaves out the tests of `test-quick`, for a caller that has just run `make check` on the same tree, as CI has.
 .PHONY: test
-test: test-covered $(if $(CHECKED),,test-quick) test-slow ## All tests but the nightly ones; those of rota/core and rota/wire must cover every branch of both
+test: test-covered $(if $(CHECKED),,test-quick) test-slow ## All tests but the nightly ones; those of the pure core must cover every branch of it
 
-# Only these tests are traced: they alone must cover both packages.
+# Only these tests are traced: they alone must cover these packages.
 .PHONY: test-covered
-test-covered: $(STAMP) ## The quick tests of rota/core and rota/wire, which must cover every branch of both
-	$(SAY) 'Tests of rota/core and rota/wire, with branch coverage (pytest)'
-	@$(call RECORDED,covered) $(PYTEST) -m $(QUICK) --cov=rota.core --cov=rota.wire --cov-report= $(COVERING)
+test-covered: $(STAMP) ## The quick tests of the pure core, which must cover every branch of it
+	$(SAY) 'Tests of the pure core, with branch coverage (pytest)'
+	@$(call RECORDED,covered) $(PYTEST) -m $(QUICK) $(addprefix --cov=rota.,$(COVERED)) --cov-report= $(COVERING)
 	@$(BIN)/coverage report --fail-under=100
 
 .PHONY: test-quick

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rota.network.ports import held_port
+from rota.localnet.ports import held_port
 from tests import bounds
 from tests.store.servers import PostgresServer, postgres_folder
 

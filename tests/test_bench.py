@@ -9,9 +9,9 @@ from rota.bench import core, network
 from rota.bench.core import counting_machine_events, measure_core
 from rota.bench.network import Network, StalledError
 from rota.cli.main import main
-from rota.config import Config
-from rota.core.machine import Machine
-from rota.types import Contract, ContractAddress, NodeName
+from rota.machine.tables import Machine
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, NodeName
 
 LOADS = ("alone", "loaded", "flooded", "chained")
 LOAD_NAMES = {

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rota.api.metrics import COUNTERS, GAUGES
 from rota.cli.docs import command
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.metric_pages import render_metrics
-from rota.core.machine import Event, Ignored, Machine, Row, Table, in_states
-from rota.core.sender import Sender
-from rota.runtime.configuration import render_reference
+from rota.machine.tables import Event, Ignored, Machine, Row, Table, in_states
+from rota.sequencer.sender import Sender
+from rota.server.configuration import render_reference
+from rota.server.metrics import COUNTERS, GAUGES
 
 PAGES = (
     "README.md",
@@ -40,8 +40,8 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What `rota docs` takes for a checkout; the current directory is deep inside it."""
-    (tmp_path / "src" / "rota" / "core").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "src" / "rota" / "core")
+    (tmp_path / "src" / "rota" / "sequencer").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "src" / "rota" / "sequencer")
     return tmp_path
 
 
@@ -159,7 +159,7 @@ def test_missing_docstring_is_told_by_name_and_writes_nothing(tmp_path: Path, mo
     monkeypatch.setattr(Sender.table.rows[0].do, "__doc__", None)
     result = run("--out", str(tmp_path / "docs"))
     assert result.exit_code == 1
-    assert "rota.core.rules.sender.begin_intent has no docstring" in result.stderr
+    assert "rota.sequencer.rules.sender.begin_intent has no docstring" in result.stderr
     assert not (tmp_path / "docs").exists()
 
 
@@ -320,7 +320,7 @@ def test_what_has_no_docstring_is_refused_by_name(table: Table, name: str) -> No
 
 def test_module_without_a_docstring_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[Sender.__module__], "__doc__", None)
-    with pytest.raises(UndocumentedError, match=r"rota\.core\.sender has no docstring"):
+    with pytest.raises(UndocumentedError, match=r"rota\.sequencer\.sender has no docstring"):
         render_pages([Sender])
 
 

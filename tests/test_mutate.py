@@ -176,13 +176,13 @@ class Box:
 
 
 def test_sample_is_the_same_for_a_seed_and_operators_take_turns(tmp_path: Path) -> None:
-    core = tmp_path / "src/rota/core"
+    core = tmp_path / "src/rota/sequencer"
     core.mkdir(parents=True)
     (core / "m.py").write_text(SOURCE)
-    sample = draw(tmp_path, ("src/rota/core",), 6, seed=1)
-    assert sample == draw(tmp_path, ("src/rota/core",), 6, seed=1)
+    sample = draw(tmp_path, ("src/rota/sequencer",), 6, seed=1)
+    assert sample == draw(tmp_path, ("src/rota/sequencer",), 6, seed=1)
     assert {site.operator for site in sample} == set(OPERATORS) - {"off-by-one", "reordered"}
-    assert len(draw(tmp_path, ("src/rota/core",), 100, seed=1)) == len(sites_of("src/rota/core/m.py", SOURCE))
+    assert len(draw(tmp_path, ("src/rota/sequencer",), 100, seed=1)) == len(sites_of("src/rota/sequencer/m.py", SOURCE))
 
 
 def _toy(tmp_path: Path) -> tuple[ModuleType, Swapper]:

@@ -17,8 +17,8 @@ def messages_about(source: Path, module: str, text: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(IMPURE_MODULES))
 def test_pure_module_may_not_import_the_outside_world(tmp_path: Path, name: str) -> None:
     expected = [f"pure code does not import `{name}`"]
-    assert messages_about(tmp_path, "core/node.py", f"import {name}\n") == expected
-    assert messages_about(tmp_path, "core/node.py", f"from {name} import something\n") == expected
+    assert messages_about(tmp_path, "node/node.py", f"import {name}\n") == expected
+    assert messages_about(tmp_path, "node/node.py", f"from {name} import something\n") == expected
 
 
 @pytest.mark.parametrize("package", sorted(PURE_PACKAGES))
@@ -28,12 +28,12 @@ def test_every_pure_package_is_checked_as_module_and_as_folder(tmp_path: Path, p
 
 
 def test_submodule_of_an_impure_module_is_impure(tmp_path: Path) -> None:
-    assert messages_about(tmp_path, "core/node.py", "import os.path\n") == ["pure code does not import `os.path`"]
+    assert messages_about(tmp_path, "node/node.py", "import os.path\n") == ["pure code does not import `os.path`"]
 
 
 def test_import_hidden_in_a_function_is_found(tmp_path: Path) -> None:
     text = "def now():\n    import time\n    return time.time()\n"
-    assert messages_about(tmp_path, "core/node.py", text) == ["pure code does not import `time`"]
+    assert messages_about(tmp_path, "node/node.py", text) == ["pure code does not import `time`"]
 
 
 def test_pure_module_may_not_be_asynchronous(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_attribute_that_shares_a_builtin_name_is_fine(tmp_path: Path) -> None:
 
 def test_adapters_may_touch_the_world(tmp_path: Path) -> None:
     text = "import asyncio\n\nasync def run():\n    await asyncio.sleep(0)\n    print(hash(1))\n"
-    assert messages_about(tmp_path, "runtime/node.py", text) == []
+    assert messages_about(tmp_path, "service/run.py", text) == []
 
 
 @pytest.mark.parametrize("module", ["store/utils.py", "store/row_helpers.py", "common/__init__.py", "manager.py"])
@@ -80,13 +80,13 @@ def test_class_name_that_only_contains_such_a_word_is_fine(tmp_path: Path, name:
 
 
 def test_check_fails_and_names_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    messages_about(tmp_path, "core/node.py", "x = 1\nimport random\n")
+    messages_about(tmp_path, "node/node.py", "x = 1\nimport random\n")
     assert main([str(tmp_path)]) == 1
-    assert capsys.readouterr().out == f"{tmp_path}/core/node.py:2: pure code does not import `random`\n"
+    assert capsys.readouterr().out == f"{tmp_path}/node/node.py:2: pure code does not import `random`\n"
 
 
 def test_check_passes_on_pure_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    messages_about(tmp_path, "core/node.py", "from dataclasses import dataclass\n")
+    messages_about(tmp_path, "node/node.py", "from dataclasses import dataclass\n")
     assert main([str(tmp_path)]) == 0
     assert capsys.readouterr().out == ""
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from rota.chain.effects import RoundDispatch
+from rota.chain.submitter import Submitter
 from rota.cli.simulate import KIT, command
-from rota.core.effects import RoundDispatch
-from rota.core.submitter import Submitter
+from rota.model.types import Rotation
 from rota.sim.breaking import broken
 from rota.sim.canaries import CANARIES
 from rota.sim.coverage import Place
@@ -20,7 +21,6 @@ from rota.sim.liars.throughput import Throughput
 from rota.sim.plan import DEPLOYMENTS, Settings, draw_domain
 from rota.sim.swarm import Report
 from rota.testing.workloads.canaries import workload_canaries
-from rota.types import Rotation
 
 NONCE_CANARY = next(canary for canary in CANARIES if canary.name == "reuses a nonce")
 

@@ -52,17 +52,17 @@ def test_public_class_name_defined_twice_counts_and_its_modules_are_named(tmp_pa
 def test_modules_of_an_import_cycle_count(tmp_path: Path) -> None:
     counts = counts_of(
         tmp_path,
-        core__one="from rota.core import two\n",
-        core__two="import rota.core.three\n",
-        core__three="if TYPE_CHECKING:\n    from rota.core.one import One\n",
-        core__four="from rota.core.one import One\n",
+        sequencer__one="from rota.sequencer import two\n",
+        sequencer__two="import rota.sequencer.three\n",
+        sequencer__three="if TYPE_CHECKING:\n    from rota.sequencer.one import One\n",
+        sequencer__four="from rota.sequencer.one import One\n",
     )
-    assert {item.where for item in counts} == {f"src/rota/core/{name}.py" for name in ("one", "two", "three")}
+    assert {item.where for item in counts} == {f"src/rota/sequencer/{name}.py" for name in ("one", "two", "three")}
     assert {item.measure for item in counts} == {"import-cycle"}
 
 
 def test_impure_module_counts(tmp_path: Path) -> None:
-    assert counts_of(tmp_path, core__one="import time\n") == {Item("src/rota/core/one.py", "impurities"): 1}
+    assert counts_of(tmp_path, sequencer__one="import time\n") == {Item("src/rota/sequencer/one.py", "impurities"): 1}
 
 
 def test_every_measure_has_advice() -> None:

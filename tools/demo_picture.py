@@ -21,7 +21,7 @@ from rota.demo.live import performed
 from rota.demo.live_view import picture
 from rota.demo.programme import Programme
 from rota.demo.show import Show
-from tests.dashboard.browser import Browser, browser, chromium_path
+from tests.server.dashboard.browser import Browser, browser, chromium_path
 
 TARGET: Final = Path(__file__).parents[1] / "docs" / "pictures" / "demo.png"
 COLUMNS: Final = 100

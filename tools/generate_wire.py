@@ -1,4 +1,4 @@
-"""Compiles the schemas in proto/ to *_pb2.py and their types, in src/rota/wire and src/rota/api; `make wire` runs it.
+"""Compiles the schemas in proto/ to *_pb2.py and their types, in src/rota/wire and src/rota/server, for `make wire`.
 
 The compiled code is committed, so that nobody needs a compiler to install Rota. With --check nothing is written:
 `make check` asks thus whether what is committed is what the schema says.
@@ -24,7 +24,7 @@ COMMANDS_SCHEMA: Final = Path("rota/v1/commands.proto")
 SCHEMAS: Final = (SCHEMA, TRANSPORT_SCHEMA, COMMANDS_SCHEMA)
 TARGET_FOLDER: Final = Path("src/rota/wire")
 # What users call is the API's own; what nodes say to each other is not.
-API_TARGET_FOLDER: Final = Path("src/rota/api")
+API_TARGET_FOLDER: Final = Path("src/rota/server")
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:

@@ -20,17 +20,18 @@ from typing import Final
 
 PURE_PACKAGES: Final = frozenset(
     {
-        "types",
+        "model",
+        "schema",
         "abi",
-        "abi_decoding",
-        "config",
-        "digests",
-        "payload",
-        "messages",
+        "calldata",
         "wire",
-        "core",
+        "machine",
+        "sequencer",
+        "chain",
+        "exchange",
+        "directory",
+        "node",
         "domains",
-        "command_types",
         "commands",
         "automation",
     }

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from rota.types import ContractAddress, IntentId, NodeName
-from tests.dashboard.browser import Page, browser, chromium_path
-from tests.runtime.kit import Network, network
+from rota.model.types import ContractAddress, IntentId, NodeName
+from tests.server.dashboard.browser import Page, browser, chromium_path
+from tests.service.kit import Network, network
 from tools.demo_picture import take as take_demo
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"

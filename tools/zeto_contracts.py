@@ -12,7 +12,7 @@ from typing import Final
 from rota.domains.zeto.circuits import CIRCUITS, Circuit
 from rota.domains.zeto.poseidon import Matrix, Parameters, Vector, parameters
 from rota.domains.zeto.tree import CHILDREN, NODE_CAPACITY
-from rota.engines.proving.key_files import SetUp, read_transcript
+from rota.prover.key_files import SetUp, read_transcript
 
 CONTRACTS: Final = Path("contracts")
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from rota.domains.zeto.circuits import CIRCUITS, Circuit, structure
-from rota.engines.proving.groth16 import VerifyingKey, set_up
-from rota.engines.proving.key_files import (
+from rota.prover.groth16 import VerifyingKey, set_up
+from rota.prover.key_files import (
     DEVELOPMENT_KEYS,
     TRANSCRIPT,
     SetUp,

@@ -37,7 +37,7 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.records import Record, Uint8, Uint64, shown
-from rota.types import Party, node_of
+from rota.model.types import Party, node_of
 
 MEMBERS_MAX: Final = 16
 USES_MAX: Final = 1_000_000

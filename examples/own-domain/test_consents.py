@@ -10,8 +10,8 @@ import pytest
 from consents import Configuration, Consent, Consents
 
 from rota.domains.base import Known, NewState, Proposal, Refused
+from rota.model.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, StateId
 from rota.testing import Ended, Scene, UserCall, Workload, findings, simulate
-from rota.types import Contract, ContractAddress, IntentId, Leaf, NodeName, Party, StateId
 
 CLINIC, LABORATORY, STRANGER = Party("clinic@A"), Party("laboratory@B"), Party("stranger@C")
 MEMBERS = (CLINIC, LABORATORY)

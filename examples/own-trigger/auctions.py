@@ -24,7 +24,7 @@ from rota.automation import (
     Watch,
     Work,
 )
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 OPENED = "Opened(uint256 indexed, uint256)"
 CLOSED = "Closed(uint256 indexed, address indexed)"

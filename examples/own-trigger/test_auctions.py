@@ -7,8 +7,8 @@ from functools import partial
 from auctions import CLOSED, OPENED, CloseAuctions
 
 from rota.automation import Reverted, Strategy
+from rota.model.types import ContractAddress
 from rota.testing import ModelContract, TriggerWorld, account_of, simulate_trigger, trigger_findings
-from rota.types import ContractAddress
 
 AUCTIONS = ContractAddress("0x" + "ac" * 20)
 NODES = 5

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rota.automation.settings import TriggerSettings
-from rota.runtime.trigger_loading import load_triggers
+from rota.service.automation.loading import load_triggers
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own-trigger"
 

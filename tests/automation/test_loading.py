@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rota.automation.settings import Strategy, TriggerSettings
-from rota.runtime.trigger_loading import CannotLoad, load_triggers
+from rota.service.automation.loading import CannotLoad, load_triggers
 
 CONTRACT: dict[str, object] = {"contract": "0x" + "11" * 20}
 MODULE = """

@@ -22,9 +22,9 @@ from rota.automation.shipped import (
 )
 from rota.automation.strategies import Member
 from rota.automation.triggers import Here, Read, Reverted
+from rota.model.types import ContractAddress, NodeName
 from rota.sim.automation import BEGIN_MS
 from rota.testing import ModelContract, TriggerWorld, account_of, simulate_trigger, trigger_findings
-from rota.types import ContractAddress, NodeName
 
 EPOCHS, PROPOSALS = ContractAddress("0x" + "e0" * 20), ContractAddress("0x" + "f0" * 20)
 NODES = 5

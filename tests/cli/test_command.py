@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli.main import main
-from rota.network.local import LocalNetwork, Plan
-from rota.types import NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
 
 NODE = NodeName("node1")
 

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from click.testing import Result
 
-from rota.types import ContractAddress, IntentId, NodeName
-from tests.api.kit import Served, asynchronous, served
-from tests.api.memory_node import QUESTION, MemoryConsents, MemoryNode
+from rota.model.types import ContractAddress, IntentId, NodeName
 from tests.cli.kit import rota
+from tests.server.kit import Served, asynchronous, served
+from tests.server.memory_node import QUESTION, MemoryConsents, MemoryNode
 
 FIRST, SECOND = QUESTION.deployment, IntentId(b"\x01" * 16)
 ON_CHAIN = replace(

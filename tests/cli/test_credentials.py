@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.api.credentials import PasswordCredential, Role, TokenCredential
-from rota.api.credentials_file import read_credentials
+from rota.rpc.credentials import PasswordCredential, Role, TokenCredential
+from rota.server.credentials_file import read_credentials
 from tests.cli.kit import init, rota, told
 
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from rota.cli.main import main
 from rota.keys.keystore import ScryptCost
 from rota.keys.node_keys import open_node_keys, read_password
-from rota.runtime.configuration import SECTIONS, SqliteFile, read_configuration
-from rota.types import NodeName
+from rota.model.types import NodeName
+from rota.server.configuration import SECTIONS, SqliteFile, read_configuration
 from tests.cli.kit import CHAIN_ID, chain_process, init, rota, told
 from tests.keys.kit import WORDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.runtime.configuration import FILE_NAME
+from rota.server.configuration import FILE_NAME
 from tests.cli.kit import ROTA, WAIT_S, init
 
 pytestmark = pytest.mark.slow

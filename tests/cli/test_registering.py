@@ -23,9 +23,9 @@ from rota.keys.node_keys import open_node_keys, read_password
 from rota.keys.transport_files import NEXT, TransportFolder
 from rota.ledger.bindings import RegisteredNode, look_up_node, read_node
 from rota.ledger.registering import announce
+from rota.model.types import NodeName
 from rota.ports import Registration
 from rota.transport import GrpcPeers, Identity, StaticRegistry
-from rota.types import NodeName
 from tests.cli.kit import CHAIN_ID, ROTA, WAIT_S, ChainProcess, chain_process, init, rota, told
 
 NAME = NodeName("node1")

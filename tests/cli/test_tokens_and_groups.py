@@ -13,8 +13,8 @@ import structlog
 from click.testing import Result
 
 from rota.ledger.artifacts import load_artifact
-from tests.api.three_nodes import ThreeNodes, three_nodes, until
 from tests.cli.kit import rota, told
+from tests.server.three_nodes import ThreeNodes, three_nodes, until
 
 pytestmark = pytest.mark.slow
 

@@ -16,18 +16,18 @@ from click import Command, Context
 from click.exceptions import Exit
 from click.testing import Result
 
-from rota.api.credentials import Role, make_token
-from rota.api.facade import AsideView, ReceiptView
-from rota.api.settings import Settings
 from rota.cli.asking import LIMITS, NotDone, tell
 from rota.cli.sending import tell_end
 from rota.cli.timeline import moments, passed, time_of
 from rota.client.answers import HistoryLine, TransactionReceipt
+from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Party
 from rota.ports import Unavailable
-from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Party
-from tests.api.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
-from tests.api.memory_node import CONTRACT, MemoryNode
+from rota.rpc.credentials import Role, make_token
+from rota.server.settings import Settings
+from rota.service.interface import AsideView, ReceiptView
 from tests.cli.kit import ROTA, rota
+from tests.server.kit import LOCAL, TRANSFER, UNKNOWN_ID, Served, asynchronous, served
+from tests.server.memory_node import CONTRACT, MemoryNode
 
 LOOK_S = 0.01
 UNUSED = "http://127.0.0.1:1"

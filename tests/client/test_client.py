@@ -26,7 +26,7 @@ from rota.client import (
     Unsettled,
     bearer,
 )
-from rota.types import ContractAddress, IntentId
+from rota.model.types import ContractAddress, IntentId
 from tests.ledger.chains import in_loop
 
 CONTRACT = ContractAddress("0x" + "c0" * 20)

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 from aiohttp import web
 
-from rota.api.credentials import EVERY_ROLE, make_token
-from rota.api.settings import Settings
 from rota.client import Client, ClientLimits, Closed, Refused, Token, TransactionReceipt, Unreachable, bearer
-from tests.api.kit import LOCAL, served
-from tests.api.test_listeners import receipt
-from tests.api.three_nodes import ThreeNodes, three_nodes
+from rota.rpc.credentials import EVERY_ROLE, make_token
+from rota.server.settings import Settings
 from tests.ledger.chains import in_loop
+from tests.server.kit import LOCAL, served
+from tests.server.three_nodes import ThreeNodes, three_nodes
+from tests.service.test_listeners import receipt
 from tests.transport.kit import Relay
 
 LIMITS = ClientLimits(backoff_ms=1, backoff_max_ms=20, attempts_max=20, reconnects_max=1_000)

@@ -14,7 +14,7 @@ import pytest
 from rota.client import BalanceUnknown, Client, Failed, Payees, Refused, Token
 from rota.ledger.artifacts import load_artifact
 from tests import bounds
-from tests.api.three_nodes import ThreeNodes, three_nodes
+from tests.server.three_nodes import ThreeNodes, three_nodes
 
 pytestmark = pytest.mark.slow
 

@@ -19,7 +19,7 @@ from rota.client.tokens import Token, Tokens
 from rota.client.transactions import Transaction
 from rota.client.triggers import Triggers
 from rota.ledger.artifacts import load_artifact
-from tests.api.three_nodes import ThreeNodes, three_nodes, until
+from tests.server.three_nodes import ThreeNodes, three_nodes, until
 
 FACES = [
     (Client, SyncClient),

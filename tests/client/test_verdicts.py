@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rota.client import Client, Journal, Outcome, Patience, Unreachable
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests.ledger.chains import in_loop
-from tests.runtime.faults import Fault, Faults, install
-from tests.runtime.kit import Network, network
+from tests.service.faults import Fault, Faults, install
+from tests.service.kit import Network, network
 
 pytestmark = pytest.mark.slow
 

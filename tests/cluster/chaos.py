@@ -23,8 +23,8 @@ from typing import Final
 
 import pytest
 
-from rota.network.chains import ChainKind
-from rota.types import Rotation
+from rota.localnet.chains import ChainKind
+from rota.model.types import Rotation
 from tests.cluster import hostile
 from tests.cluster.kit import Cluster, Kind, cluster, require
 

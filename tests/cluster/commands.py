@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rota.network.children import ROTA
+from rota.localnet.children import ROTA
 from tests import bounds
 
 WAIT_S = bounds.WAIT_S

@@ -26,10 +26,10 @@ from typing import Any, Final
 import aiohttp
 import msgspec
 
-from rota.network.children import Child
-from rota.network.local import LocalNetwork, LocalNode, Plan
-from rota.network.workload import Workload
-from rota.types import ContractAddress, NodeName
+from rota.localnet.children import Child
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, NodeName
 from tests.cluster.stranger import COUNTS, ROLES, Target, Targets
 
 HONEST: Final = tuple(NodeName(f"node{number}") for number in (1, 2, 3))

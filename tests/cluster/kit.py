@@ -1,6 +1,6 @@
 """Clusters of real processes under faults, and how they are judged.
 
-A cluster is a network as `rota.network` starts it, with every node on a host of its own, and a steady workload from all
+A cluster is a network of `rota.localnet`, with every node on a host of its own, and a steady workload from all
 nodes. A fault is held until its effect shows, and the next one comes when the node that was hit serves again: nothing
 here waits for a clock. At the end the simulator's own checkers hear what the tests have read from the chain, from the
 receipts and from the nodes' databases.
@@ -23,28 +23,16 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from rota.client import Unreachable
-from rota.config import Config
-from rota.core.consistency import Consistent
-from rota.core.effects import StatesReceived
+from rota.engine.held_states import state_pages, unspent_pages
+from rota.exchange.effects import StatesReceived
 from rota.ledger.rounds_on_chain import latest_height
-from rota.network import namespaces
-from rota.network.chains import NO_ANVIL, ChainKind, find_anvil
-from rota.network.local import LocalNetwork, Plan
-from rota.network.workload import Request, Workload
-from rota.runtime.held_states import state_pages, unspent_pages
-from rota.sim.facts import Committed, FaultsEnded, Indexed, LedgerStood, Promised, Recorded, Reported
-from rota.sim.facts import Request as UserRequest
-from rota.sim.invariants import (
-    EverybodyAgrees,
-    EveryIntentEnds,
-    Judge,
-    NoStateIsSpentTwice,
-    OneEffectAndOneOutcome,
-    StatesReachTheirParties,
-    Terms,
-)
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.types import (
+from rota.localnet import namespaces
+from rota.localnet.chains import NO_ANVIL, ChainKind, find_anvil
+from rota.localnet.local import LocalNetwork, Plan
+from rota.localnet.workload import Request, Workload
+from rota.model.config import Config
+from rota.model.consistency import Consistent
+from rota.model.types import (
     NOTHING_CHOSEN,
     ContractAddress,
     Digest,
@@ -58,6 +46,18 @@ from rota.types import (
     Transition,
     intent_text,
 )
+from rota.sim.facts import Committed, FaultsEnded, Indexed, LedgerStood, Promised, Recorded, Reported
+from rota.sim.facts import Request as UserRequest
+from rota.sim.invariants import (
+    EverybodyAgrees,
+    EveryIntentEnds,
+    Judge,
+    NoStateIsSpentTwice,
+    OneEffectAndOneOutcome,
+    StatesReachTheirParties,
+    Terms,
+)
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from tests import bounds
 from tests.cluster.own_chain import OwnChain, read_chain
 from tests.store.servers import PostgresServer, postgres_folder

@@ -23,19 +23,34 @@ from types import FunctionType
 from typing import Final
 
 from rota.cli.entry import run
-from rota.core import consistency
-from rota.core.context import Context
-from rota.core.effects import DispatchRound, Effect, SendMessage
-from rota.core.events import MessageReceived
-from rota.core.machine import Event
-from rota.core.rules import sender_transaction_used
-from rota.digests import PAGE_BYTES, bound_hash, is_id_of, leaf_of_transition, round_digest, state_commitment
+from rota.engine.intent_ids import DrawnId, IntentIds
 from rota.keys import signatures
 from rota.keys.names import REGISTRAR
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.account import Account, AccountLimits
 from rota.ledger.submission import Commit, commit_of
-from rota.messages import (
+from rota.machine.effects import DispatchRound, Effect, SendMessage
+from rota.machine.events import MessageReceived
+from rota.machine.tables import Event
+from rota.model import consistency
+from rota.model.digests import PAGE_BYTES, bound_hash, is_id_of, leaf_of_transition, round_digest, state_commitment
+from rota.model.types import (
+    ContractAddress,
+    Digest,
+    IntentId,
+    NodeName,
+    Party,
+    RequestId,
+    State,
+    StateId,
+    Transition,
+    node_of,
+)
+from rota.sequencer.context import Context
+from rota.sequencer.rules import sender_transaction_used
+from rota.service.run import RunningNode
+from rota.store import records
+from rota.wire.messages import (
     AssembleRequest,
     CoordinatorHeartbeat,
     DelegationRejected,
@@ -48,21 +63,6 @@ from rota.messages import (
     ErrorCode,
     Message,
     StateDistribution,
-)
-from rota.runtime.intent_ids import DrawnId, IntentIds
-from rota.runtime.node import RunningNode
-from rota.store import records
-from rota.types import (
-    ContractAddress,
-    Digest,
-    IntentId,
-    NodeName,
-    Party,
-    RequestId,
-    State,
-    StateId,
-    Transition,
-    node_of,
 )
 
 NOTES: Final = "lies"

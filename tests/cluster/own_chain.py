@@ -7,10 +7,10 @@ from typing import Any
 
 import aiohttp
 
-from rota.digests import domain_separator
-from rota.network.chains import CHAIN_ID
-from rota.payload import ROUND_TOPIC, FullLeaf, Malformed, decode_round_log
-from rota.types import ContractAddress, NodeName, State, StateId, Transition
+from rota.calldata import ROUND_TOPIC, FullLeaf, Malformed, decode_round_log
+from rota.localnet.chains import CHAIN_ID
+from rota.model.digests import domain_separator
+from rota.model.types import ContractAddress, NodeName, State, StateId, Transition
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,33 @@ from typing import Final
 
 import msgspec
 
-from rota.core.effects import SendMessage
 from rota.keys.names import REGISTRAR
 from rota.keys.node_keys import open_node_keys, read_password
 from rota.ledger.account import Account, AccountLimits
 from rota.ledger.client import RpcClient
 from rota.ledger.registering import register
-from rota.messages import (
+from rota.machine.effects import SendMessage
+from rota.model.types import (
+    NO_CONTRACT,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    RequestId,
+    State,
+    StateId,
+    Transition,
+)
+from rota.ports import Registration
+from rota.server.watched_files import identity_of
+from rota.transport.peers import GrpcPeers
+from rota.transport.registry import StaticRegistry
+from rota.wire.messages import (
     ContractsRequest,
     CoordinatorHeartbeat,
     CoordinatorState,
@@ -46,26 +66,6 @@ from rota.messages import (
     StateDistribution,
     StateRequest,
     VerifierRequest,
-)
-from rota.ports import Registration
-from rota.runtime.watched_files import identity_of
-from rota.transport.peers import GrpcPeers
-from rota.transport.registry import StaticRegistry
-from rota.types import (
-    NO_CONTRACT,
-    ContractAddress,
-    DelegationNumber,
-    Digest,
-    HeartbeatNumber,
-    Intent,
-    IntentId,
-    Leaf,
-    NodeName,
-    Party,
-    RequestId,
-    State,
-    StateId,
-    Transition,
 )
 
 COUNTS: Final = "counts"

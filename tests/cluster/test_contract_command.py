@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from rota.cli.main import main
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
-from rota.network.chains import CHAIN_ID
-from rota.network.local import LocalNetwork, Plan
-from rota.types import NodeName
+from rota.localnet.chains import CHAIN_ID
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.network.chains import ChainKind
-from rota.types import Rotation
+from rota.localnet.chains import ChainKind
+from rota.model.types import Rotation
 from tests.cluster.chaos import FAULTS, JUDGEMENT, Log, Row, main, play
 from tests.cluster.kit import Kind, require
 

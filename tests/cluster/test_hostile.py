@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests.cluster.hostile import HONEST, Phase, Sample, changes_of, criteria, table
 
 SECONDS = 60

@@ -20,13 +20,13 @@ from typing import Any
 import pytest
 
 from rota.client import Client, Transaction, TransactionReceipt
-from rota.config import Config
-from rota.digests import state_commitment
-from rota.network.children import Child
-from rota.network.local import LocalNetwork, LocalNode, Plan
-from rota.runtime.held_states import state_pages
+from rota.engine.held_states import state_pages
+from rota.localnet.children import Child
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.model.config import Config
+from rota.model.digests import state_commitment
+from rota.model.types import INTENT_ID_USED, ContractAddress, IntentId, NodeName, State
 from rota.store import DatabaseStore, SqliteDatabase
-from rota.types import INTENT_ID_USED, ContractAddress, IntentId, NodeName, State
 from tests import bounds
 from tests.cluster.liar import LIE, NOTES, TRUTH
 from tests.cluster.own_chain import Effect, read_chain, rpc

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rota.network import namespaces
-from rota.network.namespaces import LOOPBACK, Namespaces
+from rota.localnet import namespaces
+from rota.localnet.namespaces import LOOPBACK, Namespaces
 from tests.ledger.chains import in_loop
 
 CONNECT_TIMEOUT_S = 0.3

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from rota.network.namespaces import LOOPBACK
-from rota.network.ports import held_port
+from rota.localnet.namespaces import LOOPBACK
+from rota.localnet.ports import held_port
 
 
 def test_a_held_port_is_listened_at_again_and_again_and_nobody_answers_between() -> None:

@@ -15,10 +15,10 @@ import pytest
 
 from rota.client import Client, Group, GroupContract
 from rota.ledger.artifacts import load_artifact
-from rota.network.chains import ChainKind
-from rota.network.local import LocalNetwork, Plan
-from rota.network.workload import Workload
-from rota.types import ContractAddress, NodeName, Rotation, SequencingChoice
+from rota.localnet.chains import ChainKind
+from rota.localnet.local import LocalNetwork, Plan
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, NodeName, Rotation, SequencingChoice
 from tests.cluster.kit import ALICE, chosen
 
 NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))

@@ -15,7 +15,7 @@ from pathlib import Path
 from rota.cli.main import main
 from rota.commands.effects import DeskEffect
 from rota.commands.events import DeskEvent
-from rota.runtime.commands import CommandOffice
+from rota.service.commands.commands import CommandOffice
 
 FOLDER, LAST, COUNT_FILE = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 

@@ -7,9 +7,10 @@ from random import Random
 
 import pytest
 
-from rota.command_types import Command, DeduplicationDuration, DeduplicationOffset, Failure, Period
 from rota.commands.desk import Desk, Entry
 from rota.commands.events import Contradicted
+from rota.model.types import Party
+from rota.schema.commands import Command, DeduplicationDuration, DeduplicationOffset, Failure, Period
 from rota.sim.commands import (
     EPOCH_MS,
     GOES_WELL,
@@ -22,7 +23,6 @@ from rota.sim.commands import (
     Submitted,
     flaws_of,
 )
-from rota.types import Party
 
 ALICE = Party("alice@node1")
 ROUGH = Faults(

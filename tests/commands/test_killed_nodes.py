@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from rota.client import Client, ClientError, Refused
-from rota.network.children import Child
-from rota.network.local import LocalNetwork, LocalNode, Plan
-from rota.types import ContractAddress, NodeName
+from rota.localnet.children import Child
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.model.types import ContractAddress, NodeName
 from tests.store.kit import ANSWER_TIMEOUT_S
 
 NODE = NodeName("node1")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rota.command_types import (
+from rota.commands.acceptance import Acceptance
+from rota.commands.changes import DURATION_US_MAX, OFFSET_MAX, change_of, command_of, parties_of
+from rota.commands.outcomes import failure_of
+from rota.commands.periods import Stream, effective_period, flaw_of_subscription, is_duplicate, objection_to
+from rota.model.types import NodeName, Party
+from rota.schema.commands import (
     ChangeId,
     Command,
     CommandRejected,
@@ -14,11 +19,6 @@ from rota.command_types import (
     StatusCode,
     duration_text,
 )
-from rota.commands.acceptance import Acceptance
-from rota.commands.changes import DURATION_US_MAX, OFFSET_MAX, change_of, command_of, parties_of
-from rota.commands.outcomes import failure_of
-from rota.commands.periods import Stream, effective_period, flaw_of_subscription, is_duplicate, objection_to
-from rota.types import NodeName, Party
 
 NODE = NodeName("node1")
 CHANGE = ChangeId(b"\x01" * 32)

@@ -16,7 +16,7 @@ from eth_abi.abi import decode, encode
 from pyrevm import EVM, BlockEnv, CfgEnv, Env
 
 from rota.ledger.artifacts import Artifact, artifact_from_json, load_artifact
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 CHAIN_ID: Final = 1337
 TIME_S: Final = 1_000_000

@@ -8,11 +8,7 @@ from functools import cache
 from typing import Final
 
 from rota.bench.gas import address_of
-from rota.digests import Core, core_of, domain_separator, intent_of, leaf_of, round_digest
-from rota.domains.zeto.reserve import is_deposit, moved_by
-from rota.keys.secp256k1 import PrivateKey
-from rota.ledger.proofs import binding_of, coins_in, encode_proofs
-from rota.payload import (
+from rota.calldata import (
     NO_CONDITION,
     ROUND_TOPIC,
     Entry,
@@ -25,7 +21,11 @@ from rota.payload import (
     encode_commit,
     encode_payload,
 )
-from rota.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, State, StateId, Transition
+from rota.domains.zeto.reserve import is_deposit, moved_by
+from rota.keys.secp256k1 import PrivateKey
+from rota.ledger.proofs import binding_of, coins_in, encode_proofs
+from rota.model.digests import Core, core_of, domain_separator, intent_of, leaf_of, round_digest
+from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import ALICE, GAS_LIMIT, TIME_S, Answer, Chain, keccak
 
 VALID_UNTIL_S: Final = TIME_S + 600

@@ -9,8 +9,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Final
 
-from rota.payload import NO_CONDITION, Entry
-from rota.types import Call, ContractAddress, Leaf, Preparation, StateId, Transition
+from rota.calldata import NO_CONDITION, Entry
+from rota.model.types import Call, ContractAddress, Leaf, Preparation, StateId, Transition
 from tests.contracts.evm import ALICE, BOB, TIME_S, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, ids, write
 

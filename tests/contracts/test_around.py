@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import decode, encode
 
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted, artifact, call_data, keccak
 from tests.contracts.kit import intent_id
 

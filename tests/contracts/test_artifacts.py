@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rota.calldata import ROUND_TOPIC, SKIPPED_TOPIC, encode_commit
 from rota.ledger.artifacts import load_artifact
-from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC, encode_commit
 from tests.contracts.evm import call_data, keccak, signature_of
 from tools.contracts import DIGEST, FOR_TESTS, ROOT, SHIPPED, SOURCES, digest, main
 

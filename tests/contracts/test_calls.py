@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.payload import encode_commit, encode_payload
+from rota.calldata import encode_commit, encode_payload
+from rota.model.types import Call, ContractAddress, Leaf, StateId, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, Leaf, StateId, Transition
 from tests.contracts.evm import Reverted, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, EndorsedLedger, ids
 

@@ -8,12 +8,12 @@ from typing import Final
 import pytest
 
 from rota.bench.gas import address_of
+from rota.calldata import NO_CONDITION, encode_commit, encode_payload
 from rota.domains.zeto.coins import VALUE_MAX
 from rota.domains.zeto.reserve import MOVE_GAS, deposit_call, withdrawal_call
 from rota.keys.secp256k1 import PrivateKey
-from rota.payload import NO_CONDITION, encode_commit, encode_payload
+from rota.model.types import Call, ContractAddress, StateId, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, StateId, Transition
 from tests.contracts.evm import BOB, Reverted, call_data, decode_error, keccak
 from tests.contracts.kit import ISSUER, VALID_UNTIL_S, Committed, ProvedLedger, ids, key_of, proved_as
 from tests.contracts.test_nullified import ISSUER as NULLIFIED_ISSUER

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from rota.bench import gas as bench
 from rota.bench.gas import MeasuredLedger, Writer, measure_load
+from rota.calldata import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
 from rota.cli.bench import gas as gas_command
 from rota.cli.main import main
-from rota.digests import round_digest
-from rota.payload import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
+from rota.model.digests import round_digest
+from rota.model.types import Call, ContractAddress, Digest, Leaf, Preparation, StateId, Transition
 from rota.sim.state_ledger import Commit, StateLedger
-from rota.types import Call, ContractAddress, Digest, Leaf, Preparation, StateId, Transition
 from tests.contracts.evm import BOB, Chain, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, ids, write
 from tests.contracts.random_rounds import CONDITION, RandomRounds, runs_well
@@ -186,7 +186,7 @@ def test_command_says_what_zero_knowledge_tokens_need(
     monkeypatch: pytest.MonkeyPatch, figures: bench.GasFigures
 ) -> None:
     monkeypatch.setattr(bench, "measure_gas", lambda **_: figures)
-    monkeypatch.setattr("rota.engines.proving.curve.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("rota.prover.curve.importlib.util.find_spec", lambda _: None)
     table = CliRunner().invoke(main, ("bench", "gas"), prog_name="rota")
     assert table.exit_code == 0
     assert "rota[zeto]" in table.stdout

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from rota.payload import Malformed, Payload, decode_payload, encode_auth, encode_commit, encode_payload
-from rota.types import Call, ContractAddress, Leaf
+from rota.calldata import Malformed, Payload, decode_payload, encode_auth, encode_commit, encode_payload
+from rota.model.types import Call, ContractAddress, Leaf
 from tests.contracts.evm import Chain, Reverted, keccak
 from tests.contracts.kit import HALF_ORDER, ORDER, VALID_UNTIL_S, EndorsedLedger, ids, key_of
 

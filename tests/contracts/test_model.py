@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.digests import round_digest
-from rota.payload import AuthCost, Entry, FullLeaf, encode_commit, encode_payload, gas_bound
+from rota.calldata import AuthCost, Entry, FullLeaf, encode_commit, encode_payload, gas_bound
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.digests import round_digest
+from rota.model.types import Digest, Leaf, Transition
 from rota.sim.state_ledger import SKIP_TEXTS, Commit, RevertReason, SkipReason, StateLedger
-from rota.types import Digest, Leaf, Transition
 from tests.contracts.evm import ALICE, Chain, Reverted
 from tests.contracts.kit import VALID_UNTIL_S, Committed, EndorsedLedger, ProvedLedger, read_answer
 from tests.contracts.random_rounds import Attempt, RandomRounds, runs_well

@@ -11,13 +11,13 @@ from dataclasses import replace
 import pytest
 
 from rota.bench.gas import address_of
-from rota.digests import core_of, domain_separator, leaf_of
+from rota.calldata import NO_CONDITION, Entry, encode_commit, encode_payload
 from rota.domains.zeto.tree import EMPTY, Tree
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of
-from rota.payload import NO_CONDITION, Entry, encode_commit, encode_payload
+from rota.model.digests import core_of, domain_separator, leaf_of
+from rota.model.types import Call, Leaf, State, StateId, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, Leaf, State, StateId, Transition
 from tests.contracts.evm import Chain, Reverted, keccak
 from tests.contracts.kit import (
     FIELD,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.payload import COMMIT_GAS_MAX, AuthCost, encode_commit, encode_payload, fitting, gas_bound
-from rota.payload.rounds import NO_CONDITION
-from rota.types import Transition
+from rota.calldata import COMMIT_GAS_MAX, AuthCost, encode_commit, encode_payload, fitting, gas_bound
+from rota.calldata.rounds import NO_CONDITION
+from rota.model.types import Transition
 from tests.contracts.kit import VALID_UNTIL_S
 from tests.contracts.test_nullified import NullifiedLedger, coin, nullifier
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota.digests import core_of, domain_separator, intent_of, leaf_of
+from rota.calldata import Entry, decode_payload, encode_payload
 from rota.ledger.proofs import binding_of
-from rota.payload import Entry, decode_payload, encode_payload
+from rota.model.digests import core_of, domain_separator, intent_of, leaf_of
+from rota.model.types import Call, ContractAddress, Preparation, State, StateId, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import Call, ContractAddress, Preparation, State, StateId, Transition
 from tests.contracts.evm import ALICE, BOB, TIME_S, Chain, Reverted, keccak
 from tests.contracts.kit import (
     FIELD,

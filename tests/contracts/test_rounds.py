@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.digests import round_digest
-from rota.payload import Committal, encode_commit, encode_payload
+from rota.calldata import Committal, encode_commit, encode_payload
+from rota.model.digests import round_digest
+from rota.model.types import Leaf, Preparation, StateId, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import Leaf, Preparation, StateId, Transition
 from tests.contracts.evm import ALICE, BOB, Chain, Reverted, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, EndorsedLedger, ids, write
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.payload import NO_CONDITION, encode_payload, prepared_hash, settlement_condition
+from rota.calldata import NO_CONDITION, encode_payload, prepared_hash, settlement_condition
+from rota.model.types import ContractAddress, Preparation, Transition
 from rota.sim.state_ledger import SkipReason
-from rota.types import ContractAddress, Preparation, Transition
 from tests.contracts.evm import ALICE, BOB, Answer, Chain, Reverted, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, EndorsedLedger, core_of_transition, ids
 

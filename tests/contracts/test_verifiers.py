@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Statement, trace
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.tree import CHILDREN, node_of
-from rota.engines.proving.groth16 import prove, verify
-from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
+from rota.prover.groth16 import prove, verify
+from rota.prover.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
 from tests.contracts.evm import Answer, Chain, Reverted, call_data
 from tests.domains.zeto.coins import transfer
 from tests.domains.zeto.prover import proved

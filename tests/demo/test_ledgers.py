@@ -10,8 +10,8 @@ from rota.keys import secp256k1
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
-from rota.network.chains import CHAIN_ID, RunningChain
-from rota.network.ports import held_port
+from rota.localnet.chains import CHAIN_ID, RunningChain
+from rota.localnet.ports import held_port
 from tests.ledger.chains import in_loop
 
 RICH = PrivateKey(DEVELOPMENT_ACCOUNTS[2].secret)

@@ -19,9 +19,9 @@ from rota.demo.programme import Asset, Programme
 from rota.demo.serving import PortInUse, ports_from, require_free
 from rota.demo.show import Attempts, Show
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
-from rota.network.chains import NO_ANVIL, find_anvil
-from rota.network.children import ROTA
-from rota.types import IntentId, intent_text
+from rota.localnet.chains import NO_ANVIL, find_anvil
+from rota.localnet.children import ROTA
+from rota.model.types import IntentId, intent_text
 from tests.cluster.commands import WAIT_S, read_until, relatives, started, until
 from tests.ledger.chains import in_loop
 

@@ -11,8 +11,8 @@ from rota.client import ContractStatus
 from rota.demo.live_view import LiveView, picture, sum_up
 from rota.demo.programme import Asset, Programme
 from rota.demo.show import Attempts, CommandTold, Happening, Show, TakeOver
-from rota.network.audit import Audit
-from rota.types import ContractAddress, NodeName, Party
+from rota.localnet.audit import Audit
+from rota.model.types import ContractAddress, NodeName, Party
 
 NODE1, NODE2, NODE3 = (NodeName(f"node{number}") for number in (1, 2, 3))
 CONTRACTS = {Asset.TOKEN: ContractAddress("0x" + "11" * 20), Asset.ERC20: ContractAddress("0x" + "22" * 20)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.demo.programme import AMOUNT_MAX, NODES_MAX, Asset, Programme
-from rota.types import node_of
+from rota.model.types import node_of
 
 
 def test_two_programmes_of_one_seed_ask_for_the_same_and_those_of_two_do_not() -> None:

@@ -9,10 +9,10 @@ from rota.demo.payroll import RENT, rent_of
 from rota.demo.programme import EACH_BEGINS_WITH, Asset, Programme, Transfer
 from rota.demo.reckoning import balance_problems, epoch_problems, expected_balances, without_strangers
 from rota.demo.show import Attempts
-from rota.network.audit import promise_problems
-from rota.network.chain_book import ChainBook
-from rota.network.workload import Promise, Request
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.localnet.audit import promise_problems
+from rota.localnet.chain_book import ChainBook
+from rota.localnet.workload import Promise, Request
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
 
 NODE1, NODE2, NODE3 = (NodeName(f"node{number}") for number in (1, 2, 3))
 ALICE, BOB, CAROL = (Party(f"{person}@{node}") for person, node in (("alice", NODE1), ("bob", NODE2), ("carol", NODE3)))

@@ -20,10 +20,10 @@ import pytest
 from rota.doctor import Finding, Means, Report, Status, examine
 from rota.keys.certificates import Identity, make_identity
 from rota.keys.node_keys import open_node_keys, read_password
-from rota.network.ports import held_port
-from rota.runtime.number_file import NumberFile
+from rota.localnet.ports import held_port
+from rota.model.types import NodeName
+from rota.server.number_file import NumberFile
 from rota.store import SqliteDatabase
-from rota.types import NodeName
 from tests.cli.kit import CHAIN_ID, ChainProcess, chain_process, init, rota, told
 
 NAME = NodeName("node1")

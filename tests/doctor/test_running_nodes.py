@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rota.doctor import Means, Report, Status, examine
-from rota.network.local import LocalNetwork, Plan
-from rota.types import NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
 
 ONE, OTHER = NodeName("node1"), NodeName("node2")
 

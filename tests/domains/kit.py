@@ -6,9 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rota.core.effects import AssembleIntents, CheckRound
-from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import round_digest
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -26,8 +23,7 @@ from rota.domains.base import (
     party_of,
 )
 from rota.domains.records import Record, Uint256
-from rota.genesis import encode_genesis
-from rota.hosting import (
+from rota.host import (
     AnyDomain,
     ContractDefaults,
     Hosted,
@@ -38,8 +34,9 @@ from rota.hosting import (
     load_domains,
     open_genesis,
 )
-from rota.messages import Snapshot
-from rota.types import (
+from rota.model.digests import round_digest
+from rota.model.genesis import encode_genesis
+from rota.model.types import (
     ContractAddress,
     Intent,
     IntentId,
@@ -52,6 +49,9 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.sequencer.effects import AssembleIntents, CheckRound
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
+from rota.wire.messages import Snapshot
 
 ADDRESS = ContractAddress("0x" + "11" * 20)
 NOTARY, ALICE, BOB = Party("notary@node1"), Party("alice@node2"), Party("bob@node3")

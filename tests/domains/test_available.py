@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.digests import state_commitment
 from rota.domains.available import Available, Known, Shelf, SpentAs, cover, cover_in_order, own_id
 from rota.domains.contents import Content, Told, seal
 from rota.domains.noto.records import Coin, Lock
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected
-from rota.types import Leaf, NodeName, Party, State, StateId
+from rota.model.digests import state_commitment
+from rota.model.types import Leaf, NodeName, Party, State, StateId
 
 KNOWN = {"NotoCoin": Coin, "NotoLockedCoin": Lock}
 ALICE, BOB = Party("alice@a"), Party("Bob@b")

@@ -15,11 +15,11 @@ from typing import Any
 import aiohttp
 import pytest
 
+from rota.model.types import NodeName
 from rota.testing.workloads.pente import entry_of
-from rota.types import NodeName
 from tests.domains.pente.members import playground
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import Network, network
+from tests.service.kit import Network, network
 
 NODE1, NODE2 = ALL = tuple(map(NodeName, ("node1", "node2")))
 DELEGATE = "0x1111111111111111111111111111111111111111"

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.events import AssemblyFinished
-from rota.digests import Core, state_commitment
+from rota.calldata import settlement_condition
 from rota.domains.base import Rejected
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import lock_id_of
-from rota.drafting import LEGS_MAX, Draft, condition_of, draft, examine, read_opening
-from rota.hosting import Binding, assemble, bound
-from rota.payload import settlement_condition
-from rota.types import ContractAddress, Intent, Preparation, SubmitMode, Transition, node_of
+from rota.engine.drafting import LEGS_MAX, Draft, condition_of, draft, examine, read_opening
+from rota.host import Binding, assemble, bound
+from rota.model.digests import Core, state_commitment
+from rota.model.types import ContractAddress, Intent, Preparation, SubmitMode, Transition, node_of
+from rota.sequencer.events import AssemblyFinished
 from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order
 from tests.domains.town import Town
 

@@ -9,26 +9,26 @@ from pathlib import Path
 
 import pytest
 
-from rota.api import errors
-from rota.api.facade import JsonValue
-from rota.digests import keccak
 from rota.domains.noto.operations import lock_id_of
 from rota.domains.pente import Pente
 from rota.domains.pente.domain import GAS_MAX
 from rota.domains.pente.evm import Execution, Message
-from rota.engines.private_evm import PrivateEvm
-from rota.hosting import AnyDomain, load_domains
+from rota.evm.private_evm import PrivateEvm
+from rota.host import AnyDomain, load_domains
 from rota.keys.node_keys import make_node_keys
 from rota.ledger.bindings import separator_of
-from rota.runtime import process
+from rota.model.digests import keccak
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome
+from rota.rpc import errors
+from rota.server import process
+from rota.service.interface import JsonValue
 from rota.testing.workloads.pente import call_of
-from rota.types import ContractAddress, IntentId, NodeName, Outcome
 from tests.domains.pente.members import playground, token
 from tests.domains.pente.test_network import created
 from tests.domains.pente.test_transactions import DESTROYING
 from tests.domains.test_noto_network import deployed
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, CHEAP, PASSWORD, Network, network
+from tests.service.kit import CHAIN_ID, CHEAP, PASSWORD, Network, network
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 NO_LOCK = "0x" + "22" * 32

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.genesis import Genesis, MalformedGenesis, decode_genesis, encode_genesis, genesis_hash
-from rota.types import ContractAddress, Mode, NodeName, Party, Rotation
+from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, encode_genesis, genesis_hash
+from rota.model.types import ContractAddress, Mode, NodeName, Party, Rotation
 
 ADDRESS = ContractAddress("0x" + "ab" * 20)
 names = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5, unique=True)

@@ -10,14 +10,11 @@ from typing import ClassVar
 
 import pytest
 
-from rota import hosting
-from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import leaf_of_transition, state_commitment
+from rota import host
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
-from rota.drafting import draft
-from rota.genesis import encode_genesis, genesis_hash
-from rota.hosting import (
+from rota.engine.drafting import draft
+from rota.host import (
     Background,
     Checked,
     ContractDefaults,
@@ -30,10 +27,10 @@ from rota.hosting import (
     init,
     open_genesis,
 )
-from rota.hosting.checking import MAKERS_A_STEP, STATES_A_STEP
-from rota.messages import AssemblyOutcome, Snapshot
-from rota.testing.synthetic import Synthetic
-from rota.types import (
+from rota.host.checking import MAKERS_A_STEP, STATES_A_STEP
+from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.genesis import encode_genesis, genesis_hash
+from rota.model.types import (
     Call,
     ContractAddress,
     IntentId,
@@ -48,6 +45,9 @@ from rota.types import (
     SubmitMode,
     Transition,
 )
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
+from rota.testing.synthetic import Synthetic
+from rota.wire.messages import AssemblyOutcome, Snapshot
 from tests.domains.kit import (
     ADDRESS,
     ALICE,
@@ -418,7 +418,7 @@ MEMBERS = {"members": ["alice@node1", "bob@node2"]}
 def test_genesis_has_the_terms_that_its_deployment_asks_for(
     name: str, arguments: object, wanted: SequencingChoice, found: tuple[Mode, Rotation, int]
 ) -> None:
-    domains = hosting.load_domains()
+    domains = host.load_domains()
     deployment = deploy(domains[name], arguments, ALICE)
     genesis = genesis_of(domains[name], deployment, ContractDefaults(5), bytes(32), wanted=wanted)
     assert (genesis.mode, genesis.rotation, genesis.range_size) == found
@@ -446,7 +446,7 @@ def test_genesis_has_the_terms_that_its_deployment_asks_for(
 def test_terms_that_a_domain_does_not_offer_are_refused_by_name(
     name: str, arguments: object, wanted: SequencingChoice, flaw: str
 ) -> None:
-    domain = hosting.load_domains()[name]
+    domain = host.load_domains()[name]
     with pytest.raises(Rejected, match=f"^{flaw}"):
         genesis_of(domain, deploy(domain, arguments, ALICE), ContractDefaults(5), bytes(32), wanted=wanted)
 
@@ -482,26 +482,26 @@ class Curious(Synthetic):
 
 
 def test_domain_is_given_what_its_nodes_operator_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = EntryPoint("curious", f"{__name__}:Curious", hosting.ENTRY_POINTS)
-    monkeypatch.setattr(hosting, "entry_points", lambda **_: [entry])
+    entry = EntryPoint("curious", f"{__name__}:Curious", host.ENTRY_POINTS)
+    monkeypatch.setattr(host, "entry_points", lambda **_: [entry])
     monkeypatch.setattr(Curious, "told", [])
     monkeypatch.setattr(EntryPoint, "load", lambda _: Curious)
-    hosting.load_domains({"curious": {"workers": 2}, "another": {"workers": 3}})
-    hosting.load_domains()
+    host.load_domains({"curious": {"workers": 2}, "another": {"workers": 3}})
+    host.load_domains()
     assert Curious.told == [{"workers": 2}, {}]
 
 
 def test_setting_that_a_domain_does_not_have_is_refused_by_its_name() -> None:
     with pytest.raises(Rejected, match=r"^synthetic\.workers: must be left out: synthetic has no settings$"):
-        hosting.load_domains({"synthetic": {"for_tests": True, "workers": 2}})
+        host.load_domains({"synthetic": {"for_tests": True, "workers": 2}})
 
 
 def test_domain_for_tests_is_there_only_where_an_operator_says_so() -> None:
-    assert "synthetic" not in hosting.load_domains({})
-    assert "noto" in hosting.load_domains({})
+    assert "synthetic" not in host.load_domains({})
+    assert "noto" in host.load_domains({})
     for wrong in (False, 1, "true"):
-        assert "synthetic" not in hosting.load_domains({"synthetic": {"for_tests": wrong}})
-    assert "synthetic" in hosting.load_domains({"synthetic": {"for_tests": True}})
+        assert "synthetic" not in host.load_domains({"synthetic": {"for_tests": wrong}})
+    assert "synthetic" in host.load_domains({"synthetic": {"for_tests": True}})
 
 
 def test_snapshot_does_not_take_the_place_of_what_our_own_index_has(hosted: Hosted) -> None:
@@ -543,7 +543,7 @@ def test_large_snapshot_and_many_makers_are_taken_some_at_a_time(hosted: Hosted)
     (state,) = (each for each in made.outputs if each.content is not None and not is_info(each.content))
     many = tuple(replace(state, id=StateId(Leaf(number.to_bytes(32, "big")), 0)) for number in range(1_000))
     order = assembly_order([intent(hosted, 9, UserCall(ALICE, "raise", [7]))], Snapshot((), many))
-    assert steps_in(hosting.assembling(hosted, order, {}, NODE2)) == 1 + 1_000 // STATES_A_STEP + 1
+    assert steps_in(host.assembling(hosted, order, {}, NODE2)) == 1 + 1_000 // STATES_A_STEP + 1
     makers = tuple(replace(made, leaf=Leaf(number.to_bytes(32, "big"))) for number in range(320))
     round_order = replace(round_of(hosted, (made,), (ALICE,)), makers=makers)
-    assert steps_in(hosting.checking(hosted, round_order, {}, NODE1)) == 1 + 320 // MAKERS_A_STEP + 1
+    assert steps_in(host.checking(hosted, round_order, {}, NODE1)) == 1 + 320 // MAKERS_A_STEP + 1

@@ -9,8 +9,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from rota.core.events import AssemblyFinished
-from rota.digests import state_commitment
 from rota.domains.available import Available
 from rota.domains.base import NewState, Rejected
 from rota.domains.contents import Content, Role, Told, distribution_of, is_info, schema_of, seal, unseal
@@ -18,9 +16,9 @@ from rota.domains.noto import Noto
 from rota.domains.noto.operations import RECIPIENTS_MAX, lock_id_of
 from rota.domains.noto.records import Attached, Coin, Lock, Promised, Requested
 from rota.domains.records import Record, parameters
-from rota.hosting import UserCall, assemble, deploy, init, load_domains
-from rota.messages import AssemblyOutcome
-from rota.types import (
+from rota.host import UserCall, assemble, deploy, init, load_domains
+from rota.model.digests import state_commitment
+from rota.model.types import (
     ContractAddress,
     Mode,
     NodeName,
@@ -32,6 +30,8 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.sequencer.events import AssemblyFinished
+from rota.wire.messages import AssemblyOutcome
 from tests.domains.kit import assembly_order, hosted_by
 from tests.domains.town import Reverts, Town
 

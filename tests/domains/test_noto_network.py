@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rota import hosting
+from rota import host
 from rota.domains.noto import Noto
-from rota.genesis import encode_genesis, genesis_hash
-from rota.hosting import UserCall
+from rota.engine.held_states import HeldStates
+from rota.host import UserCall
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.hexadecimal import data
-from rota.runtime.held_states import HeldStates
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party
+from rota.model.genesis import encode_genesis, genesis_hash
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, Network, network, send
+from tests.service.kit import CHAIN_ID, Network, network, send
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 NOTARY = Party("notary@node1")
@@ -25,8 +25,8 @@ NOTARY = Party("notary@node1")
 async def deployed(nodes: Network) -> ContractAddress:
     """A token whose notary is at node1, known to all."""
     domain = Noto()
-    wanted = hosting.deploy(domain, {"notary": NOTARY, "name": "Gold"}, NOTARY)
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    wanted = host.deploy(domain, {"notary": NOTARY, "name": "Gold"}, NOTARY)
+    genesis = host.genesis_of(domain, wanted, host.ContractDefaults(CHAIN_ID), bytes(32))
     encoded, intent = nodes.deployed = encode_genesis(genesis), IntentId(b"a token.........")
     signer = await nodes.processes[NODE1].facade.endorser_address(intent)
     call = deploy_endorsed(intent, genesis_hash(encoded), (signer,), 1)
@@ -41,7 +41,7 @@ async def balance(nodes: Network, contract: ContractAddress, account: str, asked
     hosted = running.contracts.hosted(contract)
     assert hosted is not None
     held = await HeldStates(asked, running.adapters.store).of(hosted)
-    told = hosting.call(hosted, UserCall(Party(f"user@{asked}"), "balanceOf", [account]), held, asked)
+    told = host.call(hosted, UserCall(Party(f"user@{asked}"), "balanceOf", [account]), held, asked)
     assert isinstance(told, dict)
     return int(told["totalBalance"])
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from rota.digests import Core
+from rota.calldata import encode_payload, settlement_condition
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import lock_id_of
-from rota.drafting import draft
-from rota.payload import encode_payload, settlement_condition
-from rota.types import ContractAddress, Intent, Party, SubmitMode, Transition, node_of
+from rota.engine.drafting import draft
+from rota.model.digests import Core
+from rota.model.types import ContractAddress, Intent, Party, SubmitMode, Transition, node_of
 from tests.contracts.evm import Chain, Reverted, call_data
 from tests.contracts.kit import VALID_UNTIL_S, EndorsedLedger, core_of_transition
 from tests.domains.town import Town

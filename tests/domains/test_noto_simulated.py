@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from rota.domains.noto import Noto
-from rota.hosting import UserCall
-from rota.messages import PROTOCOL_VERSION, Envelope
+from rota.host import UserCall
+from rota.model.types import IntentId, NodeName, Outcome, node_of
 from rota.sim.world import Recorder, World
 from rota.testing import Ended, Scene, Workload, findings, simulate
 from rota.testing.workloads.noto import NOTARY, TOKEN, USERS, TokenUsers
-from rota.types import IntentId, NodeName, Outcome, node_of
 from rota.wire.codec import encode_frame
+from rota.wire.messages import PROTOCOL_VERSION, Envelope
 
 
 @pytest.mark.slow

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import pytest
 
-from rota.core.events import AssemblyFailed, AssemblyFinished
 from rota.domains.base import AttestationPlan, Deployment, Domain, Proposal, TransactionPlan
 from rota.domains.contents import Role
 from rota.domains.records import Record
-from rota.hosting import Checked, Hosted, UserCall, assemble, check
-from rota.messages import AssemblyOutcome
-from rota.types import Attesters, Mode, NodeName, Party, PartySignature, Transition, node_of
+from rota.host import Checked, Hosted, UserCall, assemble, check
+from rota.model.types import Attesters, Mode, NodeName, Party, PartySignature, Transition, node_of
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
+from rota.wire.messages import AssemblyOutcome
 from tests.domains.kit import ALICE, NOTARY, Counter, Counting, Settings, assembly_order, hosted_by, intent, round_of
 
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))

@@ -25,7 +25,7 @@ from rota.domains.records import (
     shown,
     unpacked,
 )
-from rota.types import ContractAddress, Party
+from rota.model.types import ContractAddress, Party
 
 
 @dataclass(frozen=True, slots=True)

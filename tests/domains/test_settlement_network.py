@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from rota.api import errors
-from rota.api.facade import DraftView, LegView, NamedLeg, Submission, TransactionType
-from rota.config import Config
 from rota.domains.noto.operations import lock_id_of
 from rota.ledger.bindings import creation_code, encode_call, revert_text, separator_of
 from rota.ledger.client import RpcRefused
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data
+from rota.model.config import Config
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+from rota.rpc import errors
+from rota.service.interface import DraftView, LegView, NamedLeg, Submission, TransactionType
 from rota.testing.workloads.pente import call_of
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
 from tests.domains.pente.members import token
 from tests.domains.pente.test_network import Group, created
 from tests.domains.test_noto_network import balance, deployed
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, Network, network, send
+from tests.service.kit import CHAIN_ID, Network, network, send
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 HOLDER, BUYER, SELLER = (Party(f"alice@{node}") for node in ALL)

@@ -10,13 +10,13 @@ import aiohttp
 import pytest
 
 from rota.ledger.artifacts import load_artifact
+from rota.model.types import NodeName
 from rota.testing.workloads.pente import entry_of
-from rota.types import NodeName
 from tests.domains.pente.members import token
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, CallFailed, callers
-from tests.runtime.kit import Network, network
-from tests.runtime.test_public_flow import FREE
+from tests.service.callers import Caller, CallFailed, callers
+from tests.service.kit import Network, network
+from tests.service.test_public_flow import FREE
 
 ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 SETTLEMENT = load_artifact("Settlement")

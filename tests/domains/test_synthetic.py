@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from rota.domains.base import Rejected
-from rota.hosting import UserCall
+from rota.host import UserCall
+from rota.model.types import IntentId, Mode, NodeName, Party, StateId
 from rota.testing import Scene, Workload, findings, simulate
 from rota.testing.synthetic import Synthetic
-from rota.types import IntentId, Mode, NodeName, Party, StateId
 from tests.domains.town import Reverts, Town
 
 

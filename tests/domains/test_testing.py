@@ -10,8 +10,8 @@ import pytest
 from rota.domains.base import Assembled, Assembly, Outcome, Proposal
 from rota.domains.noto import Noto
 from rota.domains.noto.records import Coin, Configuration
+from rota.model.types import IntentId, Party
 from rota.testing import Ended, Scene, UserCall, Workload, findings, simulate
-from rota.types import IntentId, Party
 
 NOTARY, ALICE = Party("notary@A"), Party("alice@B")
 

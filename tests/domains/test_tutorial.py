@@ -13,16 +13,16 @@ from types import ModuleType
 
 import pytest
 
-from rota import hosting
-from rota.api.facade.sequencing import Explanation
-from rota.genesis import encode_genesis, genesis_hash
-from rota.hosting import AnyDomain
+from rota import host
+from rota.host import AnyDomain
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.hexadecimal import data
+from rota.model.genesis import encode_genesis, genesis_hash
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party
+from rota.service.explain.interface import Explanation
 from rota.testing import Scene, UserCall, Workload, findings, simulate
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, Network, network, send
+from tests.service.kit import CHAIN_ID, Network, network, send
 
 PAGE = Path(__file__).parents[2] / "docs" / "domains.md"
 
@@ -67,8 +67,8 @@ CLERK, AUDITOR = Party("clerk@node1"), Party("auditor@node3")
 async def deployed(nodes: Network, domain: AnyDomain) -> ContractAddress:
     """Vouchers that two of three nodes endorse, and of which node3 approves the large ones."""
     club = {"members": [CLERK, "clerk@node2"], "auditor": AUDITOR, "limit": 10}
-    wanted = hosting.deploy(domain, club, CLERK)
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    wanted = host.deploy(domain, club, CLERK)
+    genesis = host.genesis_of(domain, wanted, host.ContractDefaults(CHAIN_ID), bytes(32))
     encoded, intent = nodes.deployed = encode_genesis(genesis), IntentId(b"vouchers........")
     signers = [await nodes.processes[name].facade.endorser_address(intent) for name in ALL]
     call = deploy_endorsed(intent, genesis_hash(encoded), tuple(signers), 2)
@@ -84,8 +84,8 @@ async def test_large_voucher_is_committed_only_with_the_approval_of_the_auditor(
 ) -> None:
     """On real nodes: the auditor's is down, and two of three sign small vouchers meanwhile."""
     module = imported(tmp_path, monkeypatch, reports=False)
-    entry = EntryPoint("vouchers", "deeds:Vouchers", hosting.ENTRY_POINTS)
-    monkeypatch.setattr(hosting, "entry_points", lambda **_: [entry])
+    entry = EntryPoint("vouchers", "deeds:Vouchers", host.ENTRY_POINTS)
+    monkeypatch.setattr(host, "entry_points", lambda **_: [entry])
     async with network(tmp_path, *ALL) as nodes:
         await nodes.start(*ALL)
         contract = await deployed(nodes, module.Vouchers())

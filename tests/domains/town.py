@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rota.core.events import AssemblyFinished
 from rota.domains.available import readable
 from rota.domains.records import Record
-from rota.hosting import AnyDomain, Hosted, UserCall, assemble, call, check, receipt
-from rota.types import ContractAddress, Intent, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.host import AnyDomain, Hosted, UserCall, assemble, call, check, receipt
+from rota.model.types import ContractAddress, Intent, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.sequencer.events import AssemblyFinished
 from tests.domains.kit import ADDRESS, assembly_order, hosted_by, intent, round_of
 
 

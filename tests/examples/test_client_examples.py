@@ -13,11 +13,11 @@ import pytest
 
 from rota.client import Client
 from rota.demo.serving import FIRST_PORT, ports_from
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests import bounds
-from tests.api.three_nodes import ThreeNodes, three_nodes
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import network, send
+from tests.server.three_nodes import ThreeNodes, three_nodes
+from tests.service.kit import network, send
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RUN_TIMEOUT_S = bounds.WAIT_S

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from rota.network.local import LocalNetwork, Plan
-from rota.types import NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "exactly-once-payments"
 NODE = NodeName("node1")

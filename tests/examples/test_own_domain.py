@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rota.client import Client, Failed, Refused
-from rota.network.local import LocalNetwork, Plan
-from rota.types import NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
 from tests import bounds
 from tools.site.markdown import blocks_of
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from rota.keys.keystore import ScryptCost
 from rota.keys.secret import Secret
 from rota.keys.wallet import Wallet
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
 
 VECTORS: Final = Path(__file__).parent / "vectors"
 CHEAP: Final = ScryptCost(n=2, r=8, p=1)

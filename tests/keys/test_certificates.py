@@ -28,7 +28,7 @@ from rota.keys.certificates import (
 from rota.keys.files import KeyFileError, NotThere, UnsafePermissions, write_new
 from rota.keys.secret import Secret
 from rota.keys.transport_files import Registered, Step, TransportFolder, next_step
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests import bounds
 from tests.keys.kit import NODE, NOW_S
 

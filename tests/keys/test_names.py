@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rota.keys.derivation import HARDENED, write_path
 from rota.keys.names import REGISTRAR, SUBMITTER, endorser_key, party_key, path_of, steps_of, submitter_key
 from rota.keys.signers import WalletSigner
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET, WORDS, vectors
 
 # Paths and addresses by another implementation (eth-account) from the rule as the documentation words it.

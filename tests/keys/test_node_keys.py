@@ -11,7 +11,7 @@ from rota.keys.node_keys import MadeKeys, make_node_keys, open_node_keys, read_p
 from rota.keys.secret import Secret
 from rota.keys.signers import write_key
 from rota.keys.wallet import Wallet
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests.keys.kit import CHEAP, NODE, NOW_S, PASSWORD, WALLET
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rota.digests import bound_hash, intent_of
 from rota.keys.names import coins_key
 from rota.keys.one_time import OneTimeKeys, is_signed_by_intent
 from rota.keys.secp256k1 import PrivateKey, recover_address
 from rota.keys.signers import MemorySigner
+from rota.model.digests import bound_hash, intent_of
+from rota.model.types import ContractAddress, Leaf, NodeName, Party
 from rota.ports import UnknownKey
-from rota.types import ContractAddress, Leaf, NodeName, Party
 
 NODE = NodeName("node1")
 ALICE, BOB = Party("alice@node1"), Party("bob@node1")

@@ -28,8 +28,8 @@ from rota.keys.secp256k1 import PrivateKey
 from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, MemorySigner, WalletSigner, write_key
 from rota.keys.wallet import Wallet, open_wallet, write_wallet
+from rota.model.types import NodeName
 from rota.ports import UnknownKey
-from rota.types import NodeName
 from tests.keys.kit import CHEAP, NODE, NOW_S, WORDS
 
 PASSWORD = "MARKER-of-the-password-0f1e2d3c"

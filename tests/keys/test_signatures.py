@@ -7,29 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.core.effects import (
-    LookUpVerifier,
-    Signed,
-    SignTransition,
-    VerifyEndorsement,
-    VerifyEndorsers,
-    VerifySignature,
-)
-from rota.core.events import (
+from rota.keys.names import endorser_key, party_key
+from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
+from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
+from rota.keys.signers import MemorySigner, WalletSigner
+from rota.machine.effects import LookUpVerifier
+from rota.machine.events import VerifierLookedUp
+from rota.model.digests import domain_separator, refusal_digest, round_digest
+from rota.model.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition, node_of
+from rota.ports import Policy, Unavailable
+from rota.sequencer.effects import Signed, SignTransition, VerifyEndorsement, VerifyEndorsers, VerifySignature
+from rota.sequencer.events import (
     AssemblyFailed,
     EndorsementVerified,
     EndorsersVerified,
     SignatureVerified,
     TransitionSigned,
-    VerifierLookedUp,
 )
-from rota.digests import domain_separator, refusal_digest, round_digest
-from rota.keys.names import endorser_key, party_key
-from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
-from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
-from rota.keys.signers import MemorySigner, WalletSigner
-from rota.ports import Policy, Unavailable
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId, Transition, node_of
 from tests.keys.kit import ALICE, CONTRACT, DEPLOYMENT, NODE, WALLET
 
 LEAF = Leaf(bytes(range(32)))

@@ -17,8 +17,8 @@ from rota.keys.secp256k1 import ORDER, PrivateKey, recover_address
 from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, MemorySigner, WalletSigner, read_key, write_key
 from rota.keys.wallet import Wallet, open_wallet, write_wallet
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
 from rota.ports import Signer, UnknownKey
-from rota.types import ContractAddress, IntentId, NodeName, Party
 from tests.keys.kit import ALICE, CHEAP, DEPLOYMENT, NODE, PASSWORD, WALLET, WORDS
 
 KEY = Secret(b"\x46" * 32)

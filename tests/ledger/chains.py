@@ -24,7 +24,7 @@ import pytest
 
 from rota.keys import secp256k1
 from rota.ledger.embedded import ChainServer, EmbeddedChain, Settings
-from rota.network.chains import NO_ANVIL, find_anvil
+from rota.localnet.chains import NO_ANVIL, find_anvil
 from tests import bounds
 
 CHAIN_ID = 31_337

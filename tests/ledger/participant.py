@@ -13,38 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rota.config import Config
-from rota.core.effects import (
-    AssembleIntents,
-    BlocksIndexed,
-    CheckRound,
-    Effect,
-    FetchBlocks,
-    LookUpIntents,
-    Persist,
-    ReplyToUser,
-    ReportReceipt,
-    RoundDispatch,
-    SendMessage,
-    SignDispatch,
-    SignTransition,
-    SubmitTransaction,
-    VerifySignature,
-)
-from rota.core.events import (
-    ForContract,
-    IntentSubmitted,
-    LedgerStatus,
-    MessageReceived,
-    Persisted,
-    RoundChecked,
-    SignatureVerified,
-    Tick,
-    TransitionSigned,
-)
-from rota.core.machine import Event
-from rota.core.node import Node, StoredNode
-from rota.digests import domain_separator
+from rota.chain.effects import BlocksIndexed, FetchBlocks, RoundDispatch, SignDispatch, SubmitTransaction
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import creation_code, deploy_endorsed, read_deployment
 from rota.ledger.client import ClientLimits, RpcClient
@@ -54,10 +23,13 @@ from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.follower import FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import CallReceipt, read_receipt
-from rota.ports import Policy
-from rota.sim import domain
-from rota.sim.disk import Disk
-from rota.types import (
+from rota.machine.effects import Effect, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.machine.tables import Event
+from rota.model.blocks import LedgerStatus
+from rota.model.config import Config
+from rota.model.digests import domain_separator
+from rota.model.types import (
     Contract,
     ContractAddress,
     Intent,
@@ -72,6 +44,15 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LookUpIntents
+from rota.node.events import ForContract
+from rota.node.node import Node
+from rota.node.stored import StoredNode
+from rota.ports import Policy
+from rota.sequencer.effects import AssembleIntents, CheckRound, SignTransition, VerifySignature
+from rota.sequencer.events import RoundChecked, SignatureVerified, TransitionSigned
+from rota.sim import domain
+from rota.sim.disk import Disk
 from tests import bounds
 from tests.ledger.chains import CHAIN_ID, Chain
 

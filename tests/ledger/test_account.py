@@ -11,9 +11,9 @@ import pytest
 from rota.ledger.account import Account, AccountLimits, CallReverted, TransactionRejected
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.client import ClientLimits, RpcClient
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
 from rota.sim.domain import intent_id
-from rota.types import ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.participant import ENDORSER, PAYER, OneKey, deploy_contract
 

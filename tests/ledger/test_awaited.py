@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.events.chain import BlocksFetched
+from rota.calldata import ROUND_TOPIC
+from rota.chain.events import BlocksFetched
 from rota.ledger.bindings import deploy_proved, read_deployment, topic_of
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.own_nonces import OwnNonces
-from rota.payload import ROUND_TOPIC
+from rota.model.types import ContractAddress
 from rota.sim.domain import intent_id
-from rota.types import ContractAddress
 from tests.ledger.chains import CHAIN_ID, in_loop
 from tests.ledger.fault_proxy import Answer, Ask, Request
 from tests.ledger.participant import PAYER, OneContract, send

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from eth_abi.abi import encode
 
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import Outcomes
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.calldata import encode_auth, encode_commit, encode_payload
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import (
     RegisteredNode,
@@ -24,9 +22,10 @@ from rota.ledger.bindings import (
 )
 from rota.ledger.hexadecimal import data, read_data
 from rota.ledger.reading import Log, read_log, read_receipt
-from rota.payload import encode_auth, encode_commit, encode_payload
+from rota.model.blocks import LedgerOutcome, LedgerStatus, Outcomes
+from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.model.types import BlockHash, ContractAddress, Leaf, NodeName, State, StateId, Transition
 from rota.sim.domain import intent_id
-from rota.types import BlockHash, ContractAddress, Leaf, NodeName, State, StateId, Transition
 from tests.ledger.chains import CHAIN_ID, Chain, RpcRejected, in_loop, running
 from tests.ledger.participant import DEPLOYER, ENDORSER, ENDORSER_KEY, deploy, deploy_contract, send
 

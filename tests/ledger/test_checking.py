@@ -9,8 +9,8 @@ import pytest
 
 from rota.ledger.checking import ExpectedContract, check_ledger
 from rota.ledger.client import ClientLimits, RpcClient
-from rota.network.ports import held_port
-from rota.types import ContractAddress
+from rota.localnet.ports import held_port
+from rota.model.types import ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, Request, proxied, with_status
 from tests.ledger.participant import PAYER, deploy, deploy_contract

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rota.core.effects import FetchBlocks, SubmitTransaction
-from rota.core.events.chain import AccountSeen, BlocksFetched, TransactionSent
-from rota.core.machine import Event
+from rota.chain.effects import FetchBlocks, SubmitTransaction
+from rota.chain.events import AccountSeen, BlocksFetched, TransactionSent
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ledger.driver import LedgerDriver
 from rota.ledger.follower import FollowerLimits
+from rota.machine.tables import Event
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import FaultProxy, proxied, times, with_status
 from tests.ledger.participant import ALONE, OneContract, OneKey, Participant, deploy, taking_part

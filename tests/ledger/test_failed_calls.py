@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from eth_abi.abi import encode
 
-from rota.digests import keccak
 from rota.ledger.artifacts import artifact_from_json
 from rota.ledger.bindings import FailedCall
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, Reason, reason_of
 from rota.ledger.hexadecimal import data
-from rota.types import Call, CallVerdict, ContractAddress, Leaf
+from rota.model.digests import keccak
+from rota.model.types import Call, CallVerdict, ContractAddress, Leaf
 from tests.ledger.chains import in_loop, running
 from tests.ledger.participant import DEPLOYER, send
 

@@ -14,17 +14,18 @@ from typing import Any
 
 import pytest
 
-from rota.core.effects import SubmitTransaction
-from rota.core.events.chain import BlocksFetched, HeadSeen, MinedStatus, MinedTransaction
-from rota.core.machine import Event
+from rota.chain.effects import SubmitTransaction
+from rota.chain.events import BlocksFetched, HeadSeen
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits, is_range_too_large
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.transaction import decode
 from rota.ledger.transports import RpcFailure
+from rota.machine.tables import Event
+from rota.model.blocks import MinedStatus, MinedTransaction
+from rota.model.types import Contract, ContractAddress
 from rota.sim.domain import drawn_id
-from rota.types import Contract, ContractAddress
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, FaultProxy, Request, View, proxied
 from tests.ledger.participant import PARTY, PAYER, OneContract, Participant, deploy, taking_part

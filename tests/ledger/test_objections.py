@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.events.chain import Objection
+from rota.chain.events import Objection
 from rota.ledger.objections import AlreadyKnown, objection_of
 from rota.ledger.transports import RpcFailure
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.events.chain import MinedStatus, MinedTransaction
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.reading import Header
-from rota.types import BlockHash, ContractAddress
+from rota.model.blocks import MinedStatus, MinedTransaction
+from rota.model.types import BlockHash, ContractAddress
 from tests.ledger.chains import in_loop
 from tests.ledger.fault_proxy import Answer, Ask, Request, View, proxied
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from rota.digests import keccak
+from rota.calldata import nullifier_reference
 from rota.ledger.proofs import BASE_FIELD, PROOF_BYTES, encode_proofs, root_and_proof, rooted, signature_and_rest
-from rota.payload import nullifier_reference
-from rota.types import IntentId, Leaf, StateId, Transition
+from rota.model.digests import keccak
+from rota.model.types import IntentId, Leaf, StateId, Transition
 from rota.wire.limits import DEFAULT_LIMITS
 
 ROOT = keccak(b"root")

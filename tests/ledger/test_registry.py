@@ -29,8 +29,8 @@ from rota.ledger.registry import (
     read_change,
     registration_of,
 )
+from rota.model.types import BlockHash, ContractAddress, NodeName
 from rota.ports import Registration, Unavailable
-from rota.types import BlockHash, ContractAddress, NodeName
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, FaultProxy, Request, drop, proxied, with_status
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from rota.bench.gas import address_of
-from rota.digests import domain_separator, keccak
 from rota.domains.base import Reserve
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import creation_code, encode_call
 from rota.ledger.client import ClientLimits, RpcClient
 from rota.ledger.hexadecimal import data
 from rota.ledger.reserves import reserve_of
+from rota.model.digests import domain_separator, keccak
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 from tests.contracts.evm import artifact, call_data
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.participant import DEPLOYER, deploy_contract, send

@@ -12,9 +12,10 @@ from random import Random
 import pytest
 from aiohttp import web
 
-from rota.core.events.chain import BlocksFetched, HeadSeen, MinedStatus, TransactionSent
+from rota.chain.events import BlocksFetched, HeadSeen, TransactionSent
 from rota.ledger.follower import FollowerLimits
-from rota.types import IntentId
+from rota.model.blocks import MinedStatus
+from rota.model.types import IntentId
 from tests.ledger.chains import Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, Fault, Request, View, drop, proxied, with_status
 from tests.ledger.participant import CONFIG, DEPLOYER, PAYER, Participant, deploy, taking_part

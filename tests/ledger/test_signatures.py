@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from eth_abi.abi import encode
 
-from rota.digests import keccak
 from rota.ledger.reading import Log
 from rota.ledger.signatures import decode_log, decode_values, encode_signed_call, read_signature
-from rota.types import BlockHash, ContractAddress
+from rota.model.digests import keccak
+from rota.model.types import BlockHash, ContractAddress
 
 ALICE = ContractAddress("0x" + "a1" * 20)
 

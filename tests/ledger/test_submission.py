@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from rota.core.effects import DispatchRound, RoundDispatch, SignDispatch, SubmitTransaction
-from rota.core.events.chain import AccountSeen, DispatchNotSigned, DispatchSigned, TransactionSent
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.calldata import COMMIT_GAS_MAX, Malformed, decode_payload
+from rota.chain.effects import RoundDispatch, SignDispatch, SubmitTransaction
+from rota.chain.events import AccountSeen, DispatchNotSigned, DispatchSigned, TransactionSent
 from rota.keys.secp256k1 import recover_address
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import Commit, Submission, commit_of
 from rota.ledger.transaction import DynamicFeeTransaction, decode
-from rota.payload import COMMIT_GAS_MAX, Malformed, decode_payload
+from rota.machine.effects import DispatchRound
+from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.model.types import Call, Contract, ContractAddress, Fees, Mode, NodeName, State, StateId, Transition
 from rota.ports import Policy, Signer, Unavailable
 from rota.sim.domain import intent_id
-from rota.types import Call, Contract, ContractAddress, Fees, Mode, NodeName, State, StateId, Transition
 from tests.ledger.chains import CHAIN_ID, in_loop
 from tests.ledger.fault_proxy import Answer, Ask, Request, proxied
 from tests.ledger.participant import ALONE, ENDORSER, ENDORSER_KEY, PAYER, OneContract, OneKey

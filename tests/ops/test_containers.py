@@ -23,7 +23,7 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
-from rota.runtime.configuration import SECTIONS
+from rota.server.configuration import SECTIONS
 from tests import bounds
 from tests.command_lines import flaws_of, rota_commands
 from tests.organisations import PROGRAMMES, databases, development_chain, held_ports, running, until

@@ -6,15 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from rota.config import Config
-from rota.core.effects import BlocksIndexed
-from rota.core.events.chain import ChainBlock
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest, Envelope, Message
-from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Fact, Received, Recorded, SteppedAside, Stopped
-from rota.sim.invariants import EVERY, Judge, Terms
-from rota.sim.invariants.endings import ranking_of
-from rota.sim.services import verify
-from rota.types import (
+from rota.chain.effects import BlocksIndexed
+from rota.model.blocks import ChainBlock
+from rota.model.config import Config
+from rota.model.types import (
     BlockHash,
     Contract,
     ContractAddress,
@@ -26,6 +21,11 @@ from rota.types import (
     Rotation,
     Tried,
 )
+from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Fact, Received, Recorded, SteppedAside, Stopped
+from rota.sim.invariants import EVERY, Judge, Terms
+from rota.sim.invariants.endings import ranking_of
+from rota.sim.services import verify
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest, Envelope, Message
 from tests.sim.test_invariants import MADE, dispatch
 
 NAMES = tuple(map(NodeName, "ABCD"))

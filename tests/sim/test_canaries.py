@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.coordinator import TABLE as COORDINATOR
-from rota.core.node import Node
-from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
-from rota.core.submitter import Submitter
+from rota.chain.submitter import Submitter
+from rota.node.node import Node
+from rota.sequencer.coordinator import TABLE as COORDINATOR
+from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sim.breaking import Canary, broken, try_canary
 from rota.sim.canaries import CANARIES, unguarded
 from rota.sim.plan import FAULTS, Settings

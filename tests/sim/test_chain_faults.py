@@ -6,10 +6,21 @@ from random import Random
 
 import pytest
 
-from rota.config import Config
-from rota.core.events import IntentSubmitted
-from rota.core.events.chain import MinedStatus, Objection
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, HoldingsResponse, MissingEndorser
+from rota.chain.events import Objection
+from rota.machine.events import IntentSubmitted
+from rota.model.blocks import MinedStatus
+from rota.model.config import Config
+from rota.model.types import (
+    Contract,
+    ContractAddress,
+    HeartbeatNumber,
+    Intent,
+    Mode,
+    NodeName,
+    Outcome,
+    Party,
+    RequestId,
+)
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.faults import BadWeather, apply, mend_all
 from rota.sim.frames import as_before
@@ -18,7 +29,7 @@ from rota.sim.ledger import BASE_FEE_WEI
 from rota.sim.plan import Fault
 from rota.sim.sim_node import Refusing
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, HeartbeatNumber, Intent, Mode, NodeName, Outcome, Party, RequestId
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, HoldingsResponse, MissingEndorser
 
 A, B = NodeName("A"), NodeName("B")
 ADDRESS = ContractAddress("0x" + "01" * 20)

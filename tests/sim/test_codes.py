@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from rota.core.effects import Effect, Record, Report
+from rota.machine.effects import Effect, Record, Report
 from rota.sim.codes import DATA_FIELDS, EFFECTS, ENUMERATIONS, MESSAGE_FATES, PROSE_FIELDS, RECORDS
 from rota.sim.forgery import Lie
 from rota.wire import peer_pb2 as pb

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.effects import IntentAccepted
-from rota.genesis import Genesis, encode_genesis
+from rota.machine.effects import IntentAccepted
+from rota.model.genesis import Genesis, encode_genesis
+from rota.model.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, Outcome, Party, Receipt, Rotation
 from rota.sim.facts import (
     Cause,
     ContractsKnown,
@@ -20,7 +21,6 @@ from rota.sim.facts import (
 )
 from rota.sim.invariants import EVERY, Judge, Terms, WorkloadHolds
 from rota.sim.services import verify
-from rota.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Mode, Outcome, Party, Receipt, Rotation
 from tests.sim.test_invariants import A, B, C, recorded
 
 MADE, STRANGE = ContractAddress("0x" + "aa" * 20), ContractAddress("0x" + "bb" * 20)

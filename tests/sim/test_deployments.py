@@ -6,19 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from rota.config import Config
-from rota.core.effects import DispatchRound, NodeStarted, RoundDispatch
-from rota.core.events import IntentSubmitted, Tick
-from rota.core.events.chain import FactoryDeployment
-from rota.core.node import OWN
-from rota.genesis import Genesis, encode_genesis
-from rota.sim.disk import Disk
-from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.ledger import Ledger
-from rota.sim.plan import DEPLOYMENTS, Settings, draw_plan
-from rota.sim.swarm import Swarm
-from rota.sim.world import World
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound
+from rota.machine.events import IntentSubmitted, Tick
+from rota.model.blocks import FactoryDeployment
+from rota.model.config import Config
+from rota.model.genesis import Genesis, encode_genesis
+from rota.model.types import (
     NO_CONTRACT,
     Contract,
     ContractAddress,
@@ -32,6 +26,14 @@ from rota.types import (
     Rotation,
     StateId,
 )
+from rota.node.effects import NodeStarted
+from rota.node.node import OWN
+from rota.sim.disk import Disk
+from rota.sim.domain import drawn_id, nonce_of
+from rota.sim.ledger import Ledger
+from rota.sim.plan import DEPLOYMENTS, Settings, draw_plan
+from rota.sim.swarm import Swarm
+from rota.sim.world import World
 
 NAMES = tuple(map(NodeName, "ABCD"))
 LATER_LIFE = 1_000_000
@@ -57,7 +59,7 @@ def test_contracts_are_deployed_under_faults_used_and_judged() -> None:
 
 @pytest.mark.slow
 def test_seed_that_failed_is_clean() -> None:
-    """A peer proposed, withdrew and proposed again while its proposal was judged: `tests/core/test_proposals.py`."""
+    """A peer proposed, withdrew and proposed again during the judgement: `tests/directory/test_proposals.py`."""
     assert Swarm(37, Settings(minutes=1 / 2, domain=DEPLOYMENTS)).play().violations == []
 
 

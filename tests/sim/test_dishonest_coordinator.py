@@ -10,7 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from rota.messages import (
+from rota.model.types import HeartbeatNumber, NodeName, Outcome, RequestId, Tried
+from rota.sim.script import Run, Script
+from rota.sim.transcript import show
+from rota.wire.messages import (
     Answer,
     AssembleRequest,
     CoordinatorHeartbeat,
@@ -29,9 +32,6 @@ from rota.messages import (
     Message,
     Rejection,
 )
-from rota.sim.script import Run, Script
-from rota.sim.transcript import show
-from rota.types import HeartbeatNumber, NodeName, Outcome, RequestId, Tried
 
 TIMEOUT_MS = 5_000
 HUGE = 2**62

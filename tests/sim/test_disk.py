@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import (
-    DispatchRound,
-    IntentAccepted,
-    IntentFinalised,
-    LeavesSigned,
-    LookUpIntents,
-    NodeStarted,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-)
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.digests import domain_separator, void_leaf
-from rota.sim.disk import Disk
-from rota.sim.domain import intent_id
-from rota.sim.ledger import GENESIS
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.consistency import Authorised, Consistent
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import (
     BlockHash,
     Contract,
     ContractAddress,
@@ -40,6 +28,12 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LookUpIntents, NodeStarted
+from rota.node.events import IntentsLookedUp
+from rota.sequencer.effects import LeavesSigned
+from rota.sim.disk import Disk
+from rota.sim.domain import intent_id
+from rota.sim.ledger import GENESIS
 
 A, B, C = NodeName("A"), NodeName("B"), NodeName("C")
 ADDRESS = ContractAddress("0x" + "00" * 20)

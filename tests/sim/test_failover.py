@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.effects import NodeStarted
-from rota.core.submitter import Submitter
+from rota.chain.submitter import Submitter
+from rota.node.effects import NodeStarted
 from rota.sim.plan import FAILOVER, Settings
 from rota.sim.swarm import Swarm
 

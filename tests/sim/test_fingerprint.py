@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import rota
-from rota.core.effects import IntentParked, SendMessage
-from rota.messages import Answer, DelegationAccepted, Envelope, IntentAnswer
+from rota.machine.effects import SendMessage
+from rota.model.types import ContractAddress, HeartbeatNumber, IntentId, NodeName, RequestId
+from rota.sequencer.effects import IntentParked
 from rota.sim.breaking import broken
 from rota.sim.canaries import CANARIES
 from rota.sim.codes import effect_values, message_bytes, record_values
@@ -22,7 +23,7 @@ from rota.sim.fingerprint import Fingerprint
 from rota.sim.invariants.outcomes import CAUSE_BY_REASON, DEPENDS_ON, UNKNOWN_PARTY, VOIDED
 from rota.sim.plan import Settings
 from rota.sim.swarm import Swarm
-from rota.types import ContractAddress, HeartbeatNumber, IntentId, NodeName, RequestId
+from rota.wire.messages import Answer, DelegationAccepted, Envelope, IntentAnswer
 
 SETTINGS = Settings(minutes=0.05, nodes=3, contracts=1, intents=5, faults=())
 # What a refactoring may do: other names for an effect, a record, a message, an event, a field, and members of
@@ -112,7 +113,7 @@ def test_digest_survives_new_names_and_reworded_texts(tmp_path: Path) -> None:
             continue
         text = path.read_text(encoding="utf-8")
         renamed = pattern.sub(lambda found: RENAMED[found[0]], text)
-        if path.is_relative_to(tmp_path / "rota/core"):
+        if path.is_relative_to(tmp_path / "rota/sequencer"):
             renamed = ast.unparse(_Reworded().visit(ast.parse(renamed)))
         changed += renamed != text
         path.write_text(renamed, encoding="utf-8")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from rota.digests import domain_separator, leaf_of_transition, round_digest
-from rota.messages import AssembleRequest, DispatchConfirmationRequest, EndorsementRequest, Envelope, Message
+from rota.model.digests import domain_separator, leaf_of_transition, round_digest
+from rota.model.types import NodeName
 from rota.sim.forgery import INVENTED, Lie, can_be_told
 from rota.sim.network import ScriptError
 from rota.sim.script import Run, Script
 from rota.sim.transcript import Transcript
 from rota.sim.weather import Weather
 from rota.sim.world import Recorder, SimNode, World
-from rota.types import NodeName
+from rota.wire.messages import AssembleRequest, DispatchConfirmationRequest, EndorsementRequest, Envelope, Message
 
 HEAD = "network: nodes A B C, leaders B\nexpect: A-1 confirmed\n"
 

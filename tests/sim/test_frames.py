@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from rota.config import Config
-from rota.messages import Envelope, Message, Startup, VerifierResponse
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, NodeName, Party, RequestId
 from rota.sim.frames import arrives_whole, frame_of, over_the_wire
 from rota.sim.plan import Settings
 from rota.sim.swarm import Swarm
 from rota.sim.weather import Weather
 from rota.sim.wires import MISUSE_PAUSE_MS
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, NodeName, Party, RequestId
+from rota.wire.messages import Envelope, Message, Startup, VerifierResponse
 
 A, B = NodeName("A"), NodeName("B")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rota.config import Config
-from rota.core.events import IntentSubmitted
+from rota.machine.events import IntentSubmitted
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, Intent, Mode, NodeName, Outcome, Party
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.invariants import violations
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, Intent, Mode, NodeName, Outcome, Party
 
 A, B = NodeName("A"), NodeName("B")
 ADDRESS = ContractAddress("0x" + "01" * 20)

@@ -6,37 +6,38 @@ from typing import NamedTuple
 
 import pytest
 
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import (
-    DispatchRound,
-    IntentAccepted,
-    IntentFinalised,
+from rota.chain.effects import RoundDispatch
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.model.consistency import Authorised, Consistent
+from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.model.types import (
+    Contract,
+    ContractAddress,
+    DelegationNumber,
+    HeartbeatNumber,
+    Intent,
+    IntentId,
+    KeptStates,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+    Rotation,
+    State,
+    StateId,
+    Transition,
+    Tried,
+)
+from rota.sequencer.effects import (
     IntentParked,
     LeavesSigned,
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
-    Record,
-    RoundDispatch,
-    StatesReceived,
     TransitionIssued,
-    TransitionPrepared,
-)
-from rota.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
-from rota.messages import (
-    AssembleResponse,
-    AssemblyOutcome,
-    AssemblyResult,
-    CoordinatorState,
-    Delegation,
-    DelegationCommand,
-    DispatchConfirmationResponse,
-    EndorsementRequest,
-    Envelope,
-    Message,
-    PreparedTransaction,
-    StateDistribution,
-    StateDistributionAcknowledgement,
 )
 from rota.sim.facts import (
     Assembled,
@@ -69,25 +70,20 @@ from rota.sim.invariants.endings import (
     leader_of,
 )
 from rota.sim.services import sign, verify
-from rota.types import (
-    Contract,
-    ContractAddress,
-    DelegationNumber,
-    HeartbeatNumber,
-    Intent,
-    IntentId,
-    KeptStates,
-    Leaf,
-    NodeName,
-    Outcome,
-    Party,
-    Receipt,
-    RequestId,
-    Rotation,
-    State,
-    StateId,
-    Transition,
-    Tried,
+from rota.wire.messages import (
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    CoordinatorState,
+    Delegation,
+    DelegationCommand,
+    DispatchConfirmationResponse,
+    EndorsementRequest,
+    Envelope,
+    Message,
+    PreparedTransaction,
+    StateDistribution,
+    StateDistributionAcknowledgement,
 )
 
 A, B, C = NodeName("A"), NodeName("B"), NodeName("C")

@@ -10,11 +10,13 @@ from random import Random
 
 import pytest
 
-from rota.core.claims import Harmless
-from rota.core.effects import Effect, Persist, ReportReceipt, SignDispatch, SignTransition
-from rota.core.events import MessageReceived
-from rota.core.machine import Event
-from rota.messages import Message
+from rota.chain.effects import SignDispatch
+from rota.machine.effects import Effect, Persist, ReportReceipt
+from rota.machine.events import MessageReceived
+from rota.machine.tables import Event
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.node.claims import Harmless
+from rota.sequencer.effects import SignTransition
 from rota.sim.breaking import Canary, broken, try_canary
 from rota.sim.frames import acceptable
 from rota.sim.invariants import TRUST
@@ -27,7 +29,7 @@ from rota.sim.plan import Settings, draw_plan
 from rota.sim.sim_node import SimNode
 from rota.sim.swarm import Swarm
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.wire.messages import Message
 from tests.wire.samples import MESSAGE_TYPES, full_envelope, lean_envelope
 
 ROOT = Path(__file__).parents[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.submitter import Submitter
+from rota.chain.submitter import Submitter
 from rota.sim.disk import Disk
 from rota.sim.plan import ASKED_FOR, FAULTS, LOST_BLOCKS, Settings, draw_plan
 from rota.sim.swarm import Swarm

@@ -6,10 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import IntentAccepted, IntentParked, TransitionIssued
-from rota.digests import core_of, domain_separator, leaf_of, round_digest
-from rota.messages import EndorsementRequest, Envelope
+from rota.machine.effects import IntentAccepted
+from rota.model.consistency import Authorised, Consistent
+from rota.model.digests import core_of, domain_separator, leaf_of, round_digest
+from rota.model.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    Outcome,
+    Party,
+    Receipt,
+    RequestId,
+    StateId,
+    Transition,
+)
+from rota.sequencer.effects import IntentParked, TransitionIssued
 from rota.sim.domain import PREPARATION
 from rota.sim.facts import (
     Answered,
@@ -32,20 +46,7 @@ from rota.sim.facts import (
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.invariants.outcomes import ANSWERED_WITHIN_MS
 from rota.sim.services import verify
-from rota.types import (
-    AwaitedLeaf,
-    ContractAddress,
-    Digest,
-    Intent,
-    IntentId,
-    Leaf,
-    Outcome,
-    Party,
-    Receipt,
-    RequestId,
-    StateId,
-    Transition,
-)
+from rota.wire.messages import EndorsementRequest, Envelope
 from tests.sim.test_invariants import ADDRESS, CONTRACT, ID, INTENT, MADE, PREPARED, A, B, C, Said, recorded
 from tests.sim.test_invariants import transition as make
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.model.types import Mode, Rotation
 from rota.sim.clock import LocalClock
 from rota.sim.plan import (
     DEPLOYMENTS,
@@ -23,7 +24,6 @@ from rota.sim.plan import (
     draw_plan,
 )
 from rota.sim.submissions import holders_of, senders_of
-from rota.types import Mode, Rotation
 
 ALL = Settings(minutes=1, faults=FAULTS)
 

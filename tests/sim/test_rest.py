@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, StateDistribution
+from rota.model.types import NodeName
 from rota.sim.facts import Assembled, CalmPassed, Fact, FaultsEnded, HeartbeatSeen, Quiet, Skipped, Submitted, Wanted
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.invariants.rest import BUDGETS, CHANGES_IN_RANGE_MAX
 from rota.sim.services import verify
-from rota.types import NodeName
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, StateDistribution
 from tests.sim.test_invariants import ADDRESS, CONTRACT, ID, INTENT, MADE, A, B, C, dispatch, recorded
 
 

@@ -7,18 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import AssembleIntents, CheckRound, DispatchRound, RoundDispatch
-from rota.core.events import AssemblyFinished, ForContract, RoundChecked
-from rota.digests import domain_separator
-from rota.messages import Snapshot
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound
+from rota.model.digests import domain_separator
+from rota.model.types import Party, RequestId, State, StateId, SubmitMode, Transition
+from rota.node.events import ForContract
+from rota.sequencer.effects import AssembleIntents, CheckRound
+from rota.sequencer.events import AssemblyFinished, RoundChecked
 from rota.sim.contents import Contents
 from rota.sim.domain import assemble, readable
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import bound_part
 from rota.sim.plan import Settings, draw_plan
 from rota.sim.services import Services, sign_leaf
-from rota.types import Party, RequestId, State, StateId, SubmitMode, Transition
-from tests.core.kit import SEPARATOR, A, B, contract, digest_of, intent, transition
+from rota.wire.messages import Snapshot
+from tests.sequencer.kit import SEPARATOR, A, B, contract, digest_of, intent, transition
 
 CONTRACT = contract()
 SENDER = Party("bob@B")

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import ReplyToUser
-from rota.core.events import IntentSubmitted
-from rota.core.intake import Intake
-from rota.core.issuing import Issuing
+from rota.machine.effects import ReplyToUser
+from rota.machine.events import IntentSubmitted
+from rota.model.types import Mode, Outcome, Rotation, SubmitMode
+from rota.node.intake import Intake
+from rota.sequencer.issuing import Issuing
 from rota.sim.coverage import Place, counting, every_place, untaken
 from rota.sim.invariants.endings import SETTLED_AFTER_MS
 from rota.sim.plan import FAULTS, Settings, draw_plan
 from rota.sim.submissions import Submission
 from rota.sim.swarm import NOTHING_JUDGED, PROBES_EVERY_MS, PROBES_FOR_MS, SELDOM_PROBES_EVERY_MS, Swarm
-from rota.types import Mode, Outcome, Rotation, SubmitMode
 
 SHORT = Settings(minutes=1 / 4)
 TRACE_DIGEST = """

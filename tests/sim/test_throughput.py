@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.demotion import Demotions
-from rota.core.pace import Pace
+from rota.model.types import Rotation
+from rota.sequencer.demotion import Demotions
+from rota.sequencer.pace import Pace
 from rota.sim.liars.throughput import measure
-from rota.types import Rotation
 
 # Those that cost most, over fewer bounds than ten; `rota simulate --throughput` measures them all.
 BOUNDS = 3

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import IntentAccepted, IntentFinalised, LeavesSigned, StatesReceived
-from rota.digests import core_of, domain_separator, leaf_of, state_commitment, void_leaf
-from rota.sim.facts import Committed, Fact, Recorded, Reorganised, Reported, Signed, Undone
-from rota.sim.invariants import AMONG_LIARS, Judge, Terms
-from rota.sim.liars.making import with_false_contents
-from rota.sim.services import verify
-from rota.types import (
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.consistency import Authorised, Consistent
+from rota.model.digests import core_of, domain_separator, leaf_of, state_commitment, void_leaf
+from rota.model.types import (
     INTENT_ID_USED,
     Contract,
     ContractAddress,
@@ -26,6 +23,11 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.sequencer.effects import LeavesSigned
+from rota.sim.facts import Committed, Fact, Recorded, Reorganised, Reported, Signed, Undone
+from rota.sim.invariants import AMONG_LIARS, Judge, Terms
+from rota.sim.liars.making import with_false_contents
+from rota.sim.services import verify
 
 A, B, LIAR = NodeName("A"), NodeName("B"), NodeName("L")
 ADDRESS = ContractAddress("0x" + "07" * 20)

@@ -6,16 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota.config import Config
-from rota.core.effects import DispatchRound, RoundDispatch
-from rota.core.events import LedgerStatus
-from rota.messages import CoordinatorState, HandoverReason
-from rota.sim.domain import intent_id
-from rota.sim.ledger import Ledger
-from rota.sim.network import ScriptError
-from rota.sim.script import Run, Script
-from rota.sim.world import World
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound
+from rota.model.blocks import LedgerStatus
+from rota.model.config import Config
+from rota.model.types import (
     Contract,
     ContractAddress,
     Digest,
@@ -28,6 +23,12 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.sim.domain import intent_id
+from rota.sim.ledger import Ledger
+from rota.sim.network import ScriptError
+from rota.sim.script import Run, Script
+from rota.sim.world import World
+from rota.wire.messages import CoordinatorState, HandoverReason
 
 ADDRESS = ContractAddress("0x" + "00" * 20)
 NODES = (NodeName("A"), NodeName("B"))

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from rota.api.credentials_file import credentials_of
-from rota.network.local import LocalNetwork, Plan
-from rota.runtime.configuration import read_text
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import NodeName
+from rota.server.configuration import read_text
+from rota.server.credentials_file import credentials_of
 from rota.transport.registry import read_registry
-from rota.types import NodeName
 from tests.command_lines import flaws_of, rota_commands, simple_commands
 from tools.site.markdown import Block, blocks_of
 from tools.site.staging import pages_of
@@ -40,16 +40,17 @@ NAME = 'node = {name = "node1"}\nledger = {url = "http://127.0.0.1:8545", chain_
 
 GIVEN = {
     "docs/architecture.md": """
-from rota.core.coordinator import *
-from rota.core.events import LedgerLost, Tick
-from rota.core.events.coordinator import HandoverReceived
-from tests.core.node_bench import NodeBench
+from rota.sequencer.coordinator import *
+from rota.machine.events import Tick
+from rota.sequencer.events import LedgerLost
+from rota.sequencer.events.coordinator import HandoverReceived
+from tests.node.node_bench import NodeBench
 node, now_ms, event = NodeBench().node, 1, Tick()
 """,
     "docs/automation.md": "from rota.automation.triggers import Call, Read, Trigger",
     "docs/ledger.md": "from tests.ledger.embedded.client import payment, signed\nraw = signed(payment(0))",
     "docs/wire.md": """
-from rota.messages import Startup
+from rota.wire.messages import Startup
 from rota.wire import decode_frame, encode_frame
 from rota.wire.limits import DEFAULT_LIMITS as limits
 from tests.wire.samples import full_envelope

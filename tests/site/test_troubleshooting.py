@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rota.api.errors import ErrorCode
 from rota.commands import errors
 from rota.domains.base import NOT_ACTIVE
-from rota.types import FINALITY_BROKEN, INTENT_ID_USED
+from rota.model.types import FINALITY_BROKEN, INTENT_ID_USED
+from rota.rpc.errors import ErrorCode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 

@@ -12,52 +12,17 @@ from typing import ParamSpec
 
 import asyncpg  # type: ignore[import-untyped]
 
-from rota.config import Config
-from rota.core.consent import Decision
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import (
-    BlocksIndexed,
-    ContractTaken,
-    DeploymentAgreed,
-    DeploymentProposed,
-    DispatchRepriced,
-    DispatchRound,
-    EndingDecided,
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    LeavesSigned,
-    NodeStarted,
-    PermissionGranted,
-    Persist,
-    PreparedAcknowledged,
-    PreparedEndorsed,
-    Proposal,
-    ProposalForgotten,
-    Record,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-    StoreTried,
-    TransitionIssued,
-    TransitionPrepared,
-    UndoneCommit,
-)
-from rota.core.events import LedgerOutcome, LedgerStatus, Persisted, PersistFailed
-from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
-from rota.core.issuing import kept_for
-from rota.core.machine import Event
-from rota.core.node import OWN
-from rota.messages import EndorserSignature, PreparedTransaction
-from rota.ports import StoreEffect, Unavailable
-from rota.sim.disk import Fate
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
-from rota.store.kept_number import Mark
-from rota.store.records import NullifierOf, spent_by_id
-from rota.types import (
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch, UndoneCommit
+from rota.directory.consent import Decision
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, Proposal, ProposalForgotten
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Persist, Record, TransitionPrepared
+from rota.machine.events import Persisted, PersistFailed
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
+from rota.model.config import Config
+from rota.model.consistency import Authorised, Consistent
+from rota.model.types import (
     NO_CONTRACT,
     BlockHash,
     Contract,
@@ -78,6 +43,26 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import NodeStarted, StoreTried
+from rota.node.node import OWN
+from rota.ports import StoreEffect, Unavailable
+from rota.sequencer.effects import (
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    LeavesSigned,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    TransitionIssued,
+)
+from rota.sequencer.issuing import kept_for
+from rota.sim.disk import Fate
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
+from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.kept_number import Mark
+from rota.store.records import NullifierOf, spent_by_id
+from rota.wire.messages import EndorserSignature, PreparedTransaction
 from tests import bounds
 from tests.store.servers import PostgresServer
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rota.core.effects import (
-    EndingDecided,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    TransitionIssued,
-)
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.digests import domain_separator, void_leaf
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import Contract, IntentId, Outcome, Receipt
 from rota.ports import StoredTransaction
+from rota.sequencer.effects import EndingDecided, IntentParked, IntentResumed, TransitionIssued
 from rota.sim.disk import Disk
-from rota.types import Contract, IntentId, Outcome, Receipt
 
 
 def transactions_on(disk: Disk, contracts: tuple[Contract, ...], confirmations: int) -> list[StoredTransaction]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.abi import entries_of, hash_of
+from rota.abi.codec import entries_of, hash_of
 from rota.domains.queries import Query
 from tests.store.kit import Make, Opened, in_loop
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rota.core.public_transaction import PublicTransaction
+from rota.chain.public_transaction import PublicTransaction
+from rota.engine.accepting import Acceptance, Acceptances, answered, settled
+from rota.model.types import ContractAddress, Party, SubmitMode
 from rota.ports import ListenerPosition, StoredListener, StoredMessage, StoredSubmission, SubmissionKey
-from rota.runtime.accepting import Acceptance, Acceptances, answered, settled
 from rota.store.group_commit import DatabaseStore
 from rota.store.postgres import Patience
-from rota.types import ContractAddress, Party, SubmitMode
 from tests.store.kit import NODE, in_loop, intent_id
 from tests.store.proxy import Fault
 from tests.store.servers import PostgresServer

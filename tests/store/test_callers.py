@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import IntentAccepted
+from rota.machine.effects import IntentAccepted
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import FOR_CALLER, ListenerPosition, StoredAnnouncement, StoredListener, Unanswerable
 from rota.store import PostgresDatabase, SqliteDatabase
 from rota.store.database import Answer, Reading, ReadingTooSlow, Statement
-from rota.types import ContractAddress, NodeName
 from tests.store.kit import FIRST, NODE, Make, Opened, an_intent, in_loop, new_postgres, opened_on
 from tests.store.servers import PostgresServer
 

@@ -17,20 +17,20 @@ from typing import Any
 
 import pytest
 
-from rota.api.errors import OutcomeUnknown, Rejected, invalid, key_used
-from rota.api.facade import CommandSubmission, ReceiptView, Submission, TransactionType
-from rota.command_types import CommandRejected, Completion, StatusCode
 from rota.commands.desk import DeskLimits
 from rota.commands.effects import DeskEffect
 from rota.commands.events import DeskEvent
+from rota.engine import accepting
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
 from rota.ports import Unavailable
-from rota.runtime import accepting
-from rota.runtime.commands import CommandOffice
-from rota.runtime.facades.repeating import Comparison
+from rota.rpc.errors import OutcomeUnknown, Rejected, invalid, key_used
+from rota.schema.commands import CommandRejected, Completion, StatusCode
+from rota.service.commands.commands import CommandOffice
+from rota.service.interface import CommandSubmission, ReceiptView, Submission, TransactionType
+from rota.service.submissions.repeating import Comparison
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands, PostgresDatabase
 from rota.store.database import Database
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Receipt
 from tests.store.kit import FaultyDatabase, Opened, in_loop, new_postgres, new_sqlite
 from tests.store.servers import PostgresServer
 

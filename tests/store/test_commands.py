@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from rota.command_types import (
+from rota.chain.effects import BlocksIndexed, FinalityBroken, UndoneCommit
+from rota.chain.public_transaction import Ending, Mined, PublicTransaction
+from rota.commands.acceptance import Acceptance
+from rota.commands.changes import change_of
+from rota.commands.effects import Closing, InFlight
+from rota.commands.periods import Stream
+from rota.exchange.effects import StatesReceived
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.types import ContractAddress, IntentId, Party, SubmitMode
+from rota.node.node import OWN
+from rota.ports import StoredSubmission, Unavailable
+from rota.schema.commands import (
     BEGIN_OFFSET,
     ChangeId,
     Checkpoint,
@@ -19,21 +30,11 @@ from rota.command_types import (
     Failure,
     StatusCode,
 )
-from rota.commands.acceptance import Acceptance
-from rota.commands.changes import change_of
-from rota.commands.effects import Closing, InFlight
-from rota.commands.periods import Stream
-from rota.core.effects import BlocksIndexed, FinalityBroken, StatesReceived, UndoneCommit
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.node import OWN
-from rota.core.public_transaction import Ending, Mined, PublicTransaction
-from rota.ports import StoredSubmission, Unavailable
 from rota.sim.disk import Fate
 from rota.store import DatabaseCommands, schema
 from rota.store.database import Statement
 from rota.store.encoding import encode
 from rota.store.schema import migrations
-from rota.types import ContractAddress, IntentId, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
     SECOND,

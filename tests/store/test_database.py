@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from rota.model.types import NodeName
 from rota.store.database import Refused, Statement, in_runs
 from rota.store.schema import claim, migrations, missing
-from rota.types import NodeName
 
 
 def test_statements_of_one_text_go_together_when_their_rows_differ() -> None:

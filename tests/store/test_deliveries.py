@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from rota.core.distribution import DeliveriesRecalled, deliveries_of, delivery_bytes
-from rota.core.effects import RecallDeliveries, RoundDispatch, StatesAcknowledged, TransitionPrepared
-from rota.core.node import OWN
-from rota.types import Digest, NodeName
+from rota.chain.effects import RoundDispatch
+from rota.exchange.distribution import DeliveriesRecalled, deliveries_of, delivery_bytes
+from rota.exchange.effects import RecallDeliveries, StatesAcknowledged
+from rota.machine.effects import TransitionPrepared
+from rota.model.types import Digest, NodeName
+from rota.node.node import OWN
 from tests.store.kit import FIRST, NODE, PEER, Make, a_dispatch, a_prepared, a_transition, again, in_loop, opened_on
 
 ALL = 1 << 40

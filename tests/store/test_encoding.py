@@ -7,13 +7,11 @@ from dataclasses import fields, is_dataclass
 import msgspec
 import pytest
 
-from rota.core.effects import DispatchRound, Proposal, RoundDispatch, TransitionPrepared
-from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedTransaction
-from rota.core.states.sender_transaction import Permission
-from rota.messages import EndorserSignature, PreparedTransaction
-from rota.store.encoding import decode_ending, decode_intent, decode_proposal, encode, encode_ending, encode_text
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.directory.effects import Proposal
+from rota.machine.effects import DispatchRound, TransitionPrepared
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome, MinedTransaction
+from rota.model.types import (
     Call,
     CallFailure,
     Contract,
@@ -28,6 +26,9 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.sequencer.states.sender_transaction import Permission
+from rota.store.encoding import decode_ending, decode_intent, decode_proposal, encode, encode_ending, encode_text
+from rota.wire.messages import EndorserSignature, PreparedTransaction
 from tests.store.kit import a_proposal, an_intent
 
 # A class may get more fields with defaults, at any place; a named tuple may get none.

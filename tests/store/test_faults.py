@@ -12,8 +12,9 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 from asyncpg.transaction import Transaction  # type: ignore[import-untyped]
 
-from rota.core.effects import IntentAccepted, LookUpIntents
-from rota.core.events import IntentsLookedUp
+from rota.machine.effects import IntentAccepted
+from rota.node.effects import LookUpIntents
+from rota.node.events import IntentsLookedUp
 from rota.ports import Unavailable
 from rota.sim.disk import Fate
 from rota.store import PostgresDatabase, SqliteDatabase, group_commit

@@ -10,7 +10,7 @@ from pathlib import Path
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from rota.core.effects import IntentAccepted
+from rota.machine.effects import IntentAccepted
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase
 from rota.store.database import Database, FenceBroken, NotWritten, Reading, Statement

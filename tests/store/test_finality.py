@@ -6,24 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from rota.config import Config
-from rota.core.effects import (
-    BlocksIndexed,
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
-    RecallDispatches,
-    StatesReceived,
-    UndoneCommit,
-)
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.events.store import DispatchesRecalled
-from rota.core.node import OWN
-from rota.core.public_transaction import Ending, Mined
-from rota.digests import domain_separator, void_leaf
-from rota.ports import BASE_LEDGER, undone_leaf
-from rota.types import (
+from rota.chain.effects import BlocksIndexed, FinalityBroken, RecallDispatches, UndoneCommit
+from rota.chain.events import DispatchesRecalled
+from rota.chain.public_transaction import Ending, Mined
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.config import Config
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import (
     FINALITY_BROKEN,
     FINALITY_BROKEN_REASON,
     NO_CONTRACT,
@@ -35,6 +26,8 @@ from rota.types import (
     Receipt,
     Transition,
 )
+from rota.node.node import OWN
+from rota.ports import BASE_LEDGER, undone_leaf
 from tests.store.kit import (
     CONTRACTS,
     FIRST,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.effects import FindStates
+from rota.machine.effects import FindStates
+from rota.model.types import ContractAddress, Digest, Leaf, NodeName
 from rota.store import findings
 from rota.store.findings import FOUND_S, LEAF_S, SHARE, WAITING_OF_PEER_MAX, Findings
-from rota.types import ContractAddress, Digest, Leaf, NodeName
 from tests.store.kit import a_transition
 
 CONTRACT = ContractAddress("0x" + "c0" * 20)

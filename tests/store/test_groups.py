@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from rota import hosting
-from rota.core.effects import BlocksIndexed, ContractTaken, IntentAccepted, StatesReceived
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.node import OWN
+from rota import host
+from rota.chain.effects import BlocksIndexed
+from rota.directory.effects import ContractTaken
 from rota.domains.queries import Query
-from rota.engines.groups import pente
-from rota.genesis import decode_genesis, encode_genesis
-from rota.ports import PartyNames, StateStatus, StoredKey, StoredMail, StoredMessage
-from rota.store.mail import GROUP_MESSAGE
-from rota.types import (
+from rota.evm.groups import pente
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.genesis import decode_genesis, encode_genesis
+from rota.model.types import (
     NO_CONTRACT,
     BlockHash,
     ContractAddress,
@@ -28,6 +27,9 @@ from rota.types import (
     State,
     StateId,
 )
+from rota.node.node import OWN
+from rota.ports import PartyNames, StateStatus, StoredKey, StoredMail, StoredMessage
+from rota.store.mail import GROUP_MESSAGE
 from tests.store.kit import (
     FIRST,
     NODE,
@@ -83,15 +85,15 @@ def a_group(number: int, members: tuple[str, ...] = (ALICE, "bob@node2"), salt: 
     """An intent that deploys a group."""
     arguments = {"members": list(members), "name": f"group {number}", "salt": (salt or bytes([number]) * 32).hex()}
     domain = pente()
-    wanted = hosting.deploy(domain, {**arguments, "properties": {"number": str(number)}}, ALICE)
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(1), bytes(32))
+    wanted = host.deploy(domain, {**arguments, "properties": {"number": str(number)}}, ALICE)
+    genesis = host.genesis_of(domain, wanted, host.ContractDefaults(1), bytes(32))
     return replace(an_intent(number, NO_CONTRACT), payload=encode_genesis(genesis))
 
 
 def taken(intent: Intent, address: ContractAddress) -> KnownContract:
     """Its contract, as a node takes it in."""
     domain = pente()
-    hosted = hosting.open_genesis({"pente": domain}, decode_genesis(intent.payload), address, bytes(32))
+    hosted = host.open_genesis({"pente": domain}, decode_genesis(intent.payload), address, bytes(32))
     return KnownContract(hosted.contract, intent.id, (address,) * len(hosted.contract.endorsers), intent.payload)
 
 

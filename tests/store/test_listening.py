@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.consistency import Authorised
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, StatesReceived
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.digests import domain_separator, void_leaf
-from rota.ports import DueReceipt, ListenerPosition, StoredListener
-from rota.store.database import Reading, Statement
-from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
-from rota.types import (
+from rota.chain.effects import BlocksIndexed
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.consistency import Authorised
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import (
     INTENT_ID_USED,
     NO_CONTRACT,
     BlockHash,
@@ -28,6 +26,9 @@ from rota.types import (
     Receipt,
     Transition,
 )
+from rota.ports import DueReceipt, ListenerPosition, StoredListener
+from rota.store.database import Reading, Statement
+from rota.store.listening import _COMMITTED_AND_DUE, _ENDED_AND_DUE, _EXPIRED, public_due
 from tests.store.kit import (
     CONTRACTS,
     FIRST,

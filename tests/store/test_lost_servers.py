@@ -13,8 +13,10 @@ from random import Random
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from rota.core.effects import IntentAccepted, LookUpIntents
-from rota.core.events import IntentsLookedUp, PersistFailed
+from rota.machine.effects import IntentAccepted
+from rota.machine.events import PersistFailed
+from rota.node.effects import LookUpIntents
+from rota.node.events import IntentsLookedUp
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase
 from rota.store.database import Database, NotWritten, OutcomeUnknown, Statement

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.consistency import Consistent
-from rota.core.effects import BlocksIndexed, StatesReceived
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.node import OWN
-from rota.digests import domain_separator, keccak, void_leaf
-from rota.payload import nullifier_reference
+from rota.calldata import nullifier_reference
+from rota.chain.effects import BlocksIndexed
+from rota.exchange.effects import StatesReceived
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.consistency import Consistent
+from rota.model.digests import domain_separator, keccak, void_leaf
+from rota.model.types import BlockHash, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from rota.node.node import OWN
 from rota.ports import LeafCommitments, OutcomePlace, StateStatus
 from rota.ports.commitments import BEFORE_ALL
-from rota.types import BlockHash, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 from tests.store.kit import CONTRACTS, FIRST, NODE, Make, Opened, in_loop, new_sqlite, opened_on
 
 OURS, THEIRS = b"coin of ours", b"coin of somebody else"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core.effects import IntentAccepted, IntentFinalised
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.types import Leaf, Outcome, Receipt
 from rota.ports import StoredProof
-from rota.types import Leaf, Outcome, Receipt
 from tests.store.kit import FIRST, Make, an_intent, in_loop, intent_id, opened_on
 
 

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from rota.domains.queries import Query
+from rota.model.types import Rejected
 from rota.ports import Unavailable
 from rota.sim.disk import Fate
 from rota.store.database import Reading, Statement
 from rota.store.queries import ROWS_DEFAULT, ROWS_MAX, Column, Kind, Table, selection, stored_text
-from rota.types import Rejected
 from tests.store.kit import FaultyDatabase, Make, Opened, in_loop, new_sqlite
 
 CREATE = Statement(

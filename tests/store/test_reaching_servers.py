@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from rota.core.effects import IntentAccepted
-from rota.network.ports import held_port
+from rota.localnet.ports import held_port
+from rota.machine.effects import IntentAccepted
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase, Refused
 from rota.store.postgres_sessions import tls_for

@@ -29,49 +29,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rota.core.consistency import Consistent
-from rota.core.distribution import DeliveriesRecalled
-from rota.core.effects import (
-    BlocksIndexed,
-    ContractTaken,
-    DeploymentAgreed,
-    DeploymentProposed,
-    DispatchRepriced,
-    EndingDecided,
-    FindStates,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    LoadContract,
-    LookUpIntents,
-    NodeStarted,
-    PreparedAcknowledged,
-    PreparedEndorsed,
-    ProposalForgotten,
-    RecallDeliveries,
-    Record,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-    TransitionIssued,
-    TransitionPrepared,
-)
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus, StatesFound
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
-from rota.core.events.store import ContractLoaded, ContractMissing
-from rota.core.index import ChainIndex, IndexChange
-from rota.core.issuing import kept_for
-from rota.core.machine import Event
-from rota.core.node import OWN, StoredNode
-from rota.core.sequencer import StoredContract
-from rota.core.states.sender_transaction import Restored
-from rota.digests import domain_separator, void_leaf
-from rota.ports import StatePlace, StoredTransaction
-from rota.sim.disk import Disk, Fate
-from rota.sim.ledger import GENESIS
-from rota.store.database import Database
-from rota.types import (
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, RoundDispatch
+from rota.chain.index import ChainIndex, IndexChange
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, ProposalForgotten
+from rota.exchange.distribution import DeliveriesRecalled
+from rota.exchange.effects import RecallDeliveries, StatesAcknowledged, StatesReceived
+from rota.machine.effects import FindStates, IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
+from rota.model.consistency import Consistent
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import (
     FINALITY_BROKEN,
     NO_CONTRACT,
     BlockHash,
@@ -87,6 +55,25 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
+from rota.node.events import ContractLoaded, ContractMissing, IntentsLookedUp, StatesFound
+from rota.node.node import OWN
+from rota.node.stored import StoredNode
+from rota.ports import StatePlace, StoredTransaction
+from rota.sequencer.effects import (
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    TransitionIssued,
+)
+from rota.sequencer.issuing import kept_for
+from rota.sequencer.sequencer import StoredContract
+from rota.sequencer.states.sender_transaction import Restored
+from rota.sim.disk import Disk, Fate
+from rota.sim.ledger import GENESIS
+from rota.store.database import Database
 from tests.store.kit import (
     CONFIG,
     CONTRACTS,

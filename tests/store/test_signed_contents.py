@@ -10,25 +10,19 @@ from dataclasses import replace
 
 import msgspec
 
-from rota.core.consistency import Consistent
-from rota.core.effects import (
-    BlocksIndexed,
-    FindStates,
-    IntentAccepted,
-    IntentFinalised,
-    Record,
-    StatesReceived,
-    TransitionPrepared,
-)
-from rota.core.events import StatesFound
-from rota.core.events.chain import ChainBlock
-from rota.core.private_states import SEEN_PART
-from rota.core.states.sender_transaction import Permission
+from rota.chain.effects import BlocksIndexed
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import FindStates, IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.model.blocks import ChainBlock
+from rota.model.consistency import Consistent
+from rota.model.types import DelegationNumber, Digest, Leaf, Outcome, Receipt, State, StateId, Transition
+from rota.node.events import StatesFound
+from rota.node.private_states import SEEN_PART
 from rota.ports import StateStatus
+from rota.sequencer.states.sender_transaction import Permission
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_permission, encode
 from rota.store.transitions import COPIES_MAX, FOUND_BYTES_MAX
-from rota.types import DelegationNumber, Digest, Leaf, Outcome, Receipt, State, StateId, Transition
 from tests.store.kit import (
     FIRST,
     NODE,

@@ -12,33 +12,23 @@ from typing import Any
 
 import pytest
 
-from rota.config import Config
-from rota.core.effects import (
-    BlocksIndexed,
-    FindStates,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    LoadContract,
-    LookUpIntents,
-    NodeStarted,
-    Persist,
-    Record,
-    TransitionIssued,
-)
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.events.store import ContractLoaded
-from rota.core.machine import Event
-from rota.core.node import OWN
+from rota.chain.effects import BlocksIndexed
+from rota.machine.effects import FindStates, IntentAccepted, IntentFinalised, Persist, Record
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.config import Config
+from rota.model.types import BlockHash, NodeName, Outcome, Receipt, StateId
+from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
+from rota.node.events import ContractLoaded, IntentsLookedUp
+from rota.node.node import OWN
 from rota.ports import DueReceipt, StatePlace, Store, Unavailable
+from rota.sequencer.effects import IntentParked, TransitionIssued
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, Refused, findings, group_commit, schema
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
-from rota.types import BlockHash, NodeName, Outcome, Receipt, StateId
 from tests.store.kit import (
     CONTRACTS,
     FIRST,

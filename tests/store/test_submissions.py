@@ -7,16 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from rota.abi import entries_of, hash_of
-from rota.core.effects import BlocksIndexed, IntentAccepted, IntentFinalised, LookUpIntents
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.node import OWN
-from rota.core.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
+from rota.abi.codec import entries_of, hash_of
+from rota.chain.effects import BlocksIndexed
+from rota.chain.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
-from rota.ports import Ask, Dependencies, PartyNames, StoredSubmission, SubmissionKey, Unavailable
-from rota.store import DatabaseStore
-from rota.types import (
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.types import (
     AwaitedLeaf,
     BlockHash,
     ContractAddress,
@@ -29,6 +26,11 @@ from rota.types import (
     SubmitMode,
     Transition,
 )
+from rota.node.effects import LookUpIntents
+from rota.node.events import IntentsLookedUp
+from rota.node.node import OWN
+from rota.ports import Ask, Dependencies, PartyNames, StoredSubmission, SubmissionKey, Unavailable
+from rota.store import DatabaseStore
 from tests.store.kit import (
     CONFIG,
     FIRST,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core.consistency import Consistent
-from rota.core.effects import BlocksIndexed, IntentAccepted, StatesReceived, TransitionIssued
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction
-from rota.core.node import OWN
+from rota.chain.effects import BlocksIndexed
 from rota.domains.queries import Query
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
+from rota.model.consistency import Consistent
+from rota.model.types import BlockHash, Party, SubmitMode
+from rota.node.node import OWN
 from rota.ports import LatestRound, StoredSubmission
+from rota.sequencer.effects import TransitionIssued
 from rota.store.transitions import COPIES_MAX
-from rota.types import BlockHash, Party, SubmitMode
 from tests.store.kit import (
     FIRST,
     SECOND,

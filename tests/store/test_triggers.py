@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import StoredAnnouncement, StoredTriggers
-from rota.types import ContractAddress, NodeName
 from tests.store.kit import Make, Opened, in_loop
 
 NODE2 = StoredAnnouncement(NodeName("node2"), ContractAddress("0x" + "22" * 20), ("a", "b"))

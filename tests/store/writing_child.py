@@ -10,9 +10,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from rota.core.effects import IntentAccepted, Persist
-from rota.core.events import Persisted, PersistFailed
-from rota.core.machine import Event
+from rota.machine.effects import IntentAccepted, Persist
+from rota.machine.events import Persisted, PersistFailed
+from rota.machine.tables import Event
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, a_transition, an_intent, known, permitted, signed
 

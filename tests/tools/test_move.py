@@ -71,7 +71,7 @@ def test_coin() -> None:
     # See src/rota/types.py.
     assert rota.types.Coin is Coin
 """,
-    "tests/core/rows.txt": "# Machine | state | event\nTable | Idle | Event |  | test_types::test_coin::0 |\n",
+    "tests/sequencer/rows.txt": "# Machine | state | event\nTable | Idle | Event |  | test_types::test_coin::0 |\n",
     "docs/page.md": "See `src/rota/types.py`, `rota.payload.rounds` and rota/payload/. Not rota.typesetting.\n",
     "pyproject.toml": """
 [project.entry-points."rota.domains"]
@@ -134,7 +134,7 @@ def test_move_rewrites_everything_that_refers_to_what_moved(tree: Path) -> None:
         "src/rota/machine/__init__.py",
         "src/rota/machine/happenings.py",
         "tests/model/test_values.py",
-        "tests/core/rows.txt",
+        "tests/sequencer/rows.txt",
         "docs/page.md",
         "pyproject.toml",
     }
@@ -145,7 +145,7 @@ def test_move_rewrites_everything_that_refers_to_what_moved(tree: Path) -> None:
     assert read["docs/page.md"] == (
         "See `src/rota/model/types.py`, `rota.calldata.rounds` and rota/calldata/. Not rota.typesetting.\n"
     )
-    assert read["tests/core/rows.txt"].endswith("Table | Idle | Happening |  | test_values::test_coin::0 |\n")
+    assert read["tests/sequencer/rows.txt"].endswith("Table | Idle | Happening |  | test_values::test_coin::0 |\n")
     assert "import rota.model.types\n" in read["tests/model/test_values.py"]
     assert "assert rota.model.types.Coin is Coin" in read["tests/model/test_values.py"]
     assert "# See src/rota/model/types.py." in read["tests/model/test_values.py"]

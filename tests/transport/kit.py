@@ -20,16 +20,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from rota.core.effects import SendMessage
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
-from rota.core.machine import Event
-from rota.messages import Envelope, Message, Startup
+from rota.machine.effects import SendMessage
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.machine.tables import Event
+from rota.model.types import ContractAddress, NodeName, RequestId
 from rota.ports import Registration, Tell
 from rota.transport import GrpcPeers, Identity, Reason, StaticRegistry, TransportSettings
 from rota.transport.parts import LIFE_BYTES, FramePart, Hello, Part, Ping, hello_bytes, pong_bytes, read_part
 from rota.transport.serving import METHOD
-from rota.types import ContractAddress, NodeName, RequestId
 from rota.wire.codec import Frame, decode_frame
+from rota.wire.messages import Envelope, Message, Startup
 from tests import bounds
 
 WAIT_S: Final = bounds.WAIT_S

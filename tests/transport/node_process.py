@@ -9,11 +9,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from rota.core.effects import SendMessage
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
-from rota.core.machine import Event
+from rota.machine.effects import SendMessage
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.machine.tables import Event
+from rota.model.types import NodeName
 from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
-from rota.types import NodeName
 from tests.transport.kit import HOST, SETTINGS, envelope
 
 

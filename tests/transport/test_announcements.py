@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.model.types import NodeName
 from rota.transport import Announcement
 from rota.transport.endings import Refused
 from rota.transport.handshake import require_announcement
 from rota.transport.parts import LIFE_BYTES, RANKED_TRIGGERS_MAX, Hello, hello_bytes, read_part
-from rota.types import NodeName
 from tests.transport.kit import network, play
 
 ACCOUNT = bytes(range(20))

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rota.messages import TransactionReverted
+from rota.model.types import DelegationNumber, IntentId, Leaf
 from rota.transport import Reason
-from rota.types import DelegationNumber, IntentId, Leaf
+from rota.wire.messages import TransactionReverted
 from tests.transport.kit import SETTINGS, WAIT_S, Node, assert_told_in_order, greeted, network, play, relayed, rising
 
 QUICK = replace(SETTINGS, heartbeat_ms=50)

@@ -14,12 +14,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from rota.core.events import ConnectionLost
-from rota.messages import DelegationCommand
+from rota.machine.events import ConnectionLost
+from rota.model.types import HeartbeatNumber, NodeName, RequestId, Tried
 from rota.transport import Reason, TransportSettings, link
 from rota.transport.parts import Goodbye, Pong, frame_bytes, ping_bytes, pong_bytes
-from rota.types import HeartbeatNumber, NodeName, RequestId, Tried
 from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame, peer_pb2
+from rota.wire.messages import DelegationCommand
 from tests.transport.kit import (
     HOST,
     SETTINGS,

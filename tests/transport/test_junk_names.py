@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport.endings import Refused
 from rota.transport.endpoints import is_local, require_dialable
 from rota.transport.handshake import identify
-from rota.types import NodeName
 from tests.transport.kit import SETTINGS, Network, make_identity, play, register, until
 
 NOWHERE = "127.0.0.1:1"

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota import messages
-from rota.messages import (
+from rota.model.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, RequestId, State, StateId
+from rota.transport.allowance import PAUSE_MAX_MS, Allowance, reading_of_all
+from rota.transport.outbox import REPEATABLE, Outbox
+from rota.transport.settings import TransportSettings
+from rota.wire import messages
+from rota.wire.codec import Frame, decode_frame, encode_frame
+from rota.wire.limits import Limits
+from rota.wire.messages import (
     AssembleRequest,
     CoordinatorHeartbeat,
     CoordinatorState,
@@ -21,12 +27,6 @@ from rota.messages import (
     StartupAcknowledgement,
     TransactionReverted,
 )
-from rota.transport.allowance import PAUSE_MAX_MS, Allowance, reading_of_all
-from rota.transport.outbox import REPEATABLE, Outbox
-from rota.transport.settings import TransportSettings
-from rota.types import DelegationNumber, HeartbeatNumber, IntentId, Leaf, NodeName, RequestId, State, StateId
-from rota.wire.codec import Frame, decode_frame, encode_frame
-from rota.wire.limits import Limits
 from tests.transport.kit import SETTINGS, envelope
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.events import ConnectionLost, ConnectionMade
-from rota.messages import TransactionReverted
+from rota.machine.events import ConnectionLost, ConnectionMade
+from rota.model.types import DelegationNumber, IntentId, Leaf
 from rota.transport import Reason
-from rota.types import DelegationNumber, IntentId, Leaf
 from rota.wire.limits import Limits
+from rota.wire.messages import TransactionReverted
 from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rota.model.types import NodeName
 from rota.ports import Registration
 from rota.transport import Identity, StaticRegistry
-from rota.types import NodeName
 from tests.transport.kit import WAIT_S, Network, assert_told_in_order, make_identity, play, register
 from tools.generate_wire import ROOT
 

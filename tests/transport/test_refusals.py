@@ -10,13 +10,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from rota.core.events import ConnectionMade
+from rota.machine.events import ConnectionMade
+from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport import GrpcPeers, Reason, StaticRegistry, fingerprint_of
 from rota.transport.endings import Ending
 from rota.transport.parts import LIFE_BYTES, Goodbye, Hello, Ping, frame_bytes, goodbye_bytes, hello_bytes, pong_bytes
 from rota.transport.settings import TransportSettings
-from rota.types import NodeName
 from rota.wire import peer_pb2
 from rota.wire.codec import encode_frame
 from tests.transport.kit import (

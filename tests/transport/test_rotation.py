@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from rota.core.events import ConnectionLost
+from rota.machine.events import ConnectionLost
+from rota.model.types import NodeName
 from rota.transport import Reason
 from rota.transport.certificates import look_at_certificate, utc_now
-from rota.types import NodeName
 from tests.transport.kit import WAIT_S, Network, Node, make_identity, network, play, until
 
 

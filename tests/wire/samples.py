@@ -16,8 +16,9 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_
 
 from hypothesis import strategies as st
 
-from rota import messages, types
-from rota.messages import PROTOCOL_VERSION, Envelope, Message
+from rota.model import types
+from rota.wire import messages
+from rota.wire.messages import PROTOCOL_VERSION, Envelope, Message
 
 # What stands behind a colon in a class, and what is made from it: no narrower type fits all of them.
 Annotation: TypeAlias = Any

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rota.messages import PROTOCOL_VERSION, AssembleResponse, CoordinatorHeartbeat, DelegationCommand, Startup
 from rota.wire import DEFAULT_LIMITS, Frame, Limits, Malformed, decode_frame, encode_frame
+from rota.wire.messages import PROTOCOL_VERSION, AssembleResponse, CoordinatorHeartbeat, DelegationCommand, Startup
 from tests.wire.samples import MESSAGE_TYPES, full_envelope
 from tests.wire.test_versions import envelope_bytes, frame, message, varint
 

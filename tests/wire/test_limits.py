@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message as ProtobufMessage
 
-from rota import messages, types
-from rota.messages import Message
-from rota.wire import DEFAULT_LIMITS, Frame, Limits, Malformed, decode_frame, encode_frame
+from rota.model import types
+from rota.wire import DEFAULT_LIMITS, Frame, Limits, Malformed, decode_frame, encode_frame, messages
 from rota.wire import peer_pb2 as pb
+from rota.wire.messages import Message
 from tests.wire.samples import full_envelope
 
 

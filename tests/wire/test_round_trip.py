@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota import messages, types
-from rota.messages import PROTOCOL_VERSION, Envelope, Message
-from rota.wire import Frame, decode_frame, encode_frame, enumerations
+from rota.model import types
+from rota.wire import Frame, decode_frame, encode_frame, enumerations, messages
 from rota.wire import peer_pb2 as pb
+from rota.wire.messages import PROTOCOL_VERSION, Envelope, Message
 from rota.wire.reading import READERS
 from rota.wire.writing import TEXT_BYTES_MAX, WRITERS
 from tests.wire.samples import (

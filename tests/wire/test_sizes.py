@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.config import Config
-from rota.messages import (
+from rota.model.config import Config
+from rota.model.types import Digest, RequestId, Transition
+from rota.wire import DEFAULT_LIMITS, Frame, Limits, decode_frame, encode_frame
+from rota.wire.limits import ITEM_BYTES
+from rota.wire.messages import (
     AssembleResponse,
     AssemblyResult,
     Delegation,
@@ -23,9 +26,6 @@ from rota.messages import (
     Startup,
     StateDistribution,
 )
-from rota.types import Digest, RequestId, Transition
-from rota.wire import DEFAULT_LIMITS, Frame, Limits, decode_frame, encode_frame
-from rota.wire.limits import ITEM_BYTES
 from rota.wire.sizes import (
     FIELD_BYTES,
     delegation_bytes,

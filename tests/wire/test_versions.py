@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from rota.messages import (
+from rota.model.types import IntentId, Leaf, State, Transition
+from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame
+from rota.wire import peer_pb2 as pb
+from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,
     CoordinatorHeartbeat,
@@ -21,9 +24,6 @@ from rota.messages import (
     Startup,
     StateDistribution,
 )
-from rota.types import IntentId, Leaf, State, Transition
-from rota.wire import Frame, Limits, Malformed, decode_frame, encode_frame
-from rota.wire import peer_pb2 as pb
 from tests.wire.samples import MESSAGE_TYPES, UNKNOWN_FIELDS, full_envelope, full_value, lean_envelope
 
 STARTUP = full_envelope(Startup)

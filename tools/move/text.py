@@ -11,7 +11,7 @@ _DOTTED: Final = re.compile(rf"(?<![\w./-])(?:{'|'.join(ROOTS)})(?:\.\w+)+")
 _PATH: Final = re.compile(rf"(?<![\w.-])(?:{'|'.join(ROOTS)})(?:/\w+)+(?:\.py\b|/)?")
 _LAYERS: Final = re.compile(r"^layers = \[\n(.*?)^\]", re.MULTILINE | re.DOTALL)
 _PACKAGE_DATA: Final = re.compile(r"^\[tool\.setuptools\.package-data\]\n(.*?)(?=^\[)", re.MULTILINE | re.DOTALL)
-ROWS: Final = "tests/core/rows.txt"
+ROWS: Final = "tests/sequencer/rows.txt"
 # Columns of `rows.txt` that name classes and functions; the next one names a test.
 _NAMING_COLUMNS: Final = 4
 

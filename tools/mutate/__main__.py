@@ -2,7 +2,7 @@
 
     python -m tools.mutate --sample 300 --seed 1 --jobs 2
     python -m tools.mutate --sample 300 --seed 1 --stage seeds --seeds 20
-    python -m tools.mutate --only core/pace.py core/pacing.py:Pacing
+    python -m tools.mutate --only sequencer/pace.py machine/pacing.py:Pacing
 
 Each mutant is one small semantic change (`operators.py`). The test stage runs the tests that cover its line, those of
 its module and the most specific ones first, until one fails. The simulator stage plays seeds until the first alarm.
@@ -26,8 +26,11 @@ from tools.mutate.operators import OPERATORS, Site, sites_of
 from tools.mutate.report import Result, Results, print_table, read_equivalents, summary_of
 from tools.mutate.tracing import TestMap, read_map
 
-PACKAGES = ("src/rota/core",)
-TESTS = ("tests/core", "tests/wire", "tests/test_transcripts.py")
+PACKAGES = tuple(f"src/rota/{each}" for each in ("machine", "sequencer", "chain", "exchange", "directory", "node"))
+TESTS = (
+    *(f"tests/{each}" for each in ("machine", "sequencer", "chain", "exchange", "directory", "node", "wire")),
+    "tests/test_transcripts.py",
+)
 EQUIVALENTS = Path("tests/equivalent_mutants.txt")
 CACHE = Path(".mutate_cache")
 

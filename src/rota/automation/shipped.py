@@ -32,7 +32,7 @@ from rota.automation.triggers import (
     Watch,
     Work,
 )
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 # What beginning an epoch costs at most; it is measured by a test.
 ADVANCE_GAS: Final = 150_000

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final, Self, TypeAlias, TypeVar
 
 from rota.automation.settings import TEXT_MAX
 from rota.automation.strategies import Member
-from rota.types import ContractAddress, NodeName
+from rota.model.types import ContractAddress, NodeName
 
 NAME: Final = re.compile("[a-z][a-z0-9-]{0,62}")
 TRIGGERS_MAX: Final = 256

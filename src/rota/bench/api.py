@@ -25,8 +25,8 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from rota.network.local import LocalNetwork, LocalNode, Plan
-from rota.types import ContractAddress, NodeName
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.model.types import ContractAddress, NodeName
 
 NODE: Final = NodeName("node1")
 PARTY: Final = "alice"

@@ -28,14 +28,14 @@ import aiohttp
 import grpc
 import grpc.aio
 
-from rota.api import commands_pb2
-from rota.command_types import ChangeId, Command, Completion, DeduplicationDuration
 from rota.commands.changes import change_of
 from rota.commands.effects import Closing, InFlight
-from rota.config import Config
-from rota.network.local import LocalNetwork, LocalNode, Plan
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.model.config import Config
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
+from rota.schema.commands import ChangeId, Command, Completion, DeduplicationDuration
+from rota.server import commands_pb2
 from rota.store import DatabaseCommands, DatabaseStore, SqliteDatabase
-from rota.types import ContractAddress, IntentId, NodeName, Party
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 THRESHOLD: Final = 2

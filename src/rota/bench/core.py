@@ -15,10 +15,10 @@ from time import perf_counter_ns
 
 from rota.bench.network import Counts, Network, numbered_intent
 from rota.bench.sampling import Sampler
-from rota.config import Config
-from rota.core.machine import Event, Machine, Row
-from rota.core.selection import ranking
-from rota.types import Contract, ContractAddress, Intent, NodeName, Party
+from rota.machine.tables import Event, Machine, Row
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, Intent, NodeName, Party
+from rota.sequencer.selection import ranking
 
 INTENTS_DEFAULT = 2_000
 NODES_DEFAULT = 3

@@ -28,8 +28,8 @@ from typing import Final
 import aiohttp
 
 from rota.bench.feed import FeedFigures, measure_feed
-from rota.network.local import LocalNetwork, Plan
-from rota.types import ContractAddress, NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.model.types import ContractAddress, NodeName
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 PARTY: Final = "alice"

@@ -1,7 +1,7 @@
 """How long a contract stands still when its coordinator is killed, hangs or is cut off: real processes, real time.
 
 Five nodes in processes of their own, three of whose endorsements are needed, default timers, and a chain that mines at
-once. Each node is on a host of its own where the machine allows it (`network.namespaces`); else there is no cut. All
+once. Each node is on a host of its own where the machine allows it (`localnet.namespaces`); else there is no cut. All
 nodes' users ask for something by turns, 10 times a second, and those of the others go on after the fault. What is
 measured is the time from the fault to the first receipt of something that was asked for after it. Faults happen at
 random moments; then the node comes back and the network settles before the next one.
@@ -23,11 +23,11 @@ from rota.client import ContractStatus, Unreachable
 from rota.ledger.bindings import outcomes_of
 from rota.ledger.hexadecimal import quantity, read_quantity
 from rota.ledger.reading import read_logs
-from rota.network import namespaces
-from rota.network.chains import CHAIN_ID
-from rota.network.local import LocalNetwork, Plan
-from rota.network.workload import Workload
-from rota.types import ContractAddress, NodeName
+from rota.localnet import namespaces
+from rota.localnet.chains import CHAIN_ID
+from rota.localnet.local import LocalNetwork, Plan
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, NodeName
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 6))
 THRESHOLD: Final = 3

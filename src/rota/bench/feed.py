@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from time import thread_time_ns
 from typing import Final
 
-from rota.api.facade import ContractSummary
-from rota.api.families.sequencer import shown_update
-from rota.api.formats import encode
 from rota.bench.network import Network, numbered_intent
-from rota.config import Config
-from rota.core.effects import Effect
-from rota.core.events import ForContract, Tick
-from rota.core.machine import Event
-from rota.runtime.feed import NO_PAST, LiveFeed, Looks, Past
-from rota.types import Contract, ContractAddress, Mode, NodeName, Party
+from rota.machine.effects import Effect
+from rota.machine.events import Tick
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, Party
+from rota.node.events import ForContract
+from rota.rpc.formats import encode
+from rota.service.explain.methods import shown_update
+from rota.service.interface import ContractSummary
+from rota.service.watch.feed import NO_PAST, LiveFeed, Looks, Past
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 ADDRESS: Final = ContractAddress("0x" + "b0" * 20)

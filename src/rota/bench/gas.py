@@ -29,11 +29,11 @@ from typing import Final
 from eth_abi.abi import encode
 from pyrevm import EVM, AccountInfo, BlockEnv, CfgEnv, Env
 
-from rota.digests import core_of, domain_separator, keccak, leaf_of, round_digest
+from rota.calldata import FullLeaf, Malformed, decode_payload, encode_auth, encode_commit, encode_payload
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.artifacts import load_artifact
-from rota.payload import FullLeaf, Malformed, decode_payload, encode_auth, encode_commit, encode_payload
-from rota.types import ContractAddress, IntentId, State, StateId, Transition
+from rota.model.digests import core_of, domain_separator, keccak, leaf_of, round_digest
+from rota.model.types import ContractAddress, IntentId, State, StateId, Transition
 
 ROUND_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200)
 GROUP_SIZES: Final = (1, 3, 5, 10)

@@ -11,14 +11,16 @@ import tracemalloc
 from dataclasses import dataclass
 from time import perf_counter_ns
 
-from rota.config import Config
-from rota.core.effects import Effect, Persist
-from rota.core.events import ConnectionLost, ConnectionMade, Persisted, Tick
-from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
-from rota.core.machine import Event
-from rota.core.node import Node, StoredNode
+from rota.chain.events import BlocksFetched, HeadSeen
+from rota.machine.effects import Effect, Persist
+from rota.machine.events import ConnectionLost, ConnectionMade, Persisted, Tick
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock
+from rota.model.config import Config
+from rota.model.types import BlockHash, Contract, ContractAddress, NodeName
+from rota.node.node import Node
+from rota.node.stored import StoredNode
 from rota.sim.ledger import GENESIS
-from rota.types import BlockHash, Contract, ContractAddress, NodeName
 
 CONTRACTS_DEFAULT = 10_000
 MEMBERS = tuple(NodeName(f"node{number}") for number in range(1, 6))

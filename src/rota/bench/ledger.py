@@ -29,13 +29,13 @@ from typing import Any, Final
 
 import aiohttp
 
-from rota.digests import WORD_BYTES
 from rota.keys import secp256k1
 from rota.ledger.embedded import EmbeddedChain, Settings
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data, read_quantity
 from rota.ledger.transaction import DynamicFeeTransaction, created_address, signing_hash, with_signature
-from rota.network.chains import NO_ANVIL, find_anvil
+from rota.localnet.chains import NO_ANVIL, find_anvil
+from rota.model.digests import WORD_BYTES
 
 CALLS_DEFAULT: Final = 3_000
 BATCH: Final = 200

@@ -12,47 +12,15 @@ from collections import deque
 from dataclasses import dataclass
 from time import perf_counter_ns
 
-from rota.config import Config
-from rota.core.effects import (
-    AssembleIntents,
-    CheckRound,
-    Effect,
-    FetchBlocks,
-    Persist,
-    ReplyToUser,
-    ReportReceipt,
-    RoundDispatch,
-    SendMessage,
-    SignDispatch,
-    SignTransition,
-    SubmitTransaction,
-    VerifyEndorsement,
-    VerifyEndorsers,
-    VerifyParties,
-    VerifySignature,
-)
-from rota.core.events import (
-    EndorsementVerified,
-    EndorsersVerified,
-    ForContract,
-    IntentSubmitted,
-    LedgerStatus,
-    MessageReceived,
-    PartiesVerified,
-    Persisted,
-    RoundChecked,
-    SignatureVerified,
-    Tick,
-    TransitionSigned,
-)
-from rota.core.events.chain import BlocksFetched, DispatchSigned, HeadSeen, TransactionSent
-from rota.core.machine import Event
-from rota.core.node import Node, StoredNode
-from rota.digests import NONCE_BYTES, domain_separator, page_of
-from rota.sim import domain
-from rota.sim.ledger import GENESIS, GENESIS_TIME_S, Ledger
-from rota.sim.services import sign, sign_leaf
-from rota.types import (
+from rota.chain.effects import FetchBlocks, RoundDispatch, SignDispatch, SubmitTransaction
+from rota.chain.events import BlocksFetched, DispatchSigned, HeadSeen, TransactionSent
+from rota.machine.effects import Effect, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.machine.tables import Event
+from rota.model.blocks import LedgerStatus
+from rota.model.config import Config
+from rota.model.digests import NONCE_BYTES, domain_separator, page_of
+from rota.model.types import (
     Contract,
     ContractAddress,
     Intent,
@@ -66,6 +34,29 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.events import ForContract
+from rota.node.node import Node
+from rota.node.stored import StoredNode
+from rota.sequencer.effects import (
+    AssembleIntents,
+    CheckRound,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifyParties,
+    VerifySignature,
+)
+from rota.sequencer.events import (
+    EndorsementVerified,
+    EndorsersVerified,
+    PartiesVerified,
+    RoundChecked,
+    SignatureVerified,
+    TransitionSigned,
+)
+from rota.sim import domain
+from rota.sim.ledger import GENESIS, GENESIS_TIME_S, Ledger
+from rota.sim.services import sign, sign_leaf
 from rota.wire.codec import encode_frame
 
 BLOCK_MS = 200

@@ -17,16 +17,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from rota import hosting
+from rota import host
 from rota.bench.network import numbered_intent
-from rota.config import Config
-from rota.core.effects import IntentAccepted, IntentFinalised, Persist, Record
-from rota.core.events import Persisted
-from rota.core.machine import Event
-from rota.network.creating import CreatedContract
-from rota.network.local import LocalNetwork, LocalNode, Plan
+from rota.localnet.creating import CreatedContract
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, Record
+from rota.machine.events import Persisted
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.types import ContractAddress, NodeName, Outcome, Party, Receipt
 from rota.store import DatabaseStore, SqliteDatabase
-from rota.types import ContractAddress, NodeName, Outcome, Party, Receipt
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 THRESHOLD: Final = 2
@@ -185,9 +185,9 @@ async def _fill(node: LocalNode, made: CreatedContract, final_count: int, pendin
 
 
 def _past(made: CreatedContract, node: NodeName, final_count: int, pending_count: int) -> Iterator[tuple[Record, ...]]:
-    hosted = hosting.open_genesis(hosting.load_domains(), made.genesis, made.address, bytes(hosting.SALT_KEY_BYTES))
+    hosted = host.open_genesis(host.load_domains(), made.genesis, made.address, bytes(host.SALT_KEY_BYTES))
     sender = Party(f"{PARTY}@{node}")
-    payload = hosting.init(hosted, hosting.UserCall(sender, "mint")).payload
+    payload = host.init(hosted, host.UserCall(sender, "mint")).payload
     for number in range(final_count + pending_count):
         intent = replace(numbered_intent(sender, made.address, payload, number), idempotency_key=f"past {number}")
         if number < final_count:

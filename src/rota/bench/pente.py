@@ -21,12 +21,9 @@ from typing import Final
 
 import msgspec
 
-from rota.core.effects import AssembleIntents, CheckRound
-from rota.core.events import AssemblyFinished
-from rota.digests import keccak, round_digest
 from rota.domains.available import Shelf
-from rota.engines.groups import pente
-from rota.hosting import (
+from rota.evm.groups import pente
+from rota.host import (
     Background,
     ContractDefaults,
     Hosted,
@@ -40,8 +37,11 @@ from rota.hosting import (
     receipt,
 )
 from rota.ledger.artifacts import load_artifact
-from rota.messages import Snapshot
-from rota.types import ContractAddress, Intent, IntentId, NodeName, Party, RequestId, State, StateId, Transition
+from rota.model.digests import keccak, round_digest
+from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Party, RequestId, State, StateId, Transition
+from rota.sequencer.effects import AssembleIntents, CheckRound
+from rota.sequencer.events import AssemblyFinished
+from rota.wire.messages import Snapshot
 
 HOLDER_COUNTS: Final = (10, 100_000)
 TRANSFERS_DEFAULT: Final = 2_048

@@ -13,7 +13,7 @@ from collections import Counter
 from types import FrameType, TracebackType
 from typing import Self
 
-from rota.core.node import Node
+from rota.node.node import Node
 
 INTERVAL_S = 0.001
 SWITCH_INTERVAL_S = 0.0005  # the looker asks for the interpreter: it should not wait as long as it sleeps
@@ -51,7 +51,7 @@ class Sampler:
 
 
 def _part_of(frame: FrameType | None) -> str | None:
-    """The innermost module of Rota, if this is inside of a node's step; `core.rounds` is called `rounds`."""
+    """The innermost module of Rota, if this is inside of a node's step; `sequencer.rounds` is called `rounds`."""
     part: str | None = None
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

@@ -12,11 +12,11 @@ from itertools import count
 
 from rota.bench.failover import Fault, FaultFigures, figures_of
 from rota.bench.network import numbered_intent
-from rota.config import Config
-from rota.core.events import IntentSubmitted
-from rota.messages import CoordinatorState
+from rota.machine.events import IntentSubmitted
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, IntentId, NodeName, Outcome, Party
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, IntentId, NodeName, Outcome, Party
+from rota.wire.messages import CoordinatorState
 
 NODES = tuple(NodeName(name) for name in "ABCDE")
 THRESHOLD = 3

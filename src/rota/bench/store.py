@@ -18,13 +18,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from rota.config import Config
-from rota.core.consistency import Authorised, Consistent
-from rota.core.effects import IntentAccepted, IntentFinalised, LeavesSigned, PermissionGranted, Persist, Record
-from rota.core.events import Persisted
-from rota.core.machine import Event
-from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.types import (
+from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, Record
+from rota.machine.events import Persisted
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.consistency import Authorised, Consistent
+from rota.model.types import (
     Contract,
     ContractAddress,
     DelegationNumber,
@@ -40,6 +39,8 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.sequencer.effects import LeavesSigned, PermissionGranted
+from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 
 NODE: Final = NodeName("node1")
 CONTRACT: Final = Contract(ContractAddress("0x" + "b0" * 20), (NODE,), (), 0)

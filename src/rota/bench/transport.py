@@ -23,14 +23,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from rota.core.effects import SendMessage
-from rota.core.events import ConnectionMade, MessageReceived
-from rota.core.machine import Event
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
+from rota.machine.effects import SendMessage
+from rota.machine.events import ConnectionMade, MessageReceived
+from rota.machine.tables import Event
+from rota.model.types import ContractAddress, HeartbeatNumber, NodeName, RequestId
 from rota.ports import Registration
 from rota.transport import GrpcPeers, Identity, StaticRegistry, TransportSettings
-from rota.types import ContractAddress, HeartbeatNumber, NodeName, RequestId
 from rota.wire.limits import Limits
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, Envelope
 
 MESSAGES_DEFAULT: Final = 20_000
 ROUND_TRIPS: Final = 500

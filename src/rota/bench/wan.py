@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rota.bench.network import numbered_intent
-from rota.config import Config
-from rota.core.events import IntentSubmitted
-from rota.messages import Envelope
+from rota.machine.events import IntentSubmitted
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, NodeName, Party
 from rota.sim.world import Recorder, World
-from rota.types import Contract, ContractAddress, NodeName, Party
 from rota.wire.codec import encode_frame
+from rota.wire.messages import Envelope
 
 NODES = tuple(NodeName(name) for name in "ABCDE")
 LATENCY_MS = 50

@@ -25,9 +25,9 @@ from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Spent, Statement
 from rota.domains.zeto.coins import Coin
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.tree import EMPTY, Tree
-from rota.engines.proving.curve import require_curve
-from rota.engines.proving.groth16 import prove, verify
-from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
+from rota.prover.curve import require_curve
+from rota.prover.groth16 import prove, verify
+from rota.prover.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
 
 PROOFS_DEFAULT: Final = 3
 OWNER: Final = 1_234_567

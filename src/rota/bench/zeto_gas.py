@@ -24,7 +24,7 @@ from functools import cache
 from typing import Final
 
 from rota.bench.gas import CHAIN_ID, GAS_LIMIT, address_of
-from rota.digests import core_of, domain_separator, intent_of, keccak, leaf_of
+from rota.calldata import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
 from rota.domains.zeto.coins import Coin, net_of
@@ -34,9 +34,6 @@ from rota.domains.zeto.membership import Members
 from rota.domains.zeto.records import NO_ADDRESS
 from rota.domains.zeto.reserve import deposit_call, is_deposit, moved_by, withdrawal_call
 from rota.domains.zeto.tree import EMPTY
-from rota.engines.proving.curve import require_curve
-from rota.engines.proving.groth16 import ProvingKey, prove
-from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key
 from rota.keys import secp256k1
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import creation_code, encode_call
@@ -46,8 +43,11 @@ from rota.ledger.embedded.chain import EmbeddedChain
 from rota.ledger.embedded.settings import Settings
 from rota.ledger.proofs import binding_of, coins_in, encode_proofs, rooted
 from rota.ledger.transaction import DynamicFeeTransaction
-from rota.payload import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
-from rota.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
+from rota.model.digests import core_of, domain_separator, intent_of, keccak, leaf_of
+from rota.model.types import Call, ContractAddress, IntentId, Leaf, State, StateId, Transition, address_bytes
+from rota.prover.curve import require_curve
+from rota.prover.groth16 import ProvingKey, prove
+from rota.prover.key_files import DEVELOPMENT_KEYS, load_key
 
 VALID_UNTIL_S: Final = 2**40
 FEE_WEI: Final = 10**12

@@ -29,10 +29,10 @@ from typing import Final
 
 from rota.client.transactions import Transaction
 from rota.domains.zeto.domain import LEDGERS
-from rota.engines.proving.curve import require_curve
-from rota.network.chain_book import ChainBook
-from rota.network.local import LocalNetwork, LocalNode, Plan
-from rota.types import ContractAddress, NodeName
+from rota.localnet.chain_book import ChainBook
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.model.types import ContractAddress, NodeName
+from rota.prover.curve import require_curve
 
 NODE: Final = NodeName("node1")
 ISSUER, OWNER, RECEIVER = "issuer", "alice", "bob"

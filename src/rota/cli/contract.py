@@ -17,17 +17,17 @@ from rota.cli.asking import shows_token, trusts_ca
 from rota.cli.parameters import Address, Json, NodeUrl, json_option
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
-from rota.genesis import MalformedGenesis, decode_genesis
-from rota.hosting import ContractDefaults
+from rota.host import ContractDefaults
 from rota.keys.files import KeyFileError, read_private
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signers import MemorySigner
 from rota.ledger.account import Account, TransactionRejected
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_quantity
-from rota.network.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
+from rota.localnet.creating import CreatedContract, NodesMissing, create_contract, genesis_for, hand_out, named
+from rota.model.genesis import MalformedGenesis, decode_genesis
+from rota.model.types import RANGE_SIZE_MAX, ContractAddress, IntentId, NodeName, Party, Rotation, intent_text
 from rota.ports import Unavailable
-from rota.types import RANGE_SIZE_MAX, ContractAddress, IntentId, NodeName, Party, Rotation, intent_text
 
 CHAIN_ATTEMPTS_MAX: Final = 3
 PAYER: Final = "payer"

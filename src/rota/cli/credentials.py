@@ -14,7 +14,12 @@ from typing import Final
 
 import click
 
-from rota.api.credentials import (
+from rota.cli.node_folder import directory_argument, told_plainly
+from rota.cli.parameters import json_option
+from rota.keys.files import move, write_new
+from rota.keys.node_keys import read_password
+from rota.keys.secret import Secret
+from rota.rpc.credentials import (
     CertificateCredential,
     Credential,
     PasswordCredential,
@@ -23,14 +28,9 @@ from rota.api.credentials import (
     make_token,
     password_credential,
 )
-from rota.api.credentials_file import CREDENTIALS_MAX, PARTY, CredentialsFileWrong, entry_of, read_credentials
-from rota.api.table import TABLE
-from rota.cli.node_folder import directory_argument, told_plainly
-from rota.cli.parameters import json_option
-from rota.keys.files import move, write_new
-from rota.keys.node_keys import read_password
-from rota.keys.secret import Secret
-from rota.runtime.configuration import FILE_NAME, read_configuration
+from rota.server.configuration import FILE_NAME, read_configuration
+from rota.server.credentials_file import CREDENTIALS_MAX, PARTY, CredentialsFileWrong, entry_of, read_credentials
+from rota.server.table import TABLE
 
 DEFAULT_NAME: Final = "credentials.toml"
 PASSWORD_CHARACTERS_MIN: Final = 12

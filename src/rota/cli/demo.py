@@ -24,7 +24,6 @@ from rich.text import Text
 from rota.cli.contract import key_in
 from rota.cli.interruption import Signals, interruptible
 from rota.client import ClientError
-from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.language import sections
 from rota.demo.ledgers import UnusableLedger, running_chain
 from rota.demo.live import performed
@@ -51,11 +50,12 @@ from rota.keys.files import KeyFileError
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.account import TransactionRejected
 from rota.ledger.client import RpcRefused
-from rota.network.chains import ChainKind, RunningChain
-from rota.network.children import CannotStartProcess
+from rota.localnet.chains import ChainKind, RunningChain
+from rota.localnet.children import CannotStartProcess
+from rota.model.types import Rotation
 from rota.ports import Unavailable
+from rota.server.dashboard import PATH as DASHBOARD_PATH
 from rota.sim.diagram import mermaid
-from rota.types import Rotation
 
 STDOUT: Final = "-"
 # The last node's WebSockets are 801 further on, and ports end at 65,535.

@@ -14,7 +14,7 @@ from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.method_pages import render_methods
 from rota.cli.metric_pages import render_metrics
 from rota.cli.parameters import json_option
-from rota.runtime.configuration import render_reference
+from rota.server.configuration import render_reference
 
 SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any other folder
 

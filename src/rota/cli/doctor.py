@@ -21,7 +21,7 @@ from rota.doctor import Finding, Means, Report, Status, examine
 from rota.doctor.case import BLOCK_WAIT_S
 from rota.keys.node_keys import read_password
 from rota.keys.secret import Secret
-from rota.runtime.configuration import NodeSection, password_of
+from rota.server.configuration import NodeSection, password_of
 
 WAIT_S_MAX: Final = 300
 

@@ -18,7 +18,7 @@ from rota.cli.tables import table_console
 from rota.cli.timeline import time_of
 from rota.client import Client, Group, Transaction
 from rota.client.groups import ADDRESS_CHARACTERS
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 LIST_DEFAULT: Final = 100
 LIST_MAX: Final = 1_000

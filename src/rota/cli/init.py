@@ -21,7 +21,7 @@ import click
 
 from rota.cli.node_folder import directory_argument, password_file_option, password_for, told_plainly
 from rota.cli.parameters import json_option
-from rota.core.consent import ConsentMode
+from rota.directory.consent import ConsentMode
 from rota.keys.files import AlreadyThere, make_folder, read_private, write_new
 from rota.keys.keystore import ScryptCost
 from rota.keys.node_keys import WALLET, MadeKeys, make_node_keys
@@ -30,7 +30,7 @@ from rota.keys.wallet import Wallet
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_quantity
 from rota.ports import Unavailable
-from rota.runtime.configuration import (
+from rota.server.configuration import (
     CHAIN,
     FILE_NAME,
     SECTIONS,
@@ -41,7 +41,7 @@ from rota.runtime.configuration import (
     read_text,
     write_configuration,
 )
-from rota.runtime.configuring.kinds import is_loopback
+from rota.server.configuring.kinds import is_loopback
 
 LEDGER_DEFAULT: Final = "http://127.0.0.1:8545"
 PASSWORD_NAME: Final = "password"

@@ -12,12 +12,12 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
-from rota.core.coordinator import Coordinator
-from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.deployment import Deployment
-from rota.core.machine import Event, Machine, Row, Table
-from rota.core.sender import Sender
-from rota.core.sender_transaction import SenderTransaction
+from rota.directory.deployment import Deployment
+from rota.machine.tables import Event, Machine, Row, Table
+from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.sender import Sender
+from rota.sequencer.sender_transaction import SenderTransaction
 
 MACHINES: Final[tuple[type[Machine], ...]] = (
     Sender,

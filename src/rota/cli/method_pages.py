@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.api.methods import Method
-from rota.api.table import TABLE
+from rota.rpc.methods import Method
+from rota.server.table import TABLE
 
 HEAD: Final = """# All methods
 

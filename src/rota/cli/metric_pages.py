@@ -12,9 +12,9 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
 
-from rota.api.facade import Measurements, PeerMeasurements, Spread, StateCount, TriggerView
-from rota.api.metrics import EntranceMetrics, node_metrics
-from rota.types import NodeName
+from rota.model.types import NodeName
+from rota.server.metrics import EntranceMetrics, node_metrics
+from rota.service.interface import Measurements, PeerMeasurements, Spread, StateCount, TriggerView
 
 HEAD: Final = """# All metrics
 

@@ -12,9 +12,9 @@ import click
 
 from rota.cli.node_folder import WrongFolder, directory_argument, open_folder, password_file_option
 from rota.cli.parameters import json_option
-from rota.runtime.configuration import FILE_NAME
-from rota.runtime.observability import configure_logging
-from rota.runtime.process import CannotListen, CannotStart, NodeProcess, serve
+from rota.server.configuration import FILE_NAME
+from rota.server.observability import configure_logging
+from rota.server.process import CannotListen, CannotStart, NodeProcess, serve
 from rota.store import Refused
 
 # Allocations between two collections, and how many younger ones come before an older one.

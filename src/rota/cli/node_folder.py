@@ -21,7 +21,7 @@ from rota.keys.node_keys import NodeKeys, open_node_keys, read_password
 from rota.keys.secret import Secret
 from rota.ledger.account import TransactionRejected
 from rota.ports import Unavailable
-from rota.runtime.configuration import (
+from rota.server.configuration import (
     FILE_NAME,
     ConfigurationRejected,
     NodeConfiguration,

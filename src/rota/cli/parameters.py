@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from rota.types import ContractAddress, address_bytes
+from rota.model.types import ContractAddress, address_bytes
 
 WEB_SCHEMES: Final = ("http", "https")
 AMOUNT_MAX: Final = 2**256 - 1

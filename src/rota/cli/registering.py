@@ -30,9 +30,9 @@ from rota.ledger.client import RpcClient
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.embedded.settings import WEI_PER_ETHER
 from rota.ledger.registering import NetworkContracts, deploy_contracts, register
+from rota.model.types import ContractAddress
 from rota.ports import Signer
-from rota.runtime.configuration import CHAIN, FILE_NAME, NodeConfiguration, with_setting
-from rota.types import ContractAddress
+from rota.server.configuration import CHAIN, FILE_NAME, NodeConfiguration, with_setting
 
 ETHER_MAX: Final = 1_000_000
 DEVELOPMENT: Final = "development"

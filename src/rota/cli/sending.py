@@ -23,7 +23,7 @@ from rich.markup import escape
 from rota.cli.asking import EXIT_FAILED, LIMITS, Function, NodeAt, NotKnown, asks_node, printable
 from rota.cli.parameters import json_option
 from rota.client import Client, ClientError, ClientLimits, Payees, Pending, Transaction, TransactionReceipt, Unreachable
-from rota.types import RANGE_SIZE_MAX, Mode, Rotation
+from rota.model.types import RANGE_SIZE_MAX, Mode, Rotation
 
 WITHIN_S: Final = 120.0
 EXPLAIN_S: Final = 2.0

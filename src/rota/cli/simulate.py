@@ -17,8 +17,9 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from rota.engines.private_evm import PrivateEvm
+from rota.evm.private_evm import PrivateEvm
 from rota.ledger.artifacts import load_artifact
+from rota.model.types import Mode, Rotation
 from rota.sim.breaking import SEEDS_MAX, Outcome, try_canary
 from rota.sim.canaries import unguarded
 from rota.sim.coverage import Place, counting, every_place, untaken
@@ -35,7 +36,6 @@ from rota.sim.swarm import Report, Swarm
 from rota.sim.transcript import Transcript, show
 from rota.testing.workloads import PenteKit, swarm_of
 from rota.testing.workloads.canaries import workload_canaries
-from rota.types import Mode, Rotation
 
 NODES_MAX = 500
 CONTRACTS_MAX = 10_000

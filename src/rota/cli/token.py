@@ -18,7 +18,7 @@ from rota.cli.parameters import AMOUNT, Address, HexText, Share, json_option
 from rota.cli.sending import Sending, makes, pays, sends, waiting
 from rota.client import Balance, BalanceUnknown, Client, Journal, Transaction, Verdict
 from rota.client.tokens import EXACT
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 ASKER: Final = "operator"
 APPLICATION: Final = "rota"

@@ -30,7 +30,7 @@ from rota.cli.tables import table_console
 from rota.cli.timeline import lines_of, moment, time_of, waits
 from rota.client import Client, Explanation, LeafDependency, TransactionReceipt, Unreachable
 from rota.client.dependencies import as_json
-from rota.types import ContractAddress
+from rota.model.types import ContractAddress
 
 LIST_DEFAULT: Final = 20
 LIST_MAX: Final = 1_000

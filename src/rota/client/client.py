@@ -23,7 +23,7 @@ from rota.client.settlements import Settlements
 from rota.client.tokens import Tokens
 from rota.client.transactions import TransactionClient
 from rota.client.triggers import Triggers
-from rota.types import ContractAddress, IntentId, NodeName, intent_text
+from rota.model.types import ContractAddress, IntentId, NodeName, intent_text
 
 Receipts = Feed[TransactionReceipt]
 FullReceipts = Feed[FullReceipt]

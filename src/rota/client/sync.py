@@ -36,7 +36,7 @@ from rota.client.settlements import Draft, Settlements
 from rota.client.tokens import Token, Tokens
 from rota.client.transactions import Transaction
 from rota.client.triggers import Triggers
-from rota.types import IntentId
+from rota.model.types import IntentId
 
 STOP_TIMEOUT_S: Final = 10.0
 

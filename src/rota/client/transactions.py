@@ -38,7 +38,7 @@ from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unrea
 from rota.client.jsonrpc import ClientLimits, JsonRpc, Payees
 from rota.client.positions import SHARED, Positions, seen_by
 from rota.client.unwatched import Unwatched
-from rota.types import IntentId
+from rota.model.types import IntentId
 
 # Whoever has waited long enough does not want to wait for the reason as well.
 EXPLAIN_S: Final = 5.0

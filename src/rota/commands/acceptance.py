@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.types import IntentId
+from rota.model.types import IntentId
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from rota.command_types import ChangeId, Command, DeduplicationDuration, Period
 from rota.commands.errors import invalid_field, missing_field
-from rota.digests import keccak
-from rota.types import NodeName, Party
+from rota.model.digests import keccak
+from rota.model.types import NodeName, Party
+from rota.schema.commands import ChangeId, Command, DeduplicationDuration, Period
 
 ID_CHARACTERS_MAX: Final = 255
 PARTIES_MAX: Final = 100

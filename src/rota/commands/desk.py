@@ -38,7 +38,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from rota.command_types import BEGIN_OFFSET, ChangeId, Completion, Failure
 from rota.commands import errors
 from rota.commands.changes import change_of
 from rota.commands.effects import (
@@ -88,7 +87,8 @@ from rota.commands.events import (
     TransactionRefused,
 )
 from rota.commands.periods import Stream, effective_period, objection_to, pruning_horizon_us
-from rota.types import IntentId
+from rota.model.types import IntentId
+from rota.schema.commands import BEGIN_OFFSET, ChangeId, Completion, Failure
 
 DAY_MS: Final = 86_400_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rota.command_types import ChangeId, Command, Completion, Failure, Period
 from rota.commands.periods import Stream
-from rota.types import IntentId
+from rota.model.types import IntentId
+from rota.schema.commands import ChangeId, Command, Completion, Failure, Period
 
 
 @dataclass(frozen=True, slots=True)

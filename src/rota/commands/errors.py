@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rota.command_types import MICROSECONDS_PER_MS, ChangeId, CommandRejected, Failure, StatusCode, duration_text
 from rota.commands.acceptance import Acceptance
-from rota.types import intent_text
+from rota.model.types import intent_text
+from rota.schema.commands import MICROSECONDS_PER_MS, ChangeId, CommandRejected, Failure, StatusCode, duration_text
 
 DUPLICATE_COMMAND: Final = "DUPLICATE_COMMAND"
 SUBMISSION_ALREADY_IN_FLIGHT: Final = "SUBMISSION_ALREADY_IN_FLIGHT"

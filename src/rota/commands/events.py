@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.command_types import ChangeId, Command, Completion, Failure
 from rota.commands.acceptance import Acceptance
 from rota.commands.effects import InFlight
-from rota.types import IntentId
+from rota.model.types import IntentId
+from rota.schema.commands import ChangeId, Command, Completion, Failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.command_types import Failure, StatusCode
 from rota.commands.errors import CONTRACT_NOT_ACTIVE, INTENT_ID_USED, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
+from rota.schema.commands import Failure, StatusCode
 
 # What the sequencer gives as the reason when a user cancelled the transaction; nothing else is said by words.
 CANCELLED: Final = "cancelled"

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.command_types import BEGIN_OFFSET, ChangeId, DeduplicationDuration, DeduplicationOffset, Failure, Period
 from rota.commands import errors
 from rota.commands.acceptance import Acceptance
+from rota.schema.commands import BEGIN_OFFSET, ChangeId, DeduplicationDuration, DeduplicationOffset, Failure, Period
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ HEAD: Final = (
     ("  , members A B", "the committee, if not all nodes are in it"),
     ("  , confirmations 2", "blocks on top that make one final (default 0)"),
     ("  , mode static", "or sender, or ring (default)"),
-    ("  , set heartbeat_ms=200", "a timer or limit of rota.config"),
+    ("  , set heartbeat_ms=200", "a timer or limit of rota.model.config"),
     ("expect: EXPECTATION", "at least one; what must hold at the end"),
     ("    # TEXT", "indented, above commands: a scene's title, then its explanation"),
     ("> COMMAND", "one line each; the head ends at the first"),

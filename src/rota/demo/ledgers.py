@@ -14,7 +14,7 @@ from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.embedded.settings import WEI_PER_ETHER
 from rota.ledger.hexadecimal import data, read_quantity
-from rota.network.chains import CHAIN_ID, RunningChain
+from rota.localnet.chains import CHAIN_ID, RunningChain
 from rota.ports import Unavailable
 
 ATTEMPTS_MAX: Final = 3

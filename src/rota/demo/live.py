@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from rota.client import ClientError, Verdict
-from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.payroll import Rent, RentUnpaid, rent_of
 from rota.demo.programme import Asset, Programme
 from rota.demo.reckoning import Reckoning, attempts_of
@@ -31,10 +30,11 @@ from rota.demo.staging import AUTOMATION, EPOCHS, Staged, deploy_epochs, stage, 
 from rota.demo.watching import watch
 from rota.ledger.client import place_of
 from rota.ledger.hexadecimal import read_quantity
-from rota.network.chains import RunningChain
-from rota.network.local import LocalNetwork, Plan
-from rota.network.workload import Request, Workload
-from rota.types import ContractAddress, NodeName
+from rota.localnet.chains import RunningChain
+from rota.localnet.local import LocalNetwork, Plan
+from rota.localnet.workload import Request, Workload
+from rota.model.types import ContractAddress, NodeName
+from rota.server.dashboard import PATH as DASHBOARD_PATH
 
 LOOK_S: Final = 0.02
 TAKE_OVER_TIMEOUT_S: Final = 90.0

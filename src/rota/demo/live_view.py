@@ -15,7 +15,7 @@ from rich.text import Text
 from rota.demo.programme import Asset
 from rota.demo.show import STAGES, Attempts, Happening, Show
 from rota.demo.stage import print_pairs
-from rota.types import NodeName
+from rota.model.types import NodeName
 
 REFRESH_PER_S: Final = 8
 GONE: Final = "gone"

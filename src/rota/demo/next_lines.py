@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from rota.dashboard import PATH as DASHBOARD_PATH
 from rota.demo.programme import Asset
 from rota.demo.show import Show
 from rota.demo.staging import Staged
-from rota.types import NodeName, node_of
+from rota.model.types import NodeName, node_of
+from rota.server.dashboard import PATH as DASHBOARD_PATH
 
 AMOUNT: Final = 42
 

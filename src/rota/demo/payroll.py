@@ -16,7 +16,7 @@ from rota.client import Client, Journal, Outcome, Verdict
 from rota.client.commands import RawCommands
 from rota.demo.programme import Asset, Transfer
 from rota.demo.show import CommandTold
-from rota.types import Party
+from rota.model.types import Party
 
 APPLICATION: Final = "rent"
 CHANGE: Final = "the rent of May"

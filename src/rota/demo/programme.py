@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from rota.network.chains import ChainKind, RunningChain
-from rota.types import NodeName, Party, Rotation
+from rota.localnet.chains import ChainKind, RunningChain
+from rota.model.types import NodeName, Party, Rotation
 
 NODES_MIN: Final = 3
 PEOPLE: Final = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan")

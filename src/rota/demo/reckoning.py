@@ -26,11 +26,11 @@ from rota.demo.staging import EPOCHS, Staged, balances_at, supply_at
 from rota.ledger.hexadecimal import quantity
 from rota.ledger.reading import read_logs
 from rota.ledger.signatures import decode_log
-from rota.network.audit import PROBLEMS_MAX, Audit, height_problems, promise_problems
-from rota.network.chain_book import ATTEMPTS_MAX, ChainBook
-from rota.network.local import LocalNetwork
-from rota.network.workload import Workload
-from rota.types import ContractAddress, IntentId, NodeName, Party
+from rota.localnet.audit import PROBLEMS_MAX, Audit, height_problems, promise_problems
+from rota.localnet.chain_book import ATTEMPTS_MAX, ChainBook
+from rota.localnet.local import LocalNetwork
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, IntentId, NodeName, Party
 
 Balances = Mapping[Asset, Mapping[Party, int]]
 

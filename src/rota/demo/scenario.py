@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Final
 
-from rota.core.selection import ranking
+from rota.model.types import IntentId, NodeName, Outcome
+from rota.sequencer.selection import ranking
 from rota.sim.diagram import KILLED, STARTED
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError
 from rota.sim.script import COMMANDS, EXPECTATIONS, Run, Script
 from rota.sim.transcript import Happening, Transcript
 from rota.sim.world import SimNode, World
-from rota.types import IntentId, NodeName, Outcome
 
 RANGES_SHOWN_MAX: Final = 4
 NAME_BYTES_MAX: Final = 16  # in a script, an intent's name is its id

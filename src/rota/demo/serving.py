@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from rota.client import Client
-from rota.network.local import LocalNetwork, Plan
-from rota.network.namespaces import LOOPBACK
-from rota.types import NodeName
+from rota.localnet.local import LocalNetwork, Plan
+from rota.localnet.namespaces import LOOPBACK
+from rota.model.types import NodeName
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
 # Clients of such networks look for the first node here, for the next a hundred further on; WebSockets are beside.

@@ -11,9 +11,9 @@ from typing import Final
 
 from rota.client import ContractStatus
 from rota.demo.programme import Asset, Programme
-from rota.network.audit import Audit
-from rota.network.workload import Workload
-from rota.types import ContractAddress, NodeName, Party, node_of
+from rota.localnet.audit import Audit
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, NodeName, Party, node_of
 
 RATE_OVER_S: Final = 3.0
 HAPPENINGS_KEPT: Final = 12

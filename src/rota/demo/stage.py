@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 from rota.demo.scenario import Performance, Played, Scene, abridged
+from rota.model.types import Mode
 from rota.sim.diagram import KILLED, STARTED, Row, columns, grouped
 from rota.sim.invariants import SAFETY
-from rota.types import Mode
 
 NODE_COLOURS: Final = ("cyan", "magenta", "green", "yellow", "blue", "red")
 WHO_WIDTH_MAX: Final = 16

@@ -20,9 +20,9 @@ from rota.demo.programme import EACH_BEGINS_WITH, Asset, Programme, Transfer
 from rota.demo.show import Show
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.bindings import creation_code
-from rota.network.local import LocalNetwork
-from rota.network.workload import Request
-from rota.types import ContractAddress, NodeName, Party
+from rota.localnet.local import LocalNetwork
+from rota.localnet.workload import Request
+from rota.model.types import ContractAddress, NodeName, Party
 
 EPOCHS: Final = "advance-epochs"
 EPOCH_S: Final = 3

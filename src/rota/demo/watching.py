@@ -14,11 +14,11 @@ from rota.demo.reckoning import attempts_of
 from rota.demo.show import Show
 from rota.demo.staging import Staged
 from rota.ledger.client import RpcRefused
-from rota.network.chain_book import ChainBook
-from rota.network.local import LocalNetwork
-from rota.network.workload import Workload
+from rota.localnet.chain_book import ChainBook
+from rota.localnet.local import LocalNetwork
+from rota.localnet.workload import Workload
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import Unavailable
-from rota.types import ContractAddress, NodeName
 
 LOOK_S: Final = 0.2
 # What takes more asking and changes less often.

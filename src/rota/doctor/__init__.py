@@ -35,7 +35,7 @@ from rota.doctor.own_files import check_certificate, check_credentials, check_ke
 from rota.doctor.process import check_node, check_ports
 from rota.ledger.client import RpcRefused
 from rota.ports import Unavailable
-from rota.runtime.configuration import FILE_NAME, Flaw
+from rota.server.configuration import FILE_NAME, Flaw
 
 __all__ = ["Finding", "Means", "Report", "Status", "examine"]
 

@@ -19,8 +19,8 @@ from rota.ledger.embedded.settings import WEI_PER_ETHER
 from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of
 from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.transports import RpcFailure
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 
 LEDGER: Final = "ledger"
 BLOCKS: Final = "blocks"

@@ -15,9 +15,9 @@ from typing import Final
 from rota.keys.certificates import Certificate
 from rota.keys.secret import Secret
 from rota.ledger.client import RpcClient
+from rota.model.types import NodeName
 from rota.ports import Signer
-from rota.runtime.configuration import FILE_NAME, Flaw, NodeConfiguration, NodeSection, password_of, salvage
-from rota.types import NodeName
+from rota.server.configuration import FILE_NAME, Flaw, NodeConfiguration, NodeSection, password_of, salvage
 
 LEDGER_TIMEOUT_MS: Final = 5_000
 BLOCK_WAIT_S: Final = 3.0

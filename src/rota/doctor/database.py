@@ -12,8 +12,8 @@ from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.keys.files import KeyFileError
 from rota.ports import Unavailable
-from rota.runtime.configuration import SqliteFile, password_of
-from rota.runtime.number_file import NumberFile
+from rota.server.configuration import SqliteFile, password_of
+from rota.server.number_file import NumberFile
 from rota.store.inspecting import Inspected, damage_of_sqlite, inspect_postgres, inspect_sqlite
 
 DATABASE: Final = "database"

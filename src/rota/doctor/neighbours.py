@@ -15,11 +15,11 @@ from rota.keys.names import REGISTRAR
 from rota.ledger.bindings import look_up_node, read_node
 from rota.ledger.hexadecimal import data, read_data
 from rota.ledger.registry import ChainRegistry, registration_of
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport import read_registry
 from rota.transport.certificates import look_at_certificate
 from rota.transport.endings import Refused
-from rota.types import ContractAddress, NodeName
 
 REGISTRATION: Final = "registration"
 PEERS: Final = "peers"

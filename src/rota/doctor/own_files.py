@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from rota.api.credentials_file import read_credentials
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
 from rota.domains.base import Rejected
-from rota.hosting import AnyDomain, load_domains
+from rota.engine.development_keys import rests_on_development_keys
+from rota.host import AnyDomain, load_domains
 from rota.keys.certificates import Certificate
 from rota.keys.files import KeyFileError, NotThere
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.keys.node_keys import TRANSPORT, WALLET, open_signer
 from rota.keys.transport_files import TransportFolder
-from rota.runtime.configuration import CHAIN
-from rota.runtime.development_keys import rests_on_development_keys
-from rota.runtime.expiry import DAY_S, NOTICES_S
-from rota.runtime.trigger_loading import CannotLoad, load_triggers
+from rota.server.configuration import CHAIN
+from rota.server.credentials_file import read_credentials
+from rota.service.automation.loading import CannotLoad, load_triggers
+from rota.service.registry.expiry import DAY_S, NOTICES_S
 
 CERTIFICATE: Final = "certificate"
 KEYS: Final = "keys"

@@ -11,7 +11,7 @@ import aiohttp
 from rota.client import trusting
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
-from rota.runtime.configuration import NodeConfiguration
+from rota.server.configuration import NodeConfiguration
 
 NODE: Final = "node"
 TIMEOUT_S: Final = 3.0

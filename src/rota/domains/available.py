@@ -21,7 +21,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from rota.domains.contents import Content, unseal
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected, fields_of
-from rota.types import Party, State, StateId
+from rota.model.types import Party, State, StateId
 
 R = TypeVar("R", bound=Record)
 R_co = TypeVar("R_co", bound=Record, covariant=True)

@@ -36,7 +36,7 @@ from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
 from rota.domains.records import Record, Rejected, Schema
-from rota.types import (
+from rota.model.types import (
     Call,
     CallFailure,
     CallVerdict,

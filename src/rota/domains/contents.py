@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rota.domains.records import Bytes32, Field, Record, Rejected, Schema, fields_of, packed, shown, unpacked
-from rota.types import Contract, Mode, NodeName, Party, node_of
+from rota.model.types import Contract, Mode, NodeName, Party, node_of
 
 SALT_BYTES: Final = 32
 READERS_MAX: Final = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rota.types import Mode, NodeName, Party, node_of
+from rota.model.types import Mode, NodeName, Party, node_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from typing import Annotated, Any, ClassVar, Final, Generic, NewType, TypeVar, g
 
 import msgspec
 
-from rota.digests import keccak
-from rota.types import ContractAddress, Party
-from rota.types import Rejected as Rejected
+from rota.model.digests import keccak
+from rota.model.types import ContractAddress, Party
+from rota.model.types import Rejected as Rejected
 
 LIST_MAX: Final = 255
 TEXT_BYTES_MAX: Final = 524_288

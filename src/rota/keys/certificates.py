@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from rota.keys.secret import Secret
-from rota.types import NodeName
+from rota.model.types import NodeName
 
 VALIDITY_S: Final = 365 * 86_400
 BACKDATED_S: Final = 3_600

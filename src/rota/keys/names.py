@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from typing import Final, NewType
 
 from rota.keys.derivation import HARDENED, Path
-from rota.types import ContractAddress, IntentId, NodeName, Party, address_bytes
+from rota.model.types import ContractAddress, IntentId, NodeName, Party, address_bytes
 
 KeyName = NewType("KeyName", str)
 

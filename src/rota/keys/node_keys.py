@@ -26,8 +26,8 @@ from rota.keys.secret import Secret
 from rota.keys.signers import FileSigner, FirstSigner, WalletSigner
 from rota.keys.transport_files import CURRENT, TransportFolder
 from rota.keys.wallet import Wallet, open_wallet, write_wallet
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import KeyHolder
-from rota.types import ContractAddress, NodeName
 
 WALLET: Final = "wallet.json"
 TRANSPORT: Final = "transport"

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.digests import NONCE_BYTES, bound_hash, intent_of
 from rota.keys.names import coins_key
 from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, ORDER, SECRET_BYTES, PrivateKey, recover_address
+from rota.model.digests import NONCE_BYTES, bound_hash, intent_of
+from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, Party, address_bytes, node_of
 from rota.ports import KeyHolder, UnknownKey
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, address_bytes, node_of
 
 _PURPOSE: Final = b"rota zeto intent"
 # More than a key has, so that reducing it leaves no bias.

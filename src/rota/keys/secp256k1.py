@@ -18,7 +18,7 @@ from typing import Final
 
 import coincurve
 
-from rota.digests import keccak
+from rota.model.digests import keccak
 
 SECRET_BYTES: Final = 32
 DIGEST_BYTES: Final = 32

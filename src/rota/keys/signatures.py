@@ -16,27 +16,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.effects import (
-    LookUpVerifier,
-    Signed,
-    SignTransition,
-    VerifyEndorsement,
-    VerifyEndorsers,
-    VerifySignature,
-)
-from rota.core.events import (
+from rota.keys.names import endorser_key, party_key
+from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, recover_address, to_compact
+from rota.machine.effects import LookUpVerifier
+from rota.machine.events import VerifierLookedUp
+from rota.model.digests import bound_hash, keccak
+from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Party, node_of
+from rota.ports import Contracts, Deployments, Signer, Unavailable, UnknownKey
+from rota.sequencer.effects import Signed, SignTransition, VerifyEndorsement, VerifyEndorsers, VerifySignature
+from rota.sequencer.events import (
     AssemblyFailed,
     EndorsementVerified,
     EndorsersVerified,
     SignatureVerified,
     TransitionSigned,
-    VerifierLookedUp,
 )
-from rota.digests import bound_hash, keccak
-from rota.keys.names import endorser_key, party_key
-from rota.keys.secp256k1 import COMPACT_SIGNATURE_BYTES, recover_address, to_compact
-from rota.ports import Contracts, Deployments, Signer, Unavailable, UnknownKey
-from rota.types import ContractAddress, Digest, Leaf, NodeName, Party, node_of
 
 _MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
 

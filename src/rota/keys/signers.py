@@ -31,8 +31,8 @@ from rota.keys.names import path_of
 from rota.keys.secp256k1 import ORDER, SECRET_BYTES, PrivateKey
 from rota.keys.secret import Secret
 from rota.keys.wallet import Wallet
+from rota.model.types import ContractAddress
 from rota.ports import KeyHolder, UnknownKey
-from rota.types import ContractAddress
 
 DERIVED_KEYS_MAX: Final = 4096
 FILES_MAX: Final = 256

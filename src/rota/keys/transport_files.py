@@ -22,7 +22,7 @@ from typing import Final
 
 from rota.keys.certificates import Certificate, Identity, make_identity, read_identity, require_node_name
 from rota.keys.files import AlreadyThere, KeyFileError, NotThere, make_folder, move, read_private, write_new
-from rota.types import NodeName
+from rota.model.types import NodeName
 
 CURRENT: Final = "current.pem"
 NEXT: Final = "next.pem"

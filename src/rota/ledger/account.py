@@ -16,7 +16,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from rota.core.events.chain import Objection
+from rota.chain.events import Objection
 from rota.ledger.bindings import revert_text
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
@@ -24,8 +24,8 @@ from rota.ledger.objections import AlreadyKnown, objection_of
 from rota.ledger.reading import CallReceipt, read_header, read_receipt
 from rota.ledger.transaction import DynamicFeeTransaction, SignedTransaction, signing_hash, with_signature
 from rota.ledger.transports import RpcFailure
+from rota.model.types import ContractAddress, address_bytes
 from rota.ports import Signer, Unavailable
-from rota.types import ContractAddress, address_bytes
 
 ATTEMPTS_MAX: Final = 5
 GAS_TO_SPARE_PERCENT: Final = 25

@@ -1,6 +1,6 @@
 """The contracts as Python sees them: what is sent to them, and what their logs and answers mean.
 
-Nothing here asks a node. Encoding and decoding of a round is `rota.payload`'s; this module puts it into calls and
+Nothing here asks a node. Encoding and decoding of a round is `rota.calldata`'s; this module puts it into calls and
 takes it out of logs. Logs come from a node, and a node may be anything: what cannot be read is a `ValueError` that
 names the field, or is left out where a stranger could have written it.
 """
@@ -15,14 +15,9 @@ from typing import Any, Final
 from eth_abi.abi import encode as abi_encode
 from eth_abi.exceptions import DecodingError
 
-from rota.abi import Entry, explain_revert
-from rota.abi_decoding import decode as abi_decode
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import FactoryDeployment, Outcomes
-from rota.digests import domain_separator, keccak
-from rota.ledger.artifacts import load_artifact
-from rota.ledger.reading import TOPICS_MAX, Log
-from rota.payload import (
+from rota.abi.codec import Entry, explain_revert
+from rota.abi.decoding import decode as abi_decode
+from rota.calldata import (
     ROUND_TOPIC,
     SKIPPED_TOPIC,
     FullLeaf,
@@ -32,8 +27,12 @@ from rota.payload import (
     decode_round_log,
     decode_skipped_log,
 )
+from rota.ledger.artifacts import load_artifact
+from rota.ledger.reading import TOPICS_MAX, Log
+from rota.model.blocks import FactoryDeployment, LedgerOutcome, LedgerStatus, Outcomes
+from rota.model.digests import domain_separator, keccak
+from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf
 from rota.ports import LeafCommitments
-from rota.types import Call, ContractAddress, Digest, IntentId, Leaf
 
 # The contracts that we call, whose errors we know.
 CALLED: Final = ("Endorsed", "Proved", "Nullified", "Factory", "Registry", "Settlement", "Epochs", "Proposals")

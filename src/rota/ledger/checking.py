@@ -14,8 +14,8 @@ from rota.ledger.artifacts import load_artifact
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transports import FailureKind
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 
 CHECK_ATTEMPTS_MAX: Final = 3
 CHEAPEST_ROUND_GAS: Final = 80_000

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rota.core.events.chain import FactoryDeployment
 from rota.ledger.bindings import deployment_topics, read_deployment
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import read_logs
+from rota.model.blocks import FactoryDeployment
+from rota.model.types import ContractAddress, IntentId
 from rota.ports import Unavailable
-from rota.types import ContractAddress, IntentId
 
 TOPIC_BYTES = 32
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from rota.core.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.chain.effects import FetchBlocks, SignDispatch, SubmitTransaction
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits, KeepCommitments, keep_nothing
 from rota.ledger.own_nonces import OwnNonces
 from rota.ledger.submission import FindMakers, Submission, nobody_makes
+from rota.model.types import BlockHash, ContractAddress
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
-from rota.types import BlockHash, ContractAddress
 
 
 class LedgerDriver:

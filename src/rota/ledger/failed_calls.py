@@ -17,8 +17,8 @@ from rota.ledger.bindings import FailedCall, explain_any
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
 from rota.ledger.transports import RpcFailure
+from rota.model.types import CallVerdict
 from rota.ports import Unavailable
-from rota.types import CallVerdict
 
 # Whoever submits rounds again can have calls fail as often as he pays for it; more than these are not asked about.
 REASONS_A_RANGE_MAX: Final = 16

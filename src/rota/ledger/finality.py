@@ -14,8 +14,8 @@ from typing import Final
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transports import RpcFailure
+from rota.model.types import BlockHash
 from rota.ports import Unavailable
-from rota.types import BlockHash
 
 ATTEMPTS_MAX: Final = 3
 HASH_BYTES: Final = 32

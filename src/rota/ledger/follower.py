@@ -29,8 +29,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from rota.core.events import LedgerOutcome
-from rota.core.events.chain import BlocksFetched, ChainBlock, HeadSeen
+from rota.calldata import ROUND_TOPIC, SKIPPED_TOPIC
+from rota.chain.events import BlocksFetched, HeadSeen
 from rota.ledger.bindings import BlockOutcomes, FailedCall, deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
@@ -40,9 +40,9 @@ from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.own_nonces import MinedHere, OwnNonces
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
-from rota.payload import ROUND_TOPIC, SKIPPED_TOPIC
+from rota.model.blocks import ChainBlock, LedgerOutcome
+from rota.model.types import BlockHash, CallFailure, ContractAddress, IntentId, Leaf, address_bytes
 from rota.ports import Contracts, LeafCommitments, Tell, Unavailable
-from rota.types import BlockHash, CallFailure, ContractAddress, IntentId, Leaf, address_bytes
 
 KeepCommitments = Callable[[Sequence[LeafCommitments]], Awaitable[None]]
 

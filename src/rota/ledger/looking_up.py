@@ -24,8 +24,8 @@ from rota.ledger.reading import (
     read_receipt,
 )
 from rota.ledger.transports import RpcFailure
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 
 ATTEMPTS_MAX: Final = 3
 TOGETHER_MAX: Final = 100

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rota.core.events.chain import Objection
+from rota.chain.events import Objection
 from rota.ledger.transports import RpcFailure
 
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from rota.core.events.chain import MinedStatus, MinedTransaction
-from rota.digests import keccak
 from rota.ledger.bindings import revert_text
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.consistency import Inconsistent, Patience
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
 from rota.ledger.reading import FullBlock, Header, MinedCall, read_full_block, read_header, read_receipt
 from rota.ledger.transports import RpcFailure
-from rota.types import ContractAddress
+from rota.model.blocks import MinedStatus, MinedTransaction
+from rota.model.digests import keccak
+from rota.model.types import ContractAddress
 
 SCANNED_TOGETHER_MAX: Final = 16
 HALVED_TOGETHER_MAX: Final = 32

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from rota.digests import WORD_BYTES, bound_hash
-from rota.payload import Entry, shown_states
-from rota.types import Leaf, Transition
+from rota.calldata import Entry, shown_states
+from rota.model.digests import WORD_BYTES, bound_hash
+from rota.model.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
 SIGNATURE_BYTES: Final = 64

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from eth_abi.abi import encode as abi_encode
 
-from rota.digests import WORD_BYTES, keccak
 from rota.domains.base import ProvedLedger
 from rota.ledger.artifacts import load_artifact
-from rota.types import ContractAddress, address_bytes
+from rota.model.digests import WORD_BYTES, keccak
+from rota.model.types import ContractAddress, address_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What the node asks and tells a chain on behalf of its users' own transactions.
 
-One look shows everything that the decisions need (`core.public_transaction`), in two exchanges: where the chain stands,
+One look shows all that the decisions need (`chain.public_transaction`), in two exchanges: where the chain stands,
 what it asks for gas, and what each account has; then the receipts of what may be mined by now. What is refused comes
 back as a value with the chain's own words; what the chain does not answer is `Unavailable`.
 """
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rota.core.events.chain import Objection
-from rota.core.public_transaction import Look, Market, Mined, PublicTransaction, Version
+from rota.chain.events import Objection
+from rota.chain.public_transaction import Look, Market, Mined, PublicTransaction, Version
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, quantity, read_data, read_quantity
 from rota.ledger.objections import AlreadyKnown, objection_of
@@ -20,8 +20,8 @@ from rota.ledger.own_nonces import revert_data
 from rota.ledger.reading import CallReceipt, read_header, read_receipt
 from rota.ledger.transaction import DynamicFeeTransaction, signing_hash, with_signature
 from rota.ledger.transports import RpcFailure
+from rota.model.types import ContractAddress, Fees, address_bytes
 from rota.ports import Signer, Unavailable
-from rota.types import ContractAddress, Fees, address_bytes
 
 ATTEMPTS_MAX: Final = 3
 RECEIPTS_AT_ONCE_MAX: Final = 512

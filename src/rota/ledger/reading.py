@@ -12,10 +12,10 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, Final, TypeVar
 
-from rota.digests import WORD_BYTES, keccak
 from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transaction import ADDRESS_BYTES
-from rota.types import BlockHash, ContractAddress
+from rota.model.digests import WORD_BYTES, keccak
+from rota.model.types import BlockHash, ContractAddress
 
 TOPICS_MAX: Final = 4
 BLOOM_BYTES: Final = 256

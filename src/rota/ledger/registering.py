@@ -11,7 +11,7 @@ from enum import Enum
 
 from rota.ledger.account import Account, TransactionRejected
 from rota.ledger.bindings import RegisteredNode, creation_code, encode_call, look_up_node, read_node
-from rota.types import ContractAddress, NodeName
+from rota.model.types import ContractAddress, NodeName
 
 
 class Done(Enum):

@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from eth_abi.exceptions import DecodingError
 
-from rota.abi_decoding import decode as abi_decode
+from rota.abi.decoding import decode as abi_decode
 from rota.ledger.bindings import RegisteredNode, topic_of
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
@@ -39,8 +39,8 @@ from rota.ledger.follower import is_lagging, is_range_too_large
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.reading import Header, Log, is_in_bloom, read_header, read_logs
 from rota.ledger.transports import RpcFailure
+from rota.model.types import BlockHash, ContractAddress, NodeName, address_bytes
 from rota.ports import Registration, Unavailable
-from rota.types import BlockHash, ContractAddress, NodeName, address_bytes
 
 NODE_CHANGED: Final = topic_of("Registry", "NodeChanged")
 MARKS_MAX: Final = 64

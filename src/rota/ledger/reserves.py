@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.digests import WORD_BYTES
 from rota.domains.base import Reserve
 from rota.ledger.bindings import decode_result, encode_call
 from rota.ledger.client import Call, RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, read_data
+from rota.model.digests import WORD_BYTES
+from rota.model.types import ContractAddress, address_bytes
 from rota.ports import Unavailable
-from rota.types import ContractAddress, address_bytes
 
 # All ledgers of coins have it from `Proofs.sol`.
 _LEDGER: Final = "Proved"

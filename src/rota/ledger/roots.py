@@ -7,8 +7,8 @@ from typing import Final
 from rota.ledger.bindings import decode_result, encode_call
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, read_data
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 
 _LEDGER: Final = "Nullified"
 _FUNCTION: Final = "isRecent"

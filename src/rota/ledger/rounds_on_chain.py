@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.calldata import ROUND_TOPIC
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.reading import read_logs
-from rota.payload import ROUND_TOPIC
+from rota.model.types import ContractAddress
 from rota.ports import Unavailable
-from rota.types import ContractAddress
 
 ATTEMPTS_MAX: Final = 3
 BLOCKS_A_QUESTION: Final = 2_000

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rota.digests import Core, leaf_of_transition
+from rota.calldata import Entry, encode_auth, encode_commit, encode_payload, shown_states
 from rota.ledger.bindings import encode_call, separator_of
 from rota.ledger.proofs import coins_in, encode_proofs
-from rota.messages import PreparedTransaction
-from rota.payload import Entry, encode_auth, encode_commit, encode_payload, shown_states
+from rota.model.digests import Core, leaf_of_transition
+from rota.model.types import ContractAddress, Leaf, Transition
 from rota.ports import Policy
-from rota.types import ContractAddress, Leaf, Transition
+from rota.wire.messages import PreparedTransaction
 
 NO_CONDITION: Final = bytes(32)
 

@@ -15,9 +15,9 @@ from eth_abi.abi import encode as abi_encode
 from eth_abi.abi import is_encodable_type
 from eth_abi.exceptions import DecodingError, EncodingError
 
-from rota.abi_decoding import decode as abi_decode
-from rota.digests import keccak
+from rota.abi.decoding import decode as abi_decode
 from rota.ledger.reading import Log
+from rota.model.digests import keccak
 
 SIGNATURES_KEPT: Final = 4_096
 SELECTOR_BYTES: Final = 4

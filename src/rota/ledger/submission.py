@@ -14,16 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rota.core.effects import DispatchRound, SignDispatch, SubmitTransaction
-from rota.core.events.chain import AccountSeen, DispatchNotSigned, DispatchSigned, TransactionRefused, TransactionSent
-from rota.ledger.client import Call, RpcClient, RpcRefused
-from rota.ledger.hexadecimal import data, read_quantity
-from rota.ledger.objections import AlreadyKnown, objection_of
-from rota.ledger.own_nonces import OwnNonces
-from rota.ledger.proofs import coins_in, encode_proofs
-from rota.ledger.transaction import DynamicFeeTransaction, decode, signing_hash, with_signature
-from rota.ledger.transports import RpcFailure
-from rota.payload import (
+from rota.calldata import (
     COMMIT_GAS_MAX,
     PAYLOAD_BYTES_MAX,
     AuthCost,
@@ -34,8 +25,18 @@ from rota.payload import (
     gas_bound,
     shown_states,
 )
+from rota.chain.effects import SignDispatch, SubmitTransaction
+from rota.chain.events import AccountSeen, DispatchNotSigned, DispatchSigned, TransactionRefused, TransactionSent
+from rota.ledger.client import Call, RpcClient, RpcRefused
+from rota.ledger.hexadecimal import data, read_quantity
+from rota.ledger.objections import AlreadyKnown, objection_of
+from rota.ledger.own_nonces import OwnNonces
+from rota.ledger.proofs import coins_in, encode_proofs
+from rota.ledger.transaction import DynamicFeeTransaction, decode, signing_hash, with_signature
+from rota.ledger.transports import RpcFailure
+from rota.machine.effects import DispatchRound
+from rota.model.types import ContractAddress, Leaf, Transition, address_bytes
 from rota.ports import Contracts, Policy, Signer, Unavailable
-from rota.types import ContractAddress, Leaf, Transition, address_bytes
 
 FindMakers = Callable[[ContractAddress, Sequence[Leaf]], Awaitable[Sequence[Transition]]]
 

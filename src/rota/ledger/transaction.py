@@ -22,8 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
-from rota.digests import WORD_BYTES, keccak
 from rota.ledger import rlp
+from rota.model.digests import WORD_BYTES, keccak
 
 ADDRESS_BYTES: Final = 20
 SIGNATURE_BYTES: Final = 65

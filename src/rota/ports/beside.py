@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from rota.command_types import ChangeId, CompletionFilter, CompletionPage
 from rota.commands.acceptance import Acceptance
 from rota.commands.effects import Closing, InFlight
 from rota.commands.events import Contradicted
 from rota.commands.periods import Stream
-from rota.types import ContractAddress, IntentId, Leaf, NodeName
+from rota.model.types import ContractAddress, IntentId, Leaf, NodeName
+from rota.schema.commands import ChangeId, CompletionFilter, CompletionPage
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from rota.types import ContractAddress, Leaf
+from rota.model.types import ContractAddress, Leaf
 
 COMMITMENTS_A_PAGE: Final = 1_000
 

@@ -7,14 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
 
-from rota.abi import Entry
-from rota.core.effects import RoundDispatch
-from rota.core.events.chain import MinedStatus
-from rota.core.public_transaction import PublicTransaction
+from rota.abi.codec import Entry
+from rota.chain.effects import RoundDispatch
+from rota.chain.public_transaction import PublicTransaction
 from rota.domains.queries import Query
-from rota.ports.listening import NumberedReceipt
-from rota.ports.parties import PartyNames
-from rota.types import (
+from rota.model.blocks import MinedStatus
+from rota.model.types import (
     AwaitedLeaf,
     ContractAddress,
     IntentId,
@@ -26,6 +24,8 @@ from rota.types import (
     SubmitMode,
     Transition,
 )
+from rota.ports.listening import NumberedReceipt
+from rota.ports.parties import PartyNames
 
 # Earlier states that one nullifier spends, which are looked at.
 TWINS_MAX: Final = 16

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 from rota.domains.pente.groups import DescribedGroup
 from rota.domains.queries import Query
+from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
 from rota.ports.parties import PartyNames
-from rota.types import ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from rota.core.events import LedgerOutcome
-from rota.types import ContractAddress, Intent, IntentId, Leaf
+from rota.model.blocks import LedgerOutcome
+from rota.model.types import ContractAddress, Intent, IntentId, Leaf
 
 # In the place of a contract, of a transaction on the base ledger itself.
 BASE_LEDGER: Final = ContractAddress("")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from rota.types import NodeName
+from rota.model.types import NodeName
 
 ANY_BELOW: Final = ".*"
 

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from rota.core.effects import FindStates, LoadContract, LookUpIntents, Persist, RecallDeliveries, RecallDispatches
-from rota.core.node import StoredNode
-from rota.messages import PreparedTransaction
-from rota.ports.beside import ProofBook, TriggerBook
-from rota.ports.commitments import CommitmentStore
-from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
-from rota.ports.groups import Archive, Groups, KeyNames, Mail
-from rota.ports.listening import ListeningStore, NumberedReceipt
-from rota.types import (
+from rota.chain.effects import RecallDispatches
+from rota.exchange.effects import RecallDeliveries
+from rota.machine.effects import FindStates, Persist
+from rota.model.types import (
     NO_LEAF,
     BlockHash,
     ContractAddress,
@@ -27,6 +22,14 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LoadContract, LookUpIntents
+from rota.node.stored import StoredNode
+from rota.ports.beside import ProofBook, TriggerBook
+from rota.ports.commitments import CommitmentStore
+from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
+from rota.ports.groups import Archive, Groups, KeyNames, Mail
+from rota.ports.listening import ListeningStore, NumberedReceipt
+from rota.wire.messages import PreparedTransaction
 
 TRANSACTIONS_MAX: Final = 1_000
 STATES_A_PAGE: Final = 1_000

@@ -7,9 +7,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from rota.core.effects import FetchBlocks, SendMessage, SignDispatch, SubmitTransaction
-from rota.core.machine import Event
-from rota.types import BlockHash, ContractAddress, IntentId, NodeName
+from rota.chain.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.machine.effects import SendMessage
+from rota.machine.tables import Event
+from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName
 
 LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]

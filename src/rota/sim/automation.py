@@ -34,7 +34,7 @@ from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.strategies import Member
 from rota.automation.tallies import Outcome
 from rota.automation.triggers import Task
-from rota.frozen import dataclass
+from rota.model.frozen import dataclass
 
 TRIGGER: Final = "chores"
 # The virtual world begins here, so that clocks may be behind without being before all time.

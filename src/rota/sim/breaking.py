@@ -12,13 +12,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import ModuleType
 
-from rota.config import Config
-from rota.core.machine import Event, Machine, Row, Table
-from rota.core.node import Node, StoredNode
-from rota.frozen import dataclass
+from rota.machine.tables import Event, Machine, Row, Table
+from rota.model.config import Config
+from rota.model.frozen import dataclass
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.node.node import Node
+from rota.node.stored import StoredNode
 from rota.sim.plan import Settings
 from rota.sim.swarm import MakeSwarm, Swarm
-from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 
 SEEDS_MAX = 500
 MINUTES = 0.5

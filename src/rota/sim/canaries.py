@@ -9,65 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from rota.core import assembly
-from rota.core.consistency import Consistent
-from rota.core.context import Context
-from rota.core.coordinator import TABLE as COORDINATOR
-from rota.core.coordinator import Coordinator
-from rota.core.coordinator_transaction import CoordinatorTransaction
-from rota.core.distribution import Delivery, Distribution
-from rota.core.effects import CheckRound, Effect, Persist, RecallDeliveries, Record, ReplyToUser, RoundDispatch
-from rota.core.endorser import Endorser
-from rota.core.events import EndorsementVerified, LedgerOutcome, RoundChecked
-from rota.core.events.chain import ChainBlock
-from rota.core.events.coordinator import TransactionsDelegated
-from rota.core.events.coordinator_transaction import DispatchConfirmed
-from rota.core.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
-from rota.core.events.sender import HeartbeatReceived as SenderHeartbeatReceived
-from rota.core.events.sender_transaction import AssembleRequestReceived
-from rota.core.graph import Graph
-from rota.core.kept import Kept
-from rota.core.machine import Event, Handler, Row
-from rota.core.node import Node, StoredNode
-from rota.core.observer import Observer
-from rota.core.permissions import Permission, Permissions
-from rota.core.private_states import PrivateStates
-from rota.core.round import Round
-from rota.core.rounds import Rounds
-from rota.core.rules import coordinator as coordinator_rules
-from rota.core.rules import sender as sender_rules
-from rota.core.rules import sender_transaction as sender_transaction_rules
-from rota.core.rules import sender_transaction_ending as ending_rules
-from rota.core.selection import ranking
-from rota.core.sender import TABLE as SENDER
-from rota.core.sender import Sender
-from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
-from rota.core.sender_transaction import SenderTransaction
-from rota.core.sequencer import Sequencer
-from rota.core.states.sender_transaction import PERMITTED
-from rota.core.states.sender_transaction import State as TransactionState
-from rota.core.step_context import StepContext, Write
-from rota.core.submitter import Submitter
-from rota.messages import (
-    Answer,
-    Delegation,
-    DispatchConfirmationRequest,
-    DispatchConfirmationResponse,
-    ErrorCode,
-    IntentAnswer,
-    Refusal,
-    Snapshot,
-    StateDistribution,
-    StateDistributionAcknowledgement,
-)
-from rota.sim import domain
-from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
-from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
-from rota.sim.invariants import EVERY
-from rota.sim.ledger import Ledger
-from rota.sim.ledger_canaries import LEDGER_CANARIES
-from rota.sim.plan import Settings
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.chain.submitter import Submitter
+from rota.exchange.distribution import Delivery, Distribution
+from rota.exchange.effects import RecallDeliveries
+from rota.machine.context import StepContext, Write
+from rota.machine.effects import Effect, Persist, Record, ReplyToUser
+from rota.machine.tables import Event, Handler, Row
+from rota.model.blocks import ChainBlock, LedgerOutcome
+from rota.model.consistency import Consistent
+from rota.model.types import (
     ContractAddress,
     Digest,
     IntentId,
@@ -80,6 +31,59 @@ from rota.types import (
     State,
     StateId,
     Transition,
+)
+from rota.node.node import Node
+from rota.node.private_states import PrivateStates
+from rota.node.stored import StoredNode
+from rota.sequencer import assembly
+from rota.sequencer.context import Context
+from rota.sequencer.coordinator import TABLE as COORDINATOR
+from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.effects import CheckRound
+from rota.sequencer.endorser import Endorser
+from rota.sequencer.events import EndorsementVerified, RoundChecked
+from rota.sequencer.events.coordinator import TransactionsDelegated
+from rota.sequencer.events.coordinator_transaction import DispatchConfirmed
+from rota.sequencer.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
+from rota.sequencer.events.sender import HeartbeatReceived as SenderHeartbeatReceived
+from rota.sequencer.events.sender_transaction import AssembleRequestReceived
+from rota.sequencer.graph import Graph
+from rota.sequencer.kept import Kept
+from rota.sequencer.observer import Observer
+from rota.sequencer.permissions import Permission, Permissions
+from rota.sequencer.round import Round
+from rota.sequencer.rounds import Rounds
+from rota.sequencer.rules import coordinator as coordinator_rules
+from rota.sequencer.rules import sender as sender_rules
+from rota.sequencer.rules import sender_transaction as sender_transaction_rules
+from rota.sequencer.rules import sender_transaction_ending as ending_rules
+from rota.sequencer.selection import ranking
+from rota.sequencer.sender import TABLE as SENDER
+from rota.sequencer.sender import Sender
+from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sequencer import Sequencer
+from rota.sequencer.states.sender_transaction import PERMITTED
+from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sim import domain
+from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
+from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
+from rota.sim.invariants import EVERY
+from rota.sim.ledger import Ledger
+from rota.sim.ledger_canaries import LEDGER_CANARIES
+from rota.sim.plan import Settings
+from rota.wire.messages import (
+    Answer,
+    Delegation,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    ErrorCode,
+    IntentAnswer,
+    Refusal,
+    Snapshot,
+    StateDistribution,
+    StateDistributionAcknowledgement,
 )
 
 # A sender that permits so seldom costs its coordinators as many assemblies.

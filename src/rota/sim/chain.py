@@ -11,23 +11,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rota.core.distribution import order_of
-from rota.core.effects import FetchBlocks, RoundDispatch, TransitionPrepared
-from rota.core.events import LedgerStatus
-from rota.core.events.chain import (
-    AccountSeen,
-    BlocksFetched,
-    ChainBlock,
-    FactoryDeployment,
-    HeadSeen,
-    Objection,
-    TransactionRefused,
-    TransactionSent,
-)
+from rota.chain.effects import FetchBlocks, RoundDispatch
+from rota.chain.events import AccountSeen, BlocksFetched, HeadSeen, Objection, TransactionRefused, TransactionSent
+from rota.exchange.distribution import order_of
+from rota.machine.effects import TransitionPrepared
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerStatus
+from rota.model.types import Contract, IntentId, NodeName
 from rota.sim.facts import BlockMined, Committed, Deployed, Reorganised, Skipped, Submitted, Undone
 from rota.sim.ledger import GENESIS_TIME_S
 from rota.sim.sim_node import Refusing
-from rota.types import Contract, IntentId, NodeName
 
 if TYPE_CHECKING:
     from rota.sim.sim_node import SimNode

@@ -18,76 +18,50 @@ from typing import Any, Final, TypeAlias
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from rota.core.consent import Decision
-from rota.core.effects import (
-    AcquireContract,
-    AssembleIntents,
+from rota.chain.effects import (
     BlocksIndexed,
+    DispatchRepriced,
+    FetchBlocks,
+    FinalityBroken,
+    RecallDispatches,
+    RoundDispatch,
+    SignDispatch,
+    SubmitTransaction,
+)
+from rota.directory.consent import Decision
+from rota.directory.effects import (
+    AcquireContract,
     CallFactory,
-    CheckRound,
     ContractTaken,
     ContractWanted,
     DeploymentAgreed,
     DeploymentProposed,
-    DispatchRepriced,
-    DispatchRound,
-    DistributeStates,
-    Effect,
-    EndingDecided,
-    FetchBlocks,
-    FinalityBroken,
     FindGenesis,
+    JudgeProposal,
+    ListContracts,
+    Proposal,
+    ProposalForgotten,
+    SiftContracts,
+    TakeInContract,
+)
+from rota.exchange.effects import RecallDeliveries, StatesAcknowledged, StatesReceived
+from rota.machine.effects import (
+    DispatchRound,
+    Effect,
     FindStates,
     IntentAccepted,
     IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    JudgeFailure,
-    JudgeProposal,
-    LeavesSigned,
-    ListContracts,
-    LoadContract,
-    LookUpIntents,
     LookUpVerifier,
-    NodeStarted,
-    PermissionGranted,
     Persist,
-    PreparedAcknowledged,
-    PreparedEndorsed,
-    Proposal,
-    ProposalForgotten,
-    RecallDeliveries,
-    RecallDispatches,
     Record,
     ReplyToUser,
-    ReportFinalityBroken,
-    ReportPrepared,
     ReportReceipt,
     ReportVerifier,
-    RoundDispatch,
     SendMessage,
-    SiftContracts,
-    SignDispatch,
-    SignTransition,
-    StatesAcknowledged,
-    StatesReceived,
-    StoreStates,
-    StoreTried,
-    SubmitTransaction,
-    TakeInContract,
-    TransitionIssued,
     TransitionPrepared,
-    VerifyEndorsement,
-    VerifyEndorsers,
-    VerifyParties,
-    VerifySignature,
 )
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus
-from rota.messages import Envelope, PreparedTransaction, Snapshot
-from rota.sim.disk import Fate
-from rota.sim.forgery import Lie
-from rota.types import (
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome, LedgerStatus, MinedStatus
+from rota.model.types import (
     Attesters,
     AwaitedLeaf,
     CallFailure,
@@ -104,8 +78,33 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LoadContract, LookUpIntents, NodeStarted, ReportFinalityBroken, StoreTried
+from rota.sequencer.effects import (
+    AssembleIntents,
+    CheckRound,
+    DistributeStates,
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    JudgeFailure,
+    LeavesSigned,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    ReportPrepared,
+    SignTransition,
+    StoreStates,
+    TransitionIssued,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifyParties,
+    VerifySignature,
+)
+from rota.sim.disk import Fate
+from rota.sim.forgery import Lie
 from rota.wire import peer_pb2 as pb
 from rota.wire.enumerations import SUBMIT_MODES
+from rota.wire.messages import Envelope, PreparedTransaction, Snapshot
 from rota.wire.writing import write_envelope
 
 Plain: TypeAlias = int | bytes | str | tuple["Plain", ...] | None

@@ -22,15 +22,6 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from rota.command_types import (
-    MICROSECONDS_PER_MS,
-    ChangeId,
-    Command,
-    Completion,
-    DeduplicationDuration,
-    DeduplicationOffset,
-    Failure,
-)
 from rota.commands import errors
 from rota.commands.acceptance import Acceptance
 from rota.commands.changes import change_of
@@ -81,9 +72,18 @@ from rota.commands.events import (
 )
 from rota.commands.outcomes import failure_of
 from rota.commands.periods import Stream
-from rota.digests import keccak
-from rota.frozen import dataclass
-from rota.types import IntentId
+from rota.model.digests import keccak
+from rota.model.frozen import dataclass
+from rota.model.types import IntentId
+from rota.schema.commands import (
+    MICROSECONDS_PER_MS,
+    ChangeId,
+    Command,
+    Completion,
+    DeduplicationDuration,
+    DeduplicationOffset,
+    Failure,
+)
 
 EPOCH_MS: Final = 1_700_000_000_000
 DELAY_MS_MAX: Final = 20

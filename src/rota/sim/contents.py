@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rota.core.effects import CheckRound, LeavesSigned, Record, RoundDispatch, StatesReceived, TransitionPrepared
-from rota.types import NodeName, State, StateId, Transition
+from rota.chain.effects import RoundDispatch
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import Record, TransitionPrepared
+from rota.model.types import NodeName, State, StateId, Transition
+from rota.sequencer.effects import CheckRound, LeavesSigned
 
 
 @dataclass(slots=True)

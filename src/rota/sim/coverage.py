@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from rota.core.coordinator import TABLE as COORDINATOR
-from rota.core.coordinator_transaction import TABLE as COORDINATOR_TRANSACTION
-from rota.core.deployment import TABLE as DEPLOYMENT
-from rota.core.machine import Event, Machine, Row, Table
-from rota.core.sender import TABLE as SENDER
-from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.directory.deployment import TABLE as DEPLOYMENT
+from rota.machine.tables import Event, Machine, Row, Table
+from rota.sequencer.coordinator import TABLE as COORDINATOR
+from rota.sequencer.coordinator_transaction import TABLE as COORDINATOR_TRANSACTION
+from rota.sequencer.sender import TABLE as SENDER
+from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 
 TABLES = (SENDER, SENDER_TRANSACTION, COORDINATOR, COORDINATOR_TRANSACTION, DEPLOYMENT)
 

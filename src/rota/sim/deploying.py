@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from rota.core.deployment import Deployment
-from rota.core.events import CancelRequested, IntentSubmitted
-from rota.core.events.chain import FactoryDeployment
-from rota.genesis import encode_genesis, genesis_hash
+from rota.directory.deployment import Deployment
+from rota.machine.events import CancelRequested, IntentSubmitted
+from rota.model.blocks import FactoryDeployment
+from rota.model.genesis import encode_genesis, genesis_hash
+from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, Party, Receipt
 from rota.sim.deployment_plan import REFUSED_BY_FACTORY, PlannedDeployment
 from rota.sim.facts import Cause, ContractsKnown, Wanted
 from rota.sim.submissions import Submission
 from rota.sim.world import World
-from rota.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, Party, Receipt
 
 # A node that finds its peers again has asked for the contracts that it lacks, and for their states, after this time.
 ACQUAINTED_AFTER_MS = 30_000

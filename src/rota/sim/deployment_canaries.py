@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core import deployment as deployment_machine
-from rota.core import proposals
-from rota.core.deployment import TABLE as DEPLOYMENT
-from rota.core.deployment import Deployment
-from rota.core.events.deployment import DeploymentFinal, DeploymentSeen
-from rota.core.machine import Row
-from rota.core.node import StoredNode
-from rota.core.rules import deployment as rules
-from rota.core.states.deployment import State
+from rota.directory import deployment as deployment_machine
+from rota.directory import deployment_rules as rules
+from rota.directory import proposals
+from rota.directory.deployment import TABLE as DEPLOYMENT
+from rota.directory.deployment import Deployment
+from rota.directory.deployment_events import DeploymentFinal, DeploymentSeen
+from rota.directory.deployment_states import State
+from rota.machine.tables import Row
+from rota.node.stored import StoredNode
 from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting
 from rota.sim.plan import DEPLOYMENTS, Settings
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from rota.frozen import dataclass
-from rota.genesis import Genesis
+from rota.model.frozen import dataclass
+from rota.model.genesis import Genesis
+from rota.model.types import NO_CONTRACT, IntentId, Mode, NodeName, Rotation
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.submissions import Submission, Town, draw_submission
-from rota.types import NO_CONTRACT, IntentId, Mode, NodeName, Rotation
 
 DEPLOYMENTS_MAX = 8
 GAPS_MS = (300, 6_000)

@@ -7,51 +7,17 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeVar
 
-from rota.core.awaited import outcomes_of
-from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
-from rota.core.effects import (
-    BlocksIndexed,
-    ContractTaken,
-    DeploymentAgreed,
-    DeploymentProposed,
-    DispatchRepriced,
-    EndingDecided,
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    LeavesSigned,
-    LookUpIntents,
-    NodeStarted,
-    PermissionGranted,
-    PreparedAcknowledged,
-    PreparedEndorsed,
-    Proposal,
-    ProposalForgotten,
-    RecallDeliveries,
-    Record,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-    StoreTried,
-    TransitionIssued,
-    TransitionPrepared,
-    UndoneCommit,
-)
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, MinedStatus
-from rota.core.issuing import kept_for
-from rota.core.node import StoredNode
-from rota.core.private_states import SEEN_PART
-from rota.core.sequencer import StoredContract
-from rota.core.states.deployment import StoredDeployments
-from rota.core.states.sender_transaction import Permission, Restored
-from rota.core.unconfirmed import SentTransition
-from rota.digests import domain_separator, void_leaf
-from rota.sim.contents import Contents
-from rota.sim.ledger import GENESIS, GENESIS_TIME_S
-from rota.types import (
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch, UndoneCommit
+from rota.directory.deployment_states import StoredDeployments
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, Proposal, ProposalForgotten
+from rota.exchange.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
+from rota.exchange.effects import RecallDeliveries, StatesAcknowledged, StatesReceived
+from rota.exchange.unconfirmed import SentTransition
+from rota.machine.effects import IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.model.awaited import outcomes_of
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus
+from rota.model.digests import domain_separator, void_leaf
+from rota.model.types import (
     NO_CONTRACT,
     Contract,
     ContractAddress,
@@ -67,6 +33,25 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.node.effects import LookUpIntents, NodeStarted, StoreTried
+from rota.node.events import IntentsLookedUp
+from rota.node.private_states import SEEN_PART
+from rota.node.stored import StoredNode
+from rota.sequencer.effects import (
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    LeavesSigned,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    TransitionIssued,
+)
+from rota.sequencer.issuing import kept_for
+from rota.sequencer.sequencer import StoredContract
+from rota.sequencer.states.sender_transaction import Permission, Restored
+from rota.sim.contents import Contents
+from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.wire.sizes import fitting, transition_bytes
 
 Order = TypeVar("Order", int, Leaf)

@@ -21,13 +21,8 @@ from collections.abc import Collection, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from rota.core.attestation import attesters_at
-from rota.core.effects import AssembleIntents, CheckRound
-from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import NONCE_BYTES, core_of, leaf_of, page_of, state_commitment
-from rota.messages import AssemblyOutcome, Refusal
-from rota.sim.ledger import FAILS_FOR_GOOD
-from rota.types import (
+from rota.model.digests import NONCE_BYTES, core_of, leaf_of, page_of, state_commitment
+from rota.model.types import (
     NO_ATTESTERS,
     Attesters,
     Contract,
@@ -45,6 +40,11 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.sequencer.attestation import attesters_at
+from rota.sequencer.effects import AssembleIntents, CheckRound
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
+from rota.sim.ledger import FAILS_FOR_GOOD
+from rota.wire.messages import AssemblyOutcome, Refusal
 
 SHARED = b"shared"
 MINTED = b"minted"

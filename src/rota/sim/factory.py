@@ -14,8 +14,10 @@ import hashlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rota.core.deployment import known_from
-from rota.core.effects import (
+from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
+from rota.directory.deployment import known_from
+from rota.directory.deployment_events import FactoryCalled, FactoryRefused, ProposalJudged
+from rota.directory.effects import (
     AcquireContract,
     CallFactory,
     ContractTaken,
@@ -24,15 +26,13 @@ from rota.core.effects import (
     ListContracts,
     SiftContracts,
 )
-from rota.core.events import LedgerStatus, StatesWanted
-from rota.core.events.acquaintance import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
-from rota.core.events.chain import FactoryDeployment
-from rota.core.events.deployment import FactoryCalled, FactoryRefused, ProposalJudged
-from rota.genesis import decode_genesis, genesis_hash
-from rota.messages import CONTRACTS_LISTED_MAX, Verdict
+from rota.model.blocks import FactoryDeployment, LedgerStatus
+from rota.model.genesis import decode_genesis, genesis_hash
+from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Leaf, NodeName
+from rota.node.events import StatesWanted
 from rota.sim.deployment_plan import REFUSED_BY, REFUSED_BY_FACTORY
 from rota.sim.facts import FactoryOrdered, Recorded
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, KnownContract, Leaf, NodeName
+from rota.wire.messages import CONTRACTS_LISTED_MAX, Verdict
 
 if TYPE_CHECKING:
     from rota.sim.sim_node import SimNode

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from rota.core.effects import Record, RoundDispatch
-from rota.messages import CoordinatorState, Envelope
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import Record
+from rota.model.types import (
     ContractAddress,
     Digest,
     Intent,
@@ -26,6 +26,7 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.wire.messages import CoordinatorState, Envelope
 
 
 class RememberedIntent(NamedTuple):

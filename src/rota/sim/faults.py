@@ -11,9 +11,17 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
-from rota.config import Config
-from rota.core.events.chain import Objection
-from rota.messages import (
+from rota.chain.events import Objection
+from rota.model.config import Config
+from rota.model.types import HeartbeatNumber, NodeName
+from rota.sim.clock import TRUE_RATE_PERMILLE
+from rota.sim.disk import Fate
+from rota.sim.ledger import BASE_FEE_WEI
+from rota.sim.plan import FAILOVER, LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
+from rota.sim.sim_node import Fork, Refusing, SimNode
+from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
+from rota.sim.world import World
+from rota.wire.messages import (
     DelegationCommand,
     DelegationRejected,
     DispatchConfirmationRequest,
@@ -24,14 +32,6 @@ from rota.messages import (
     Message,
     Rejection,
 )
-from rota.sim.clock import TRUE_RATE_PERMILLE
-from rota.sim.disk import Fate
-from rota.sim.ledger import BASE_FEE_WEI
-from rota.sim.plan import FAILOVER, LOST_BLOCKS, REORGANISATION_DEPTH_MAX, Fault
-from rota.sim.sim_node import Fork, Refusing, SimNode
-from rota.sim.weather import GOOD_PASSAGE, Passage, Weather
-from rota.sim.world import World
-from rota.types import HeartbeatNumber, NodeName
 
 Mend = Callable[[], None]
 

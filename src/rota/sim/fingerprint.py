@@ -11,12 +11,12 @@ import hashlib
 
 import msgspec
 
-from rota.core.effects import Effect, Persist, SendMessage
-from rota.core.events.chain import ChainBlock
-from rota.messages import Envelope
+from rota.machine.effects import Effect, Persist, SendMessage
+from rota.model.blocks import ChainBlock
+from rota.model.types import NodeName
 from rota.sim.codes import DISK_FATES, MESSAGE_FATES, Plain, block_values, effect_values, message_bytes, record_values
 from rota.sim.world import Recorder, SimNode, World
-from rota.types import NodeName
+from rota.wire.messages import Envelope
 
 # What happened, each with its own number.
 SENT, STEPPED, PERFORMED, WROTE, MINED, REMOVED, STARTED, STOPPED = range(1, 9)

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from rota.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
-from rota.messages import (
+from rota.model.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
+from rota.model.types import Contract, IntentId, Leaf, Party, State, StateId, Transition
+from rota.sim.domain import intent_id
+from rota.sim.weather import MessageRule
+from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,
     DelegationCommand,
@@ -23,9 +26,6 @@ from rota.messages import (
     Envelope,
     Message,
 )
-from rota.sim.domain import intent_id
-from rota.sim.weather import MessageRule
-from rota.types import Contract, IntentId, Leaf, Party, State, StateId, Transition
 
 INVENTED: Final = intent_id("invented")
 FORGED_CONTENT: Final = b"shared/forged"

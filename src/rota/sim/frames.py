@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.messages import (
+from rota.model.types import NO_ATTESTERS
+from rota.wire import peer_pb2 as pb
+from rota.wire.codec import Frame, decode_frame, encode_frame
+from rota.wire.messages import (
     PROTOCOL_VERSION,
     AssembleResponse,
     CoordinatorHeartbeat,
@@ -21,9 +24,6 @@ from rota.messages import (
     VerifierRequest,
     VerifierResponse,
 )
-from rota.types import NO_ATTESTERS
-from rota.wire import peer_pb2 as pb
-from rota.wire.codec import Frame, decode_frame, encode_frame
 
 # Field 900 of a frame, and of an envelope that has no body: one byte, 1.
 UNKNOWN_FIELD = b"\xa0\x38\x01"

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from rota.core.effects import DispatchRound, RoundDispatch
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.core.events.chain import ChainBlock, FactoryDeployment, MinedStatus, MinedTransaction
-from rota.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
+from rota.model.types import BlockHash, Contract, ContractAddress, Digest, IntentId, Leaf, State, StateId, Transition
 
 GENESIS_TIME_S = 1_000_000
 BASE_FEE_WEI = 1_000_000_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core import index
-from rota.core.effects import RoundDispatch, SignDispatch
-from rota.core.events.chain import ChainBlock, MinedStatus, MinedTransaction, Outcomes
-from rota.core.observer import Observer
-from rota.core.submitter import Submitter
-from rota.messages import Envelope
+from rota.chain import index
+from rota.chain.effects import RoundDispatch, SignDispatch
+from rota.chain.submitter import Submitter
+from rota.model.blocks import ChainBlock, MinedStatus, MinedTransaction, Outcomes
+from rota.model.types import NodeName
+from rota.sequencer.observer import Observer
 from rota.sim.breaking import Canary, both, replacing, under
-from rota.types import NodeName
+from rota.wire.messages import Envelope
 
 _better_offer = Submitter._better_offer
 

@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import fields, replace
 from typing import NamedTuple, TypeVar
 
-from rota.config import Config
-from rota.core.selection import ranking
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.sequencer.selection import ranking
 from rota.sim.world import Recorder, World
-from rota.types import Contract, ContractAddress, Mode, NodeName, Rotation
 
 Choice = TypeVar("Choice", Mode, Rotation)
 

@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from rota.core.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
-from rota.core.coordinator import REFUSED_INTENTS_MAX, Coordinator
-from rota.core.distribution import RECEIVED_KEPT_MAX
-from rota.core.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
-from rota.core.node import Node
-from rota.core.parties import VERIFIERS_WANTED_MAX
-from rota.core.private_states import RECEIVING_MAX
-from rota.core.proposals import JUDGING_MAX
-from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
-from rota.core.round import STUCK_ROUNDS_MAX
-from rota.core.sequencer import Sequencer
-from rota.core.submitter import Submission
+from rota.chain.submitter import Submission
+from rota.directory.proposals import JUDGING_MAX
+from rota.exchange.distribution import RECEIVED_KEPT_MAX
+from rota.model.types import IntentId
+from rota.node.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
+from rota.node.node import Node
+from rota.node.private_states import RECEIVING_MAX
+from rota.sequencer.coordinator import REFUSED_INTENTS_MAX, Coordinator
+from rota.sequencer.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
+from rota.sequencer.parties import VERIFIERS_WANTED_MAX
+from rota.sequencer.recent_outcomes import OUTCOMES_KEPT_MAX
+from rota.sequencer.round import STUCK_ROUNDS_MAX
+from rota.sequencer.sequencer import Sequencer
 from rota.sim.facts import Queue, Remembered, RememberedIntent
-from rota.types import IntentId
 
 
 def remembered_by(core: Node) -> Remembered:

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from rota.config import Config
-from rota.core.shares import SENDERS_RECKONED
-from rota.frozen import dataclass
+from rota.model.config import Config
+from rota.model.frozen import dataclass
+from rota.model.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
+from rota.sequencer.shares import SENDERS_RECKONED
 from rota.sim.deployment_plan import PlannedDeployment, draw_deployments
 from rota.sim.invariants.endings import RANGE_SIZES
 from rota.sim.liars.drawing import LiarPlan, draw_liars
 from rota.sim.submissions import Submission, among_liars, draw_submissions, with_chains, with_draws, with_plans
-from rota.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
 
 FAULTS = (
     "crash",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.effects import Effect, Persist
-from rota.core.events.chain import ChainBlock
-from rota.messages import Envelope
+from rota.machine.effects import Effect, Persist
+from rota.model.blocks import ChainBlock
+from rota.model.types import NodeName
 from rota.sim.sim_node import SimNode
-from rota.types import NodeName
+from rota.wire.messages import Envelope
 
 if TYPE_CHECKING:
     from rota.sim.world import World

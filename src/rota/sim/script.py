@@ -20,15 +20,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
-from rota.messages import CoordinatorState, HandoverReason
+from rota.machine.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.model.types import Intent, IntentId, NodeName, Outcome, Party, SubmitMode
 from rota.sim.domain import drawn_id, intent_id, nonce_of
 from rota.sim.forgery import Forgery, Lie, can_be_told, tellable
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
 from rota.sim.transcript import Happening, Transcript, show
 from rota.sim.weather import HoldRule, MessageRule
-from rota.types import Intent, IntentId, NodeName, Outcome, Party, SubmitMode
+from rota.wire.messages import CoordinatorState, HandoverReason
 
 DEFAULT_LIMIT_MS = 60_000
 NAME_BYTES_MAX = 16

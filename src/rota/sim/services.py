@@ -6,38 +6,13 @@ import hashlib
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from rota.core.attestation import attesters_at
-from rota.core.effects import (
-    AssembleIntents,
-    CheckRound,
-    Effect,
-    JudgeFailure,
-    LookUpVerifier,
-    SignDispatch,
-    SignTransition,
-    VerifyEndorsement,
-    VerifyEndorsers,
-    VerifyParties,
-    VerifySignature,
-)
-from rota.core.events import (
-    EndorsementVerified,
-    EndorsersVerified,
-    FailureJudged,
-    ForContract,
-    PartiesVerified,
-    RoundChecked,
-    SignatureVerified,
-    TransitionSigned,
-    VerifierLookedUp,
-)
-from rota.core.events.chain import DispatchSigned
-from rota.core.machine import Event
-from rota.digests import approval_digest, domain_separator, refusal_digest
-from rota.messages import Refusal
-from rota.sim import domain
-from rota.sim.contents import Contents
-from rota.types import (
+from rota.chain.effects import SignDispatch
+from rota.chain.events import DispatchSigned
+from rota.machine.effects import Effect, LookUpVerifier
+from rota.machine.events import VerifierLookedUp
+from rota.machine.tables import Event
+from rota.model.digests import approval_digest, domain_separator, refusal_digest
+from rota.model.types import (
     Contract,
     ContractAddress,
     Digest,
@@ -49,6 +24,30 @@ from rota.types import (
     State,
     StateId,
 )
+from rota.node.events import ForContract
+from rota.sequencer.attestation import attesters_at
+from rota.sequencer.effects import (
+    AssembleIntents,
+    CheckRound,
+    JudgeFailure,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+    VerifyParties,
+    VerifySignature,
+)
+from rota.sequencer.events import (
+    EndorsementVerified,
+    EndorsersVerified,
+    FailureJudged,
+    PartiesVerified,
+    RoundChecked,
+    SignatureVerified,
+    TransitionSigned,
+)
+from rota.sim import domain
+from rota.sim.contents import Contents
+from rota.wire.messages import Refusal
 
 Unspent = Mapping[StateId, State]
 

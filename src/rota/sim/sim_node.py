@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from rota.config import Config
-from rota.core.effects import Effect
-from rota.core.events.chain import ChainBlock, Objection
-from rota.core.machine import Event
-from rota.core.node import Node
-from rota.messages import PROTOCOL_VERSION
+from rota.chain.events import Objection
+from rota.machine.effects import Effect
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock
+from rota.model.config import Config
+from rota.model.types import ContractAddress, HeartbeatNumber, NodeName
+from rota.node.node import Node
 from rota.sim.clock import LocalClock
 from rota.sim.disk import Disk
-from rota.types import ContractAddress, HeartbeatNumber, NodeName
+from rota.wire.messages import PROTOCOL_VERSION
 
 
 class Written(NamedTuple):

@@ -21,10 +21,10 @@ from dataclasses import field
 from enum import Enum, IntEnum
 from typing import Final
 
-from rota.core.events import LedgerOutcome, LedgerStatus
-from rota.frozen import dataclass
-from rota.payload import NO_CONDITION, Entry
-from rota.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
+from rota.calldata import NO_CONDITION, Entry
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.frozen import dataclass
+from rota.model.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
 
 NOBODY: Final = ContractAddress("0x" + "00" * 20)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from random import Random
 from typing import NamedTuple
 
-from rota.frozen import dataclass
-from rota.types import Contract, ContractAddress, Mode, NodeName, SubmitMode
+from rota.model.frozen import dataclass
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, SubmitMode
 
 # Every node holds every contract of a small network; of a larger one only those that it is a member of.
 SMALL_NETWORK_MAX = 8

@@ -14,11 +14,12 @@ from functools import partial
 from random import Random
 from traceback import extract_tb
 
-from rota.core.effects import LookUpIntents
-from rota.core.events import CancelRequested, IntentSubmitted, ResumeRequested
-from rota.core.node import Node
-from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import State as TransactionState
+from rota.machine.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.model.types import Contract, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation, SubmitMode, node_of
+from rota.node.effects import LookUpIntents
+from rota.node.node import Node
+from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.deploying import Deploying
 from rota.sim.domain import drawn_id, nonce_of
@@ -53,7 +54,6 @@ from rota.sim.liars.mutator import Pair
 from rota.sim.plan import DEPLOYMENTS, SHIPPED, SYNTHETIC, Fault, Plan, Settings, draw_plan
 from rota.sim.submissions import Submission, holders_of, senders_of
 from rota.sim.world import Recorder, World
-from rota.types import Contract, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation, SubmitMode, node_of
 
 # The calm ends here at the latest; what is not final then never will be.
 CALM_MAX_MS = 400_000

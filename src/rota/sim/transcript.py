@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota.messages import (
+from rota.model.types import IntentId, NodeName
+from rota.sim.world import Recorder, SimNode, World
+from rota.wire.messages import (
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationAccepted,
@@ -20,8 +22,6 @@ from rota.messages import (
     StateDistributionAcknowledgement,
     SubmitterHeartbeat,
 )
-from rota.sim.world import Recorder, SimNode, World
-from rota.types import IntentId, NodeName
 
 
 class Happening(NamedTuple):

@@ -30,8 +30,8 @@ from rota.automation.triggers import (
     Watch,
     Work,
 )
+from rota.model.types import ContractAddress, NodeName
 from rota.sim.automation import BLOCK_MS, AutomationWorld, Conditions, MemberNode, Record, Verdict
-from rota.types import ContractAddress, NodeName
 
 Answer = TypeVar("Answer")
 Service = Callable[..., object]

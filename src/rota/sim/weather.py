@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rota.messages import Envelope, Message
-from rota.types import NodeName
+from rota.model.types import NodeName
+from rota.wire.messages import Envelope, Message
 
 
 @dataclass(slots=True)

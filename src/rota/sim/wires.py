@@ -13,12 +13,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, Envelope, HandoverReason, HandoverRequest, Message
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.model.types import Contract, HeartbeatNumber, NodeName, RequestId
 from rota.sim.forgery import Forgery
 from rota.sim.frames import arrives_whole, as_before, frame_of, over_the_wire
 from rota.sim.weather import HoldRule, MessageRule, Weather
-from rota.types import Contract, HeartbeatNumber, NodeName, RequestId
+from rota.wire.messages import (
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    Envelope,
+    HandoverReason,
+    HandoverRequest,
+    Message,
+)
 
 if TYPE_CHECKING:
     from rota.sim.sim_node import SimNode

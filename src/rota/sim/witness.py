@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.core.effects import AssembleIntents, CheckRound, Effect, ReplyToUser, SendMessage, SignTransition
-from rota.core.events import (
-    AssemblyFinished,
+from rota.machine.effects import Effect, ReplyToUser, SendMessage
+from rota.machine.events import (
     CancelRequested,
     ConnectionLost,
     ConnectionMade,
-    ForContract,
     IntentSubmitted,
     MessageReceived,
     ResumeRequested,
-    RoundChecked,
 )
-from rota.core.machine import Event
-from rota.core.node import Node
-from rota.core.observer import PEERS_KEPT_MAX
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
+from rota.machine.tables import Event
+from rota.model.types import NO_ATTESTERS, ContractAddress, NodeName, Transition
+from rota.node.events import ForContract
+from rota.node.node import Node
+from rota.sequencer.effects import AssembleIntents, CheckRound, SignTransition
+from rota.sequencer.events import AssemblyFinished, RoundChecked
+from rota.sequencer.observer import PEERS_KEPT_MAX
 from rota.sim.facts import (
     Answered,
     Approved,
@@ -37,7 +37,7 @@ from rota.sim.facts import (
 )
 from rota.sim.observation import Surroundings, queues_of
 from rota.sim.sim_node import SimNode
-from rota.types import NO_ATTESTERS, ContractAddress, NodeName, Transition
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 
 if TYPE_CHECKING:
     from rota.sim.world import World

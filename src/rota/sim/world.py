@@ -12,58 +12,64 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from rota.config import Config
-from rota.core.effects import (
-    AcquireContract,
-    AssembleIntents,
+from rota.chain.effects import (
     BlocksIndexed,
-    CallFactory,
-    CheckRound,
-    Effect,
     FetchBlocks,
+    RecallDispatches,
+    RoundDispatch,
+    SignDispatch,
+    SubmitTransaction,
+)
+from rota.chain.events import DispatchesRecalled
+from rota.directory.effects import (
+    AcquireContract,
+    CallFactory,
     FindGenesis,
-    FindStates,
     JudgeProposal,
     ListContracts,
-    LoadContract,
-    LookUpIntents,
-    NodeStarted,
-    PermissionGranted,
-    Persist,
-    RecallDeliveries,
-    RecallDispatches,
-    ReplyToUser,
-    ReportFinalityBroken,
-    ReportPrepared,
-    ReportReceipt,
-    RoundDispatch,
-    SendMessage,
     SiftContracts,
-    SignDispatch,
-    SignTransition,
-    SubmitTransaction,
     TakeInContract,
-    VerifyEndorsement,
-    VerifyEndorsers,
 )
-from rota.core.events import (
+from rota.exchange.effects import RecallDeliveries
+from rota.machine.effects import Effect, FindStates, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.events import (
     CancelRequested,
-    ForContract,
     IntentSubmitted,
     MessageReceived,
     Persisted,
     PersistFailed,
     ResumeRequested,
-    RoundChecked,
-    StatesFound,
     StopRequested,
     Tick,
 )
-from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
-from rota.core.machine import Event
-from rota.core.node import Node
-from rota.digests import leaf_of_transition
-from rota.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, Envelope
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.digests import leaf_of_transition
+from rota.model.types import (
+    NO_CONTRACT,
+    Contract,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+    Transition,
+)
+from rota.node.effects import LoadContract, LookUpIntents, NodeStarted, ReportFinalityBroken
+from rota.node.events import ContractLoaded, ContractMissing, ForContract, StatesFound
+from rota.node.node import Node
+from rota.sequencer.effects import (
+    AssembleIntents,
+    CheckRound,
+    PermissionGranted,
+    ReportPrepared,
+    SignTransition,
+    VerifyEndorsement,
+    VerifyEndorsers,
+)
+from rota.sequencer.events import RoundChecked
 from rota.sim.chain import Chain
 from rota.sim.disk import Fate
 from rota.sim.factory import FACTORY, Factory
@@ -79,18 +85,7 @@ from rota.sim.sim_node import SimNode, Written
 from rota.sim.weather import Weather
 from rota.sim.wires import Wires
 from rota.sim.witness import Witness
-from rota.types import (
-    NO_CONTRACT,
-    Contract,
-    ContractAddress,
-    IntentId,
-    Leaf,
-    NodeName,
-    Receipt,
-    State,
-    StateId,
-    Transition,
-)
+from rota.wire.messages import PROTOCOL_VERSION, CoordinatorHeartbeat, Envelope
 
 if TYPE_CHECKING:
     from rota.sim.liars.conspiracy import Conspiracy

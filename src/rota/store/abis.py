@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.abi import Entry, definition_of, entry_of, hash_of
+from rota.abi.codec import Entry, definition_of, entry_of, hash_of
 from rota.domains.queries import Query
 from rota.ports import StoredAbi
 from rota.store.database import Door, Reading, Statement

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rota.core.events import LedgerStatus
-from rota.payload import nullifier_reference
+from rota.calldata import nullifier_reference
+from rota.model.blocks import LedgerStatus
+from rota.model.types import ContractAddress, IntentId, Leaf, State, StateId
 from rota.ports import ArchivedState, ArchivePage, StateStatus
 from rota.store.database import Read, Reading, Statement, Value, Write
 from rota.store.encoding import decode_outcome, decode_permission, decode_prepared, decode_state, encode
-from rota.types import ContractAddress, IntentId, Leaf, State, StateId
 
 PARAMETERS_MAX: Final = 500
 

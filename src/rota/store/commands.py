@@ -13,7 +13,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from rota.command_types import (
+from rota.commands.acceptance import Acceptance
+from rota.commands.effects import Closing, InFlight
+from rota.commands.events import Contradicted
+from rota.commands.periods import Stream
+from rota.model.types import IntentId, Party
+from rota.ports import BASE_LEDGER
+from rota.schema.commands import (
     MICROSECONDS_PER_MS,
     ChangeId,
     Checkpoint,
@@ -26,14 +32,8 @@ from rota.command_types import (
     Failure,
     Period,
 )
-from rota.commands.acceptance import Acceptance
-from rota.commands.effects import Closing, InFlight
-from rota.commands.events import Contradicted
-from rota.commands.periods import Stream
-from rota.ports import BASE_LEDGER
 from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_text, encode, encode_text
-from rota.types import IntentId, Party
 
 COMPLETIONS_READ_MAX: Final = 1_000
 # Both databases take as many parameters in one statement.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rota.core.events import LedgerStatus
-from rota.digests import WORD_BYTES, void_leaf
+from rota.model.blocks import LedgerStatus
+from rota.model.digests import WORD_BYTES, void_leaf
+from rota.model.types import ContractAddress
 from rota.ports.commitments import COMMITMENTS_A_PAGE, CommitmentPage, CommittedWords, LeafCommitments, OutcomePlace
 from rota.store.database import Door, Reading, Statement
-from rota.types import ContractAddress
 
 # Above all places of a block.
 _LAST_PLACE: Final = 2**62

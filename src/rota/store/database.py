@@ -11,8 +11,8 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
+from rota.model.types import BlockHash
 from rota.ports import StoredChain, Unavailable
-from rota.types import BlockHash
 
 # A column's value: both drivers give and take these.
 Value: TypeAlias = int | str | bytes | None

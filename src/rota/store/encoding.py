@@ -11,12 +11,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rota.core.effects import Proposal, RoundDispatch, TransitionPrepared
-from rota.core.events import LedgerOutcome
-from rota.core.events.chain import ChainBlock, FactoryDeployment
-from rota.core.states.sender_transaction import Permission
-from rota.messages import PreparedTransaction
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.directory.effects import Proposal
+from rota.machine.effects import TransitionPrepared
+from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome
+from rota.model.types import (
     ContractAddress,
     DelegationNumber,
     Intent,
@@ -27,6 +26,8 @@ from rota.types import (
     State,
     Transition,
 )
+from rota.sequencer.states.sender_transaction import Permission
+from rota.wire.messages import PreparedTransaction
 
 
 class _OldPermission(NamedTuple):

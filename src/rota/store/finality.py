@@ -20,12 +20,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rota.core.effects import FinalityBroken, UndoneCommit
-from rota.core.events import LedgerStatus
+from rota.chain.effects import FinalityBroken, UndoneCommit
+from rota.model.blocks import LedgerStatus
+from rota.model.types import (
+    FINALITY_BROKEN,
+    FINALITY_BROKEN_REASON,
+    NO_CONTRACT,
+    ContractAddress,
+    IntentId,
+    Outcome,
+    Receipt,
+)
 from rota.ports import BASE_LEDGER
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import encode
-from rota.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, NO_CONTRACT, ContractAddress, IntentId, Outcome, Receipt
 
 
 def broken_receipt(undone: UndoneCommit) -> Receipt:

@@ -16,8 +16,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-from rota.core.effects import FindStates
-from rota.types import Digest, NodeName, Transition
+from rota.machine.effects import FindStates
+from rota.model.types import Digest, NodeName, Transition
 
 # Transitions by round.
 Answer = Sequence[tuple[Digest, tuple[Transition, ...]]]

@@ -29,21 +29,31 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from rota.config import Config
-from rota.core.effects import (
-    ContractTaken,
-    FindStates,
-    LoadContract,
-    LookUpIntents,
-    Persist,
-    RecallDeliveries,
-    RecallDispatches,
+from rota.chain.effects import RecallDispatches
+from rota.chain.events import DispatchesRecalled
+from rota.directory.effects import ContractTaken
+from rota.exchange.effects import RecallDeliveries
+from rota.machine.effects import FindStates, Persist
+from rota.machine.events import Persisted, PersistFailed
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.digests import domain_separator
+from rota.model.types import (
+    BlockHash,
+    Contract,
+    ContractAddress,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Receipt,
+    State,
+    StateId,
+    Transition,
 )
-from rota.core.events import Persisted, PersistFailed, StatesFound
-from rota.core.events.store import ContractLoaded, ContractMissing, DispatchesRecalled
-from rota.core.machine import Event
-from rota.core.node import StoredNode
-from rota.digests import domain_separator
+from rota.node.effects import LoadContract, LookUpIntents
+from rota.node.events import ContractLoaded, ContractMissing, StatesFound
+from rota.node.stored import StoredNode
 from rota.ports import (
     STATES_A_PAGE,
     TRANSACTIONS_MAX,
@@ -87,19 +97,6 @@ from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
-from rota.types import (
-    BlockHash,
-    Contract,
-    ContractAddress,
-    IntentId,
-    KnownContract,
-    Leaf,
-    NodeName,
-    Receipt,
-    State,
-    StateId,
-    Transition,
-)
 
 LOOK_S: Final = 1.0
 WRITES_WAITING_MAX: Final = 65_536

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from rota.domains.pente.groups import DescribedGroup, group_in
 from rota.domains.queries import Query
-from rota.genesis import MalformedGenesis, decode_genesis
+from rota.model.genesis import MalformedGenesis, decode_genesis
+from rota.model.types import ContractAddress, Intent, IntentId, KnownContract, Party
 from rota.ports import PartyNames, StoredGroup
 from rota.store.database import Read, Reading, Statement, Value
 from rota.store.queries import Column, Kind, Table, named_by, selection, stored_text
-from rota.types import ContractAddress, Intent, IntentId, KnownContract, Party
 
 
 class Groups:

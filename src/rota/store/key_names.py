@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.domains.queries import Query
+from rota.model.types import ContractAddress
 from rota.ports import StoredKey
 from rota.store.database import Read, Reading, Statement, Write
 from rota.store.queries import Column, Kind, Table, selection
-from rota.types import ContractAddress
 
 
 class KeyNames:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from rota.core.awaited import outcomes_of
-from rota.core.events import LedgerStatus
+from rota.model.awaited import outcomes_of
+from rota.model.blocks import LedgerStatus
+from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome
 from rota.store.database import Reading, Statement
-from rota.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome
 
 # A request names at most 256 leaves, but several requests are looked up together.
 LEAVES_A_STATEMENT: Final = 500

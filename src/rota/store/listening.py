@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
-from rota.core.events import LedgerOutcome, LedgerStatus
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
 from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
 from rota.store.database import Answer, Reading, Statement, Value
 from rota.store.encoding import decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
 
 NUMBERED_AT_ONCE_MAX: Final = 500
 

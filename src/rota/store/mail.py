@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rota.domains.queries import Query
+from rota.model.types import NO_CONTRACT, ContractAddress, NodeName
 from rota.ports import PartyNames, StoredMail, StoredMessage
 from rota.store.database import Read, Reading, Statement, Write
 from rota.store.groups import group_of_one_of
 from rota.store.queries import Column, Kind, Table, selection, stored_text
-from rota.types import NO_CONTRACT, ContractAddress, NodeName
 
 STATE: Final = "state"
 GROUP_MESSAGE: Final = "privacy_group_message"

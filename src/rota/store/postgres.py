@@ -23,6 +23,7 @@ from typing import Any, Final
 
 import asyncpg  # type: ignore[import-untyped]
 
+from rota.model.types import NodeName
 from rota.ports import FOR_CALLER, Unavailable
 from rota.store.database import (
     FENCE,
@@ -40,7 +41,6 @@ from rota.store.database import (
 )
 from rota.store.postgres_sessions import Patience, ReadingSession, Session, away, numbered
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
-from rota.types import NodeName
 
 __all__ = ["Patience", "PostgresDatabase"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rota.model.types import IntentId, Leaf
 from rota.ports import StoredProof
 from rota.store.database import Door, Reading, Statement
-from rota.types import IntentId, Leaf
 
 
 class ProofBook:

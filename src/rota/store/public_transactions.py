@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.abi import Entry
-from rota.core.public_transaction import Ending, PublicTransaction, Version, Wish
+from rota.abi.codec import Entry
+from rota.chain.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
+from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Outcome, Party
 from rota.ports import BASE_LEDGER, Ask, EndedLeaves, StoredSubmission
 from rota.store.database import Door, Reading, Statement
 from rota.store.finality import public_ended, reopening_public
@@ -19,7 +20,6 @@ from rota.store.listening import public_due
 from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
 from rota.store.submissions import Submissions, changing_submission, noting_submission
-from rota.types import AwaitedLeaf, ContractAddress, IntentId, Outcome, Party
 
 _TABLE: Final = Table(
     "public_transactions",

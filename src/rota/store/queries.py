@@ -17,9 +17,9 @@ from uuid import UUID
 
 from rota.domains.queries import Query
 from rota.domains.queries import Statement as Comparison
+from rota.model.types import Rejected
 from rota.ports.parties import ANY_BELOW, PartyNames
 from rota.store.database import Statement, Value
-from rota.types import Rejected
 
 ROWS_MAX: Final = 10_000
 ROWS_DEFAULT: Final = 1_000

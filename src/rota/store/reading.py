@@ -15,19 +15,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from rota.core.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, order_of
-from rota.core.effects import DispatchRound, LookUpIntents, RecallDeliveries, RoundDispatch
-from rota.core.events import IntentsLookedUp, LedgerOutcome, LedgerStatus
-from rota.core.events.chain import FactoryDeployment
-from rota.core.issuing import kept_for
-from rota.core.node import StoredNode
-from rota.core.recent_outcomes import OUTCOMES_KEPT_MAX
-from rota.core.sequencer import StoredContract
-from rota.core.states.deployment import StoredDeployments
-from rota.core.states.sender_transaction import Restored
-from rota.core.unconfirmed import SentTransition
-from rota.payload import is_nullifier, nullifier_reference
+from rota.calldata import is_nullifier, nullifier_reference
+from rota.chain.effects import RoundDispatch
+from rota.directory.deployment_states import StoredDeployments
+from rota.exchange.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, order_of
+from rota.exchange.effects import RecallDeliveries
+from rota.exchange.unconfirmed import SentTransition
+from rota.machine.effects import DispatchRound
+from rota.model.blocks import FactoryDeployment, LedgerOutcome, LedgerStatus
+from rota.model.types import (
+    NO_CONTRACT,
+    NO_LEAF,
+    Contract,
+    ContractAddress,
+    Digest,
+    IntentId,
+    KnownContract,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    SignedLeaf,
+    State,
+    StateId,
+    Transition,
+)
+from rota.node.effects import LookUpIntents
+from rota.node.events import IntentsLookedUp
+from rota.node.stored import StoredNode
 from rota.ports import NumberedReceipt, StoredTransaction
+from rota.sequencer.issuing import kept_for
+from rota.sequencer.recent_outcomes import OUTCOMES_KEPT_MAX
+from rota.sequencer.sequencer import StoredContract
+from rota.sequencer.states.sender_transaction import Restored
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,
@@ -52,23 +72,6 @@ from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
 from rota.store.state_pages import changes_page, page_since, unspent_page
 from rota.store.transitions import transitions_found
-from rota.types import (
-    NO_CONTRACT,
-    NO_LEAF,
-    Contract,
-    ContractAddress,
-    Digest,
-    IntentId,
-    KnownContract,
-    Leaf,
-    NodeName,
-    Outcome,
-    Receipt,
-    SignedLeaf,
-    State,
-    StateId,
-    Transition,
-)
 
 # Both databases take as many parameters in one statement.
 PARAMETERS_MAX: Final = 500

@@ -17,49 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from rota.config import Config
-from rota.core.consistency import is_whole
-from rota.core.distribution import deliveries_of, order_of
-from rota.core.effects import (
-    BlocksIndexed,
-    ContractTaken,
-    DeploymentAgreed,
-    DeploymentProposed,
-    DispatchRepriced,
-    DispatchRound,
-    EndingDecided,
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    LeavesSigned,
-    NodeStarted,
-    PermissionGranted,
-    PreparedAcknowledged,
-    PreparedEndorsed,
-    ProposalForgotten,
-    Record,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-    StoreTried,
-    TransitionIssued,
-    TransitionPrepared,
-)
-from rota.core.events import LedgerStatus
-from rota.core.events.chain import ChainBlock
-from rota.core.private_states import SEEN_PART
-from rota.core.states.sender_transaction import Permission
-from rota.digests import void_leaf
-from rota.payload import NULLIFIER_OUTPUT, is_nullifier
-from rota.store.database import Statement
-from rota.store.encoding import encode, encode_ending, encode_text
-from rota.store.finality import marking, marking_late, restoring, returning
-from rota.store.groups import group_of_contract, group_of_deployment
-from rota.store.listening import ending_due, sent_due, signed_due, transition_committed, transition_due
-from rota.store.transitions import known_alone, known_transition, sent_transition
-from rota.types import (
+from rota.calldata import NULLIFIER_OUTPUT, is_nullifier
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, ProposalForgotten
+from rota.exchange.distribution import deliveries_of, order_of
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.model.blocks import ChainBlock, LedgerStatus
+from rota.model.config import Config
+from rota.model.consistency import is_whole
+from rota.model.digests import void_leaf
+from rota.model.types import (
     NO_CONTRACT,
     ContractAddress,
     Intent,
@@ -71,6 +39,25 @@ from rota.types import (
     State,
     Transition,
 )
+from rota.node.effects import NodeStarted, StoreTried
+from rota.node.private_states import SEEN_PART
+from rota.sequencer.effects import (
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    LeavesSigned,
+    PermissionGranted,
+    PreparedAcknowledged,
+    PreparedEndorsed,
+    TransitionIssued,
+)
+from rota.sequencer.states.sender_transaction import Permission
+from rota.store.database import Statement
+from rota.store.encoding import encode, encode_ending, encode_text
+from rota.store.finality import marking, marking_late, restoring, returning
+from rota.store.groups import group_of_contract, group_of_deployment
+from rota.store.listening import ending_due, sent_due, signed_due, transition_committed, transition_due
+from rota.store.transitions import known_alone, known_transition, sent_transition
 from rota.wire.sizes import transition_bytes
 
 # Milliseconds of this node's own time.

@@ -13,8 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from rota.model.types import NodeName
 from rota.store.database import Refused, Statement
-from rota.types import NodeName
 
 VERSION_TABLE = Statement("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL PRIMARY KEY)")
 VERSION = Statement("SELECT MAX(version) FROM schema_version")

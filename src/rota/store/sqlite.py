@@ -24,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from rota.model.types import NodeName
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.store.database import (
     FENCE,
@@ -42,7 +43,6 @@ from rota.store.database import (
     later_life,
 )
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
-from rota.types import NodeName
 
 SETTINGS: Final = (
     "PRAGMA journal_mode = WAL",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from rota.model.types import ContractAddress, State
 from rota.ports import STATES_PAGE_BYTES_MAX, StateChanges, StatePage, StatePlace
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_state
-from rota.types import ContractAddress, State
 
 
 def unspent_page(contract: ContractAddress, after: StatePlace | None, limit: int) -> Reading[StatePage]:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.abi import Entry
+from rota.abi.codec import Entry
 from rota.domains.queries import Query
+from rota.model.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, IntentId, Party, SubmitMode
 from rota.ports import Dependencies, NumberedReceipt, PartyNames, StoredSubmission, SubmissionKey
 from rota.ports.parties import bounds_of
 from rota.store.abis import adding
@@ -23,7 +24,6 @@ from rota.store.database import Door, Reading, Statement, Value
 from rota.store.encoding import encode_text
 from rota.store.listening import RECEIPT_COLUMNS, receipts_found
 from rota.store.queries import Column, Kind, Table, selection, stored_text
-from rota.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, IntentId, Party, SubmitMode
 
 DEPENDANTS_MAX: Final = 10_000
 PATTERNS_AT_ONCE_MAX: Final = 64

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from rota.core.effects import RoundDispatch
-from rota.core.events.chain import MinedStatus
+from rota.chain.effects import RoundDispatch
 from rota.domains.queries import Query
+from rota.model.blocks import MinedStatus
+from rota.model.types import ContractAddress, IntentId, Leaf, State, StateId, Transition
 from rota.ports import TWINS_MAX, Chained, Dispatched, LatestRound
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_dispatch, decode_prepared, decode_state, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
-from rota.types import ContractAddress, IntentId, Leaf, State, StateId, Transition
 
 DISPATCHES_MAX: Final = 64
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rota.core.consistency import is_whole
-from rota.core.distribution import fullest, states_with_bytes
+from rota.exchange.distribution import fullest, states_with_bytes
+from rota.model.consistency import is_whole
+from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Transition
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_transition, encode
-from rota.types import ContractAddress, Digest, Leaf, NodeName, Transition
 from rota.wire.sizes import transition_bytes
 
 # Of one leaf, as peers sent them.

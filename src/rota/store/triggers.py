@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rota.model.types import ContractAddress, NodeName
 from rota.ports import StoredAnnouncement, StoredTriggers
 from rota.store.database import Read, Reading, Statement, Write
-from rota.types import ContractAddress, NodeName
 
 # Names of triggers have no space.
 _BETWEEN: Final = " "

@@ -1,6 +1,6 @@
 """The public test kit: run your domain or your trigger in the simulator, under faults, and see that it holds."""
 
-from rota.hosting import UserCall
+from rota.host import UserCall
 from rota.sim.trigger_world import ModelContract, TriggerWorld, account_of
 from rota.testing.simulation import Ended, Scene, SeedReport, Workload, findings, simulate
 from rota.testing.triggers import TriggerReport, simulate_trigger, trigger_findings

@@ -30,28 +30,13 @@ from itertools import islice
 from random import Random
 from typing import Final
 
-from rota.core.effects import (
-    AssembleIntents,
-    CheckRound,
-    Effect,
-    JudgeFailure,
-    LeavesSigned,
-    Record,
-    RoundDispatch,
-    SignTransition,
-    StatesReceived,
-    TransitionIssued,
-    TransitionPrepared,
-)
-from rota.core.events import AssemblyFinished, ForContract, IntentSubmitted, RoundChecked
-from rota.core.machine import Event
-from rota.core.states.sender_transaction import State as TransactionState
-from rota.digests import void_leaf
+from rota.chain.effects import RoundDispatch
 from rota.domains.available import Known, known_in
 from rota.domains.base import Claim
 from rota.domains.records import Record as DomainRecord
 from rota.domains.records import Rejected
-from rota.hosting import (
+from rota.exchange.effects import StatesReceived
+from rota.host import (
     AnyDomain,
     Background,
     ContractDefaults,
@@ -66,18 +51,12 @@ from rota.hosting import (
     learn,
     open_genesis,
 )
-from rota.hosting.proving import Revealed, reveal
-from rota.sim.contents import Contents
-from rota.sim.disk import Disk
-from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.facts import Cause, DomainSaid, Wanted, WorkloadEnded
-from rota.sim.invariants import WorkloadHolds
-from rota.sim.plan import Plan, Settings, draw_plan
-from rota.sim.services import Services, Unspent, digest_to_sign, sign, signed, unapproved, unsigned
-from rota.sim.submissions import Submission
-from rota.sim.swarm import Swarm
-from rota.sim.world import Recorder, World
-from rota.types import (
+from rota.host.proving import Revealed, reveal
+from rota.machine.effects import Effect, Record, TransitionPrepared
+from rota.machine.events import IntentSubmitted
+from rota.machine.tables import Event
+from rota.model.digests import void_leaf
+from rota.model.types import (
     ContractAddress,
     Intent,
     IntentId,
@@ -91,6 +70,27 @@ from rota.types import (
     Transition,
     node_of,
 )
+from rota.node.events import ForContract
+from rota.sequencer.effects import (
+    AssembleIntents,
+    CheckRound,
+    JudgeFailure,
+    LeavesSigned,
+    SignTransition,
+    TransitionIssued,
+)
+from rota.sequencer.events import AssemblyFinished, RoundChecked
+from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sim.contents import Contents
+from rota.sim.disk import Disk
+from rota.sim.domain import drawn_id, nonce_of
+from rota.sim.facts import Cause, DomainSaid, Wanted, WorkloadEnded
+from rota.sim.invariants import WorkloadHolds
+from rota.sim.plan import Plan, Settings, draw_plan
+from rota.sim.services import Services, Unspent, digest_to_sign, sign, signed, unapproved, unsigned
+from rota.sim.submissions import Submission
+from rota.sim.swarm import Swarm
+from rota.sim.world import Recorder, World
 
 RANGE_SIZES: Final = (4, 20, 100)
 # Most users have their prepared transitions committed; the others let them expire.

@@ -37,7 +37,7 @@ from rota.domains.base import (
 )
 from rota.domains.contents import name_of
 from rota.domains.records import Record, Uint8, shown
-from rota.types import Mode, Party, node_of
+from rota.model.types import Mode, Party, node_of
 
 MEMBERS_MAX: Final = 16
 SHARED: Final = "shared"

@@ -25,9 +25,9 @@ from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.strategies import Member
 from rota.automation.tallies import Outcome
 from rota.automation.triggers import Trigger
+from rota.model.types import ContractAddress
 from rota.sim.automation import Conditions, Verdict
 from rota.sim.trigger_world import ModelContract, Service, TriggerWorld
-from rota.types import ContractAddress
 
 MINUTE_MS: Final = 60_000
 # After the faults, everything has this long to end.

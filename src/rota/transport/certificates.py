@@ -24,9 +24,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport.endings import Reason, refused
-from rota.types import NodeName
 
 FINGERPRINT_BYTES: Final = 32
 CERTIFICATE_BYTES_MAX: Final = 16_384

@@ -1,11 +1,11 @@
-"""What each field of a peer's greeting may do to this node; `core/claims.py` has the messages (trust rule 10)."""
+"""What each field of a peer's greeting may do to this node; `node/claims.py` has the messages (trust rule 10)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rota.core.claims import Bounded, Claim, Harmless, Verified
+from rota.node.claims import Bounded, Claim, Harmless, Verified
 from rota.transport.handshake import read_hello, require_announcement
 from rota.transport.parts import Announcement, Hello
 

@@ -13,12 +13,12 @@ from datetime import datetime
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from rota.messages import PROTOCOL_VERSION
+from rota.model.types import NodeName
 from rota.ports import Registration
 from rota.transport.certificates import SHOWN_DIGITS, Certificate, fingerprint_of, read_certificate
 from rota.transport.endings import Reason, Refused, harmless, refused
 from rota.transport.parts import ACCOUNT_BYTES, LIFE_BYTES, Announcement, Goodbye, Hello, read_part
-from rota.types import NodeName
+from rota.wire.messages import PROTOCOL_VERSION
 
 
 def identify(

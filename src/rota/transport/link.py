@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from rota.messages import Envelope
+from rota.model.types import NodeName
 from rota.ports import Unavailable
 from rota.transport.allowance import PAUSE_MAX_MS, Allowance
 from rota.transport.certificates import Certificate
@@ -38,9 +38,9 @@ from rota.transport.parts import (
     read_part,
 )
 from rota.transport.settings import TransportSettings
-from rota.types import NodeName
 from rota.wire.codec import Frame, Malformed, decode_frame
 from rota.wire.limits import Limits
+from rota.wire.messages import Envelope
 
 PARTING_MS: Final = 250
 # A frame of no more than this takes at most about 45 ms to read.

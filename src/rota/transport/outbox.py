@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import Final, NamedTuple
 
-from rota.messages import (
+from rota.transport.settings import TransportSettings
+from rota.wire.codec import encode_frame
+from rota.wire.messages import (
     AssembleRequest,
     ContractsRequest,
     CoordinatorHeartbeat,
@@ -37,8 +39,6 @@ from rota.messages import (
     SubmitterHeartbeat,
     VerifierRequest,
 )
-from rota.transport.settings import TransportSettings
-from rota.wire.codec import encode_frame
 from rota.wire.structure import FIELD_BYTES_MIN, structural_flaw
 
 REPEATABLE: Final[tuple[type[Message], ...]] = (

@@ -7,10 +7,10 @@ from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from rota.messages import PROTOCOL_VERSION
+from rota.model.types import NodeName
 from rota.transport.endings import TEXT_CHARACTERS_MAX, Ending, Reason
-from rota.types import NodeName
 from rota.wire import transport_pb2 as pb
+from rota.wire.messages import PROTOCOL_VERSION
 
 LIFE_BYTES: Final = 8
 ACCOUNT_BYTES: Final = 20

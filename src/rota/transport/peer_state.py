@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from rota.model.types import NodeName
 from rota.transport.allowance import Allowance, Meter
 from rota.transport.endings import MISUSE, Ending, Reason
 from rota.transport.link import Link
 from rota.transport.outbox import Outbox
 from rota.transport.parts import Announcement
 from rota.transport.settings import TransportSettings
-from rota.types import NodeName
 
 # After one of these, trying again soon changes nothing: somebody has to mend something first.
 LASTING: Final = MISUSE | {Reason.STRANGER, Reason.EXPIRED, Reason.SWAPPED_NAME, Reason.VERSION}

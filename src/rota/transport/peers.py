@@ -22,9 +22,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from rota.core.effects import SendMessage
-from rota.core.events import ConnectionLost, ConnectionMade, MessageReceived
-from rota.messages import Envelope
+from rota.machine.effects import SendMessage
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.model.types import NodeName
 from rota.ports import Registration, Registry, Tell, Unavailable
 from rota.transport.allowance import reading_of_all
 from rota.transport.certificates import (
@@ -44,7 +44,7 @@ from rota.transport.parts import LIFE_BYTES, Announcement, Hello, goodbye_bytes,
 from rota.transport.peer_state import PeerState, PeerStatus
 from rota.transport.serving import AcceptedStream, Server
 from rota.transport.settings import TransportSettings
-from rota.types import NodeName
+from rota.wire.messages import Envelope
 
 DRAIN_LOOK_S: Final = 0.01
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from rota.model.types import NodeName
 from rota.ports import Registration
 from rota.transport.certificates import FINGERPRINT_BYTES
-from rota.types import NodeName
 
 _FIELDS: Final = frozenset({"endpoint", "fingerprint", "next_fingerprint"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from rota.config import Config
+from rota.model.config import Config
 from rota.wire.limits import DEFAULT_LIMITS, MEBIBYTE, Limits
 from rota.wire.structure import FIELD_BYTES_MIN
 

@@ -13,10 +13,10 @@ from dataclasses import field
 
 from google.protobuf.message import DecodeError
 
-from rota.frozen import dataclass
-from rota.messages import PROTOCOL_VERSION, Envelope
+from rota.model.frozen import dataclass
 from rota.wire import peer_pb2 as pb
 from rota.wire.limits import DEFAULT_LIMITS, Limits
+from rota.wire.messages import PROTOCOL_VERSION, Envelope
 from rota.wire.reading import READERS, Reader
 from rota.wire.structure import FIELD_BYTES_MIN, structural_flaw
 from rota.wire.values import Refused, UnknownValue, contract_address, number, request_id

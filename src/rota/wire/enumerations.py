@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 import rota.wire.peer_pb2 as pb
-from rota.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection, Verdict
-from rota.types import SubmitMode
+from rota.model.types import SubmitMode
+from rota.wire.messages import Answer, AssemblyOutcome, CoordinatorState, ErrorCode, HandoverReason, Rejection, Verdict
 
 Member = TypeVar("Member", bound=Enum)
 Number = TypeVar("Number", bound=int)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final
 
-from rota.frozen import dataclass
+from rota.model.frozen import dataclass
 
 MEBIBYTE: Final = 1024 * 1024
 # What a writer counts for an item at least (`sizes.py`): a frame that keeps to its bytes keeps to its items.

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from rota.messages import AssemblyResult, HandedOver, HandedRound
-from rota.types import NO_ATTESTERS, Attesters, Intent, NodeName, State, Transition
+from rota.model.types import NO_ATTESTERS, Attesters, Intent, NodeName, State, Transition
 from rota.wire.limits import DEFAULT_LIMITS
+from rota.wire.messages import AssemblyResult, HandedOver, HandedRound
 from rota.wire.structure import FIELD_BYTES_MIN
 
 # A number with its tag is at most 11 bytes, an id of 16 bytes at most 18: both are within what every field counts.

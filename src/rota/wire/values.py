@@ -6,8 +6,8 @@ import re
 from typing import Final, NoReturn
 
 import rota.wire.peer_pb2 as pb
-from rota import types
-from rota.digests import INTENT_BYTES, NONCE_BYTES, WORD_BYTES
+from rota.model import types
+from rota.model.digests import INTENT_BYTES, NONCE_BYTES, WORD_BYTES
 from rota.wire.enumerations import Enumeration, Member, Number
 from rota.wire.limits import Limits
 

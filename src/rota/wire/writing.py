@@ -14,8 +14,8 @@ from typing import Any, Final
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.message import Message
 
-from rota import messages, types
-from rota.wire import enumerations, limits
+from rota.model import types
+from rota.wire import enumerations, limits, messages
 from rota.wire import peer_pb2 as pb
 
 ADDRESS_PREFIX: Final = "0x"

@@ -8,15 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rota.core.events import AssemblyFailed, AssemblyFinished
-from rota.digests import keccak, leaf_of_transition, state_commitment
 from rota.domains.pente import Pente
-from rota.engines.private_evm import PrivateEvm
-from rota.hosting import Background, Checked, Hosted, UserCall, assemble, call, check, receipt
+from rota.evm.private_evm import PrivateEvm
+from rota.host import Background, Checked, Hosted, UserCall, assemble, call, check, receipt
 from rota.ledger.artifacts import Artifact, artifact_from_json, load_artifact
-from rota.messages import Snapshot
+from rota.model.digests import keccak, leaf_of_transition, state_commitment
+from rota.model.types import NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
 from rota.testing.workloads.pente import call_of, entry_of, errors_of
-from rota.types import NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.wire.messages import Snapshot
 from tests.domains.kit import assembly_order, hosted_by, intent, round_of
 
 ALICE, BOB, CAROL, MALLORY = Party("alice@node1"), Party("bob@node2"), Party("carol@node3"), Party("mallory@node9")

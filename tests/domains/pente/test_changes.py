@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rota.domains.base import Rejected
 from rota.domains.pente.changes import pack_predecessor, pack_slots, unpack_predecessor, unpack_slots
-from rota.types import Leaf, StateId
+from rota.model.types import Leaf, StateId
 
 WORDS = st.integers(0, 2**256 - 1)
 

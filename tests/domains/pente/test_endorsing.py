@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from rota.core.effects import CheckRound
-from rota.digests import leaf_of_transition
 from rota.domains.contents import seal, unseal
 from rota.domains.pente import Pente
 from rota.domains.pente.addresses import deployment_address
@@ -15,10 +13,12 @@ from rota.domains.pente.domain import GAS_MAX
 from rota.domains.pente.evm import Execution, Message
 from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
-from rota.engines.private_evm import PrivateEvm
-from rota.hosting import Background, UserCall, assemble, check, checking
+from rota.evm.private_evm import PrivateEvm
+from rota.host import Background, UserCall, assemble, check, checking
+from rota.model.digests import leaf_of_transition
+from rota.model.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
+from rota.sequencer.effects import CheckRound
 from rota.testing.workloads.pente import call_of
-from rota.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
 from tests.domains.kit import assembly_order, intent, round_of, transition_of
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, playground, token, with_content
 from tests.domains.pente.test_worlds import deployed_code

@@ -8,16 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from rota.core.events import AssemblyFinished
 from rota.domains.base import Rejected
 from rota.domains.pente import Pente
 from rota.domains.pente.domain import GAS_MAX
 from rota.domains.pente.records import Group
 from rota.domains.records import packed, unpacked
-from rota.engines.private_evm import PrivateEvm
-from rota.hosting import UserCall, assemble, call, deploy, init, load_domains
+from rota.evm.private_evm import PrivateEvm
+from rota.host import UserCall, assemble, call, deploy, init, load_domains
+from rota.model.types import Intent, IntentId, Mode, NodeName, Party, SubmitMode
+from rota.sequencer.events import AssemblyFinished
 from rota.testing.workloads.pente import call_of, entry_of
-from rota.types import Intent, IntentId, Mode, NodeName, Party, SubmitMode
 from tests.domains.kit import ADDRESS, assembly_order, hosted_by, transition_of
 from tests.domains.pente.members import ALICE, BOB, CAROL, MALLORY, Members, Reverts, playground, token
 

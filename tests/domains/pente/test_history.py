@@ -16,11 +16,11 @@ from rota.domains.pente.changes import pack_predecessor
 from rota.domains.pente.evm import EvmVersion
 from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
-from rota.engines.private_evm import PrivateEvm
-from rota.hosting import Background, Hosted, UserCall, assemble, call, learn
-from rota.messages import Snapshot
+from rota.evm.private_evm import PrivateEvm
+from rota.host import Background, Hosted, UserCall, assemble, call, learn
+from rota.model.types import Leaf, NodeName, Party, State, StateId, Transition, address_bytes
 from rota.testing.workloads.pente import call_of
-from rota.types import Leaf, NodeName, Party, State, StateId, Transition, address_bytes
+from rota.wire.messages import Snapshot
 from tests.domains.kit import assembly_order, intent, transition_of
 from tests.domains.pente.members import ALICE, BOB, CAROL, VERIFIERS, Fails, Members, address_of, playground, token
 

@@ -7,18 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.consistency import Consistent
-from rota.core.effects import StatesReceived
-from rota.digests import leaf_of_transition, state_commitment
 from rota.domains.available import known_in
 from rota.domains.base import History
 from rota.domains.contents import Content, seal
 from rota.domains.pente.accounts import Accounts
 from rota.domains.pente.evm import Message
 from rota.domains.pente.records import AccountState
-from rota.hosting import learn
-from rota.runtime.held_states import HeldStates
-from rota.types import ContractAddress, Digest, IntentId, Leaf, NodeName, State, StateId, Transition, address_bytes
+from rota.engine.held_states import HeldStates
+from rota.exchange.effects import StatesReceived
+from rota.host import learn
+from rota.model.consistency import Consistent
+from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.types import (
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    State,
+    StateId,
+    Transition,
+    address_bytes,
+)
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, address_of, playground
 from tests.store.kit import Opened, in_loop, new_sqlite
 

@@ -12,23 +12,23 @@ from pathlib import Path
 import pytest
 from eth_abi.abi import encode
 
-from rota import hosting
-from rota.digests import keccak
+from rota import host
 from rota.domains.base import Behind, Lacking, Rejected
 from rota.domains.pente.addresses import deployment_address
-from rota.engines.groups import pente
-from rota.genesis import encode_genesis, genesis_hash
-from rota.hosting import Background, UserCall
+from rota.engine.held_states import HeldStates
+from rota.engine.private_code import PrivateCode
+from rota.evm.groups import pente
+from rota.host import Background, UserCall
 from rota.ledger.artifacts import Artifact, artifact_from_json
 from rota.ledger.bindings import deploy_endorsed
 from rota.ledger.hexadecimal import data
-from rota.runtime.held_states import HeldStates
-from rota.runtime.private_code import PrivateCode
+from rota.model.digests import keccak
+from rota.model.genesis import encode_genesis, genesis_hash
+from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
 from rota.testing.workloads.pente import call_of, entry_of, errors_of
-from rota.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt
 from tests.domains.pente.members import ARTIFACTS, playground, token
 from tests.ledger.chains import in_loop
-from tests.runtime.kit import CHAIN_ID, Network, network, send
+from tests.service.kit import CHAIN_ID, Network, network, send
 
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 MEMBERS = tuple(Party(f"alice@{node}") for node in ALL)
@@ -80,7 +80,7 @@ class Group:
         held = await HeldStates(node, running.adapters.store).of(fresh)
         background = Background(verifiers={asker: await self.address(asker)})
         asked = UserCall(asker, "call", call_of(to, artifact, name, *arguments))
-        return hosting.call(fresh, asked, held, node, background)
+        return host.call(fresh, asked, held, node, background)
 
     async def until_told(
         self, expected: object, node: NodeName, to: str, artifact: Artifact, name: str, *arguments: object
@@ -110,8 +110,8 @@ async def created(nodes: Network, **configuration: object) -> Group:
     """A group of all nodes, known to all of them."""
     domain = pente()
     written = {"evmVersion": "cancun", **configuration}
-    wanted = hosting.deploy(domain, {"members": list(MEMBERS), "configuration": written}, MEMBERS[0])
-    genesis = hosting.genesis_of(domain, wanted, hosting.ContractDefaults(CHAIN_ID), bytes(32))
+    wanted = host.deploy(domain, {"members": list(MEMBERS), "configuration": written}, MEMBERS[0])
+    genesis = host.genesis_of(domain, wanted, host.ContractDefaults(CHAIN_ID), bytes(32))
     encoded, intent = nodes.deployed = encode_genesis(genesis), IntentId(b"a group.........")
     signers = tuple([await nodes.processes[node].facade.endorser_address(intent) for node in genesis.endorsers])
     call = deploy_endorsed(intent, genesis_hash(encoded), signers, genesis.threshold)

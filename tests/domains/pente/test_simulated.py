@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from rota.domains.pente import Pente
-from rota.engines.private_evm import PrivateEvm
-from rota.messages import PROTOCOL_VERSION, Envelope
+from rota.evm.private_evm import PrivateEvm
+from rota.model.types import NodeName
 from rota.sim.world import Recorder, World
 from rota.testing import findings, simulate
 from rota.testing.workloads.pente import GroupMembers, PenteKit
-from rota.types import NodeName
 from rota.wire.codec import encode_frame
+from rota.wire.messages import PROTOCOL_VERSION, Envelope
 from tests.domains.pente.members import token
 
 KIT = PenteKit(PrivateEvm, token())

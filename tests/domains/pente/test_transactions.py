@@ -8,9 +8,9 @@ import pytest
 
 from rota.domains.pente.domain import EXTERNAL_CALL_GAS, GAS_MAX
 from rota.domains.pente.records import AccountState, PrivateTransaction
-from rota.hosting import UserCall, call
+from rota.host import UserCall, call
+from rota.model.types import Call, ContractAddress, NodeName, Party
 from rota.testing.workloads.pente import call_of
-from rota.types import Call, ContractAddress, NodeName, Party
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, Reverts, address_of, playground, token
 
 NODE2, NODE3 = NodeName("node2"), NodeName("node3")

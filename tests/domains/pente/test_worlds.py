@@ -8,7 +8,7 @@ from rota.domains.contents import unseal
 from rota.domains.pente import worlds
 from rota.domains.pente.accounts import calls_out
 from rota.domains.pente.records import AccountState, PrivateTransaction
-from rota.types import State, Transition
+from rota.model.types import State, Transition
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, Reverts, playground, token
 
 DESTROYING = "0x6133ff5f526002601ef3"

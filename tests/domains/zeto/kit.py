@@ -8,10 +8,10 @@ from typing import Any
 
 import aiohttp
 
-from rota.types import NodeName
+from rota.model.types import NodeName
 from tests.domains.zeto.prover import ThreadProver
-from tests.runtime.callers import BALANCE_OF, Caller, CallFailed, callers
-from tests.runtime.kit import Network
+from tests.service.callers import BALANCE_OF, Caller, CallFailed, callers
+from tests.service.kit import Network
 
 NODE1, NODE2, NODE3 = NAMES = tuple(map(NodeName, ("node1", "node2", "node3")))
 LOOK_S = 0.05

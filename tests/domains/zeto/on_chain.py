@@ -10,7 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rota.digests import core_of, domain_separator, intent_of, keccak, leaf_of
+from rota.calldata import (
+    NO_CONDITION,
+    ROUND_TOPIC,
+    AuthCost,
+    Entry,
+    encode_commit,
+    encode_payload,
+    gas_bound,
+    nullifier_reference,
+)
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
 from rota.domains.zeto.coins import Coin, net_of
@@ -24,17 +33,8 @@ from rota.ledger.hexadecimal import data
 from rota.ledger.proofs import binding_of, encode_proofs, rooted
 from rota.ledger.proved_ledgers import code_of
 from rota.ledger.reading import CallReceipt
-from rota.payload import (
-    NO_CONDITION,
-    ROUND_TOPIC,
-    AuthCost,
-    Entry,
-    encode_commit,
-    encode_payload,
-    gas_bound,
-    nullifier_reference,
-)
-from rota.types import Call, ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
+from rota.model.digests import core_of, domain_separator, intent_of, keccak, leaf_of
+from rota.model.types import Call, ContractAddress, IntentId, Leaf, Preparation, State, StateId, Transition
 from tests.contracts.evm import decode_error
 from tests.domains.zeto.prover import proved
 from tests.ledger.chains import CHAIN_ID, Chain, RpcRejected

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from rota.domains.zeto.circuits import Circuit, Statement, trace
-from rota.engines.proving.groth16 import ProvingKey, prove
-from rota.engines.proving.key_files import DEVELOPMENT_KEYS, load_key
+from rota.prover.groth16 import ProvingKey, prove
+from rota.prover.key_files import DEVELOPMENT_KEYS, load_key
 
 
 @cache

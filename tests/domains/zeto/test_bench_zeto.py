@@ -41,7 +41,7 @@ def test_figures_are_printed_for_programs_and_for_people(monkeypatch: pytest.Mon
 
 
 def test_without_the_extra_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.engines.proving.curve.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("rota.prover.curve.importlib.util.find_spec", lambda _: None)
     result = CliRunner().invoke(main, ("bench", "zeto"), prog_name="rota")
     assert result.exit_code == 1
     assert "rota[zeto]" in result.stderr

@@ -12,9 +12,9 @@ import pytest
 from rota.domains.zeto.domain import LEDGERS
 from tests.domains.zeto.kit import NAMES, balance, begun, die_while_proving, pay, token, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
-from tests.runtime.kit import network
-from tests.runtime.test_public_flow import FREE
+from tests.service.callers import Caller, callers
+from tests.service.kit import network
+from tests.service.test_public_flow import FREE
 
 ERC20 = json.loads((Path(__file__).parents[2] / "contracts/artifacts/TestToken.json").read_text())
 KEEPING_ONE = 3

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from rota import drafting, hosting
-from rota.core.events import AssemblyFinished
-from rota.digests import leaf_of_transition, state_commitment
+from rota import host
 from rota.domains.base import Claim, Refused, Rejected
 from rota.domains.contents import Content, seal
 from rota.domains.zeto.circuits import Statement, trace
@@ -18,11 +16,14 @@ from rota.domains.zeto.coins import VALUE_MAX
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.records import Configuration, ZetoMemo
-from rota.hosting import Background, Hosted, UserCall
-from rota.hosting.proving import is_believed, reveal
+from rota.engine import drafting
+from rota.host import Background, Hosted, UserCall
+from rota.host.proving import is_believed, reveal
 from rota.ledger.proofs import binding_of
-from rota.messages import AssemblyOutcome
-from rota.types import ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.types import ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.sequencer.events import AssemblyFinished
+from rota.wire.messages import AssemblyOutcome
 from tests.domains.kit import ALICE, BOB, NOTARY, assembly_order, hosted_by, intent, states_after, transition_of
 
 DOMAIN = Zeto()
@@ -59,7 +60,7 @@ class Node:
         start = self.number if first is None else first
         self.number = max(self.number, start + len(calls))
         order = assembly_order([intent(HOSTED, start + n, call) for n, call in enumerate(calls)], request=request)
-        results = hosting.assemble(HOSTED, order, self.held, self.name, BACKGROUND)
+        results = host.assemble(HOSTED, order, self.held, self.name, BACKGROUND)
         self.revealed = reveal(HOSTED, order, results, self.held, self.name, BACKGROUND)
         assert all(isinstance(result, AssemblyFinished) for result in results), results
         return [result for result in results if isinstance(result, AssemblyFinished)]
@@ -208,7 +209,7 @@ def test_lock_of_somebody_else_or_of_nobody_is_named() -> None:
 def test_balance_is_what_is_free_of_an_account() -> None:
     node = Node("node2", states_after([minted(pay(ALICE, 5), pay(ALICE, 7), pay(BOB, 1))]))
     asked = UserCall(ALICE, "balanceOf", {"account": "alice"})
-    told = hosting.call(HOSTED, asked, node.held, node.name, BACKGROUND)
+    told = host.call(HOSTED, asked, node.held, node.name, BACKGROUND)
     assert told == {"totalStates": "2", "totalBalance": "12", "overflow": False}
 
 
@@ -223,10 +224,10 @@ def test_coin_that_is_not_what_the_ledger_was_told_is_not_believed() -> None:
 def test_coin_with_the_name_of_an_owner_and_another_key_is_not_counted() -> None:
     other = Background(verifiers={**KEYS, ALICE: KEYS[BOB]})
     order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
-    (made,) = hosting.assemble(HOSTED, order, {}, NodeName("node1"), other)
+    (made,) = host.assemble(HOSTED, order, {}, NodeName("node1"), other)
     node = Node("node2", states_after([transition_of(made)]))
     asked = UserCall(ALICE, "balanceOf", {"account": "alice"})
-    assert hosting.call(HOSTED, asked, node.held, node.name, BACKGROUND) == {
+    assert host.call(HOSTED, asked, node.held, node.name, BACKGROUND) == {
         "totalStates": "0",
         "totalBalance": "0",
         "overflow": False,
@@ -244,7 +245,7 @@ def test_coin_that_is_worth_more_than_any_can_be_is_not_counted() -> None:
     def total(amount: int) -> object:
         worth = replace(state, content=content.replace(b"5", str(amount).encode(), 1))
         node = Node("node2", {coin: worth})
-        told = hosting.call(HOSTED, asked, node.held, node.name, BACKGROUND)
+        told = host.call(HOSTED, asked, node.held, node.name, BACKGROUND)
         assert isinstance(told, dict)
         return told["totalBalance"]
 
@@ -265,7 +266,7 @@ def test_coin_whose_key_is_none_is_not_believed() -> None:
 def test_party_without_a_key_is_paid_nothing() -> None:
     order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
     for verifiers in ({}, {ALICE: "0x" + "00" * 20}, {ALICE: "0x01" + "00" * 31}):
-        (result,) = hosting.assemble(HOSTED, order, {}, NodeName("node1"), Background(verifiers=verifiers))
+        (result,) = host.assemble(HOSTED, order, {}, NodeName("node1"), Background(verifiers=verifiers))
         assert isinstance(result, AssemblyFinished)
         assert result.outcome is AssemblyOutcome.REVERTED
 
@@ -294,7 +295,7 @@ def told_twice(transition: Transition) -> list[Any]:
     hosted, node = at_alices_node(), NodeName("node2")
     opening = drafting.Opening(HOSTED.contract.address, transition)
     examined = drafting.examine(hosted, opening, {}, node).told
-    return [hosting.receipt(hosted, transition, {}, node)["coins"], examined["coins"]]
+    return [host.receipt(hosted, transition, {}, node)["coins"], examined["coins"]]
 
 
 def test_coin_that_the_ledger_was_not_told_of_is_in_no_receipt_and_no_examined_draft() -> None:
@@ -308,7 +309,7 @@ def test_coin_that_the_ledger_was_not_told_of_is_in_no_receipt_and_no_examined_d
 
 def test_coin_with_the_name_of_an_owner_and_another_key_is_in_no_receipt_and_no_examined_draft() -> None:
     order = assembly_order([intent(HOSTED, 0, mint(pay(ALICE, 5)))])
-    (made,) = hosting.assemble(HOSTED, order, {}, NodeName("node1"), Background(verifiers={**KEYS, ALICE: KEYS[BOB]}))
+    (made,) = host.assemble(HOSTED, order, {}, NodeName("node1"), Background(verifiers={**KEYS, ALICE: KEYS[BOB]}))
     assert told_twice(transition_of(made)) == [[], []]
 
 
@@ -317,4 +318,4 @@ def test_coin_whose_key_is_none_is_in_no_receipt() -> None:
     content = honest.outputs[0].content
     assert content is not None
     odd = replace(honest.outputs[0], content=content.replace(KEYS[ALICE].removeprefix("0x").encode(), b"ff" * 32))
-    assert hosting.receipt(HOSTED, replace(honest, outputs=(odd,)), {}, NodeName("node2"))["coins"] == []
+    assert host.receipt(HOSTED, replace(honest, outputs=(odd,)), {}, NodeName("node2"))["coins"] == []

@@ -18,7 +18,7 @@ from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.encryption import FILLED_BYTES, decrypt, encrypt
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.records import ZetoCoin, ZetoMemo
-from rota.types import ContractAddress, Leaf, Party, StateId
+from rota.model.types import ContractAddress, Leaf, Party, StateId
 
 OWNER = 0x11F6A0F1C9D33B7A54E8813C2B0E6F9A7D40C5B8E21936FA07D4EC8B1325976
 ONCE = 0x37E151628AED2A6ABF7158809CF4F3C762E7160F38B4DA56A784D9045190CFE

@@ -9,13 +9,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from rota.core.events import ForContract, TransitionSigned
 from rota.domains.zeto.domain import LEDGERS
-from rota.types import NodeName
+from rota.model.types import NodeName
+from rota.node.events import ForContract
+from rota.sequencer.events import TransitionSigned
 from tests.domains.zeto.kit import LOOK_S, NODE1, NODE2, begun, pay, token, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import callers
-from tests.runtime.kit import Network, network
+from tests.service.callers import callers
+from tests.service.kit import Network, network
 
 
 class Proofs:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rota.digests import keccak
 from rota.domains.zeto.reserve import deposit_call, withdrawal_call
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.bindings import encode_call
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data
-from rota.types import Call, ContractAddress, Transition
+from rota.model.digests import keccak
+from rota.model.types import Call, ContractAddress, Transition
 from tests.contracts.evm import artifact, call_data
 from tests.domains.zeto.on_chain import BOB, ISSUER, Input, Made, TokenLedger, UnlinkedLedger, coin, token_ledger, words
 from tests.domains.zeto.test_refusals import PAIRS, WRONG, with_proof_of

@@ -21,9 +21,9 @@ from tests.domains.zeto.kit import (
     until_balance,
 )
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import callers
-from tests.runtime.kit import network
-from tests.runtime.test_public_flow import FREE
+from tests.service.callers import callers
+from tests.service.kit import network
+from tests.service.test_public_flow import FREE
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 
 from tests.domains.zeto.kit import NODE1, NODE2, mint, pay, token, transfer, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import callers
-from tests.runtime.kit import network
+from tests.service.callers import callers
+from tests.service.kit import network
 
 
 @pytest.mark.slow

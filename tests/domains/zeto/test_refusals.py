@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from rota.digests import WORD_BYTES, domain_separator
+from rota.calldata import nullifier_reference
 from rota.domains.zeto import domain
 from rota.domains.zeto.circuits import CIRCUITS, Circuit
 from rota.domains.zeto.coins import VALUE_MAX, Coin
 from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.domains.zeto.field import ORDER
-from rota.engines.proving.groth16 import Unprovable
 from rota.ledger.proofs import PROOF_BYTES, SIGNATURE_BYTES, binding_of
-from rota.payload import nullifier_reference
-from rota.types import ContractAddress, Preparation, Transition
+from rota.model.digests import WORD_BYTES, domain_separator
+from rota.model.types import ContractAddress, Preparation, Transition
+from rota.prover.groth16 import Unprovable
 from tests.domains.zeto.on_chain import (
     ALICE,
     BOB,

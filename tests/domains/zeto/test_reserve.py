@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from rota import hosting
-from rota.core.events import AssemblyFinished
-from rota.digests import keccak
+from rota import host
 from rota.domains.base import Claim, Rejected, Reserve
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.coins import VALUE_MAX, net_of
 from rota.domains.zeto.records import Configuration, Constructor
 from rota.domains.zeto.reserve import deposit_call, sets_token, withdrawal_call
-from rota.hosting import Background, UserCall
-from rota.hosting.proving import reveal
+from rota.host import Background, UserCall
+from rota.host.proving import reveal
 from rota.ledger.proofs import binding_of
 from rota.ledger.proved_ledgers import code_of
-from rota.types import ContractAddress, NodeName, Party, State, StateId
+from rota.model.digests import keccak
+from rota.model.types import ContractAddress, NodeName, Party, State, StateId
+from rota.sequencer.events import AssemblyFinished
 from tests.domains.kit import ALICE, BOB, NOTARY, assembly_order, intent, states_after, transition_of
 from tests.domains.zeto.test_domain import CONFIGURATION, DOMAIN, HOSTED, KEYS, SECRETS, minted, pay
 
@@ -41,7 +41,7 @@ def assembled(
     reserves = {call.sender: reserve} if reserve is not None else {}
     background = Background(verifiers=KEYS, reserves=reserves)
     node = NodeName("node2")
-    (result,) = hosting.assemble(HOSTED, order, held or {}, node, background)
+    (result,) = host.assemble(HOSTED, order, held or {}, node, background)
     assert isinstance(result, AssemblyFinished), result
     found = reveal(HOSTED, order, [result], held or {}, node, background)
     if result.transition is None:
@@ -134,8 +134,8 @@ def test_only_who_moves_tokens_is_asked_about() -> None:
         intent(HOSTED, 2, asked("withdraw", 1)),
         intent(HOSTED, 3, UserCall(BOB, "transfer", {"transfers": [pay(ALICE, 1)]})),
     ]
-    assert hosting.movers_in(HOSTED, intents) == (ALICE,)
-    assert hosting.movers_in(HOSTED, [replace(intents[0], payload=b"{}")]) == ()
+    assert host.movers_in(HOSTED, intents) == (ALICE,)
+    assert host.movers_in(HOSTED, [replace(intents[0], payload=b"{}")]) == ()
 
 
 def test_what_the_issuer_signs_for_is_its_own_call_of_set_erc20() -> None:
@@ -165,7 +165,7 @@ def test_issuer_does_not_mint_beside_an_erc20_unless_the_terms_of_the_token_say_
     assert transition_of(assembled(call, reserve=None)[0]).outputs
     terms = replace(HOSTED, configuration=replace(CONFIGURATION, unbacked_mints=True))
     background = Background(verifiers=KEYS, reserves={NOTARY: RICH})
-    (made,) = hosting.assemble(terms, assembly_order([intent(terms, 7, call)]), {}, NodeName("node1"), background)
+    (made,) = host.assemble(terms, assembly_order([intent(terms, 7, call)]), {}, NodeName("node1"), background)
     assert transition_of(made).outputs
 
 

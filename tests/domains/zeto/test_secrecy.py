@@ -22,16 +22,16 @@ from structlog.testing import capture_logs
 from rota.domains.zeto.babyjubjub import decompress
 from rota.domains.zeto.domain import LEDGERS
 from rota.domains.zeto.field import ORDER
-from rota.messages import Envelope, StateDistribution, VerifierResponse
+from rota.model.types import NodeName
 from rota.transport import peers as transport_peers
 from rota.transport.link import Link, Stream
 from rota.transport.parts import FramePart, read_part
-from rota.types import NodeName
 from rota.wire.codec import Frame, decode_frame, encode_frame
+from rota.wire.messages import Envelope, StateDistribution, VerifierResponse
 from tests.domains.zeto.kit import begun, lose_database, mint, pay, recovered, token, transfer, until_balance
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, CallFailed, callers
-from tests.runtime.kit import Network, network
+from tests.service.callers import Caller, CallFailed, callers
+from tests.service.kit import Network, network
 from tests.transport.kit import Relay
 
 NODE1, NODE2, NODE3, NODE4 = NAMES = tuple(map(NodeName, ("node1", "node2", "node3", "node4")))

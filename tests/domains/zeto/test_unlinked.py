@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rota import hosting
-from rota.core.effects import AssembleIntents
-from rota.core.events import AssemblyFailed, AssemblyFinished
+from rota import host
+from rota.calldata import is_nullifier
 from rota.domains.base import Behind, Claim
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.domain import Zeto
@@ -16,12 +15,13 @@ from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.membership import Members
 from rota.domains.zeto.records import NO_ADDRESS, Configuration
 from rota.domains.zeto.tree import Tree, root_of
-from rota.hosting import Background, UserCall
-from rota.hosting.proving import reveal
+from rota.host import Background, UserCall
+from rota.host.proving import reveal
 from rota.ledger.proofs import binding_of
-from rota.messages import AssemblyOutcome, Snapshot
-from rota.payload import is_nullifier
-from rota.types import ContractAddress, Leaf, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.model.types import ContractAddress, Leaf, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
+from rota.sequencer.effects import AssembleIntents
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
+from rota.wire.messages import AssemblyOutcome, Snapshot
 from tests.domains.kit import ALICE, BOB, NOTARY, assembly_order, hosted_by, intent, transition_of
 
 DOMAIN = Zeto()
@@ -33,7 +33,7 @@ SWAP = ContractAddress("0x" + "5a" * 20)
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
 
 
-def hosted_at(node: NodeName) -> hosting.Hosted:
+def hosted_at(node: NodeName) -> host.Hosted:
     """The token where only this node's parties' secrets are."""
     hosted = hosted_by(DOMAIN, {"tokenName": "Zeto_AnonNullifier"})
     return replace(hosted, secret_of=lambda party: SECRETS.get(party) if node_of(party) == node else None)
@@ -68,7 +68,7 @@ class Node:
 
     def slot(self, *calls: UserCall) -> list[AssemblyFinished | AssemblyFailed]:
         order = self.order(*calls)
-        results = hosting.assemble(self.hosted, order, self.held, self.name, BACKGROUND)
+        results = host.assemble(self.hosted, order, self.held, self.name, BACKGROUND)
         self.revealed = reveal(self.hosted, order, results, self.held, self.name, BACKGROUND)
         self.under_way += [
             each.transition for each in results if isinstance(each, AssemblyFinished) and each.transition
@@ -85,7 +85,7 @@ class Node:
                 self.held = {
                     state.id: state
                     for state in self.held.values()
-                    if hosting.shelved(self.hosted, [state], self.name).reference(state.id) != reference
+                    if host.shelved(self.hosted, [state], self.name).reference(state.id) != reference
                 }
             self.held |= {state.id: state for state in made.outputs if state.content is not None}
         self.under_way = [made for made in self.under_way if made not in transitions]
@@ -112,7 +112,7 @@ class Node:
         return stated
 
     def balance(self, party: Party) -> object:
-        told = hosting.call(
+        told = host.call(
             self.hosted, UserCall(party, "balanceOf", {"account": party}), self.held, self.name, BACKGROUND
         )
         assert isinstance(told, dict)
@@ -219,13 +219,13 @@ def test_coin_made_twice_counts_once_and_one_of_another_delegate_with_it() -> No
 
 def test_only_the_node_of_the_owner_knows_a_nullifier() -> None:
     (state,) = minted(pay(ALICE, 5)).outputs
-    known = hosting.shelved(hosted_at(NODE2), [state], NODE2)
+    known = host.shelved(hosted_at(NODE2), [state], NODE2)
     assert known.reference(state.id) is not None
-    assert hosting.shelved(hosted_at(NODE1), [state], NODE2).reference(state.id) is None
+    assert host.shelved(hosted_at(NODE1), [state], NODE2).reference(state.id) is None
     content = state.content
     assert content is not None
     other = replace(state, content=content.replace(KEYS[ALICE][2:].encode(), KEYS[BOB][2:].encode()))
-    assert hosting.shelved(hosted_at(NODE2), [other], NODE2).reference(state.id) is None, "the key is not Alice's"
+    assert host.shelved(hosted_at(NODE2), [other], NODE2).reference(state.id) is None, "the key is not Alice's"
 
 
 def test_locked_coin_is_spent_by_its_nullifier_for_its_delegate() -> None:

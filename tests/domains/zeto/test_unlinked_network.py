@@ -9,9 +9,9 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from rota.config import Config
 from rota.domains.zeto.circuits import CIRCUITS
 from rota.domains.zeto.domain import ANON_NULLIFIER, KINDS
+from rota.model.config import Config
 from tests.domains.zeto.kit import (
     LOOK_S,
     NAMES,
@@ -32,8 +32,8 @@ from tests.domains.zeto.on_chain import ROOTS, age_roots, asked_of
 from tests.domains.zeto.prover import key_of
 from tests.domains.zeto.test_kept_proofs import StopsWhenProved
 from tests.ledger.chains import in_loop
-from tests.runtime.callers import Caller, callers
-from tests.runtime.kit import Network, network
+from tests.service.callers import Caller, callers
+from tests.service.kit import Network, network
 
 BLOCK_MS = 150
 

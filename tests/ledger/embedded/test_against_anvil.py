@@ -15,7 +15,7 @@ import pytest
 
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.transaction import AccessEntry, AccessListTransaction, LegacyTransaction, Transaction, created_address
-from rota.network.chains import NO_ANVIL, find_anvil
+from rota.localnet.chains import NO_ANVIL, find_anvil
 from tests import bounds
 from tests.ledger.embedded.client import ALICE, GWEI, Client, payment, signed
 from tests.ledger.embedded.contracts import ENDLESS, INVALID, KEEPER, REVERTER, creation, error_string, keep, word

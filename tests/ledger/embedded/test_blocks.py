@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from rota.digests import keccak
 from rota.ledger import rlp
 from rota.ledger.embedded.blocks import bloom_of, may_hold
 from rota.ledger.embedded.evm import EventLog
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.embedded.trie import EMPTY_ROOT, root_of
+from rota.model.digests import keccak
 from tests.ledger.embedded.client import ALICE_HEX, Client
 from tests.ledger.embedded.contracts import KEEPER, keep
 

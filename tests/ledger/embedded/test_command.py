@@ -116,7 +116,7 @@ def test_the_benchmark_measures_the_chain_in_process_and_over_http(
 ) -> None:
     # Where there is no Anvil, there is no figure of one.
     monkeypatch.delenv("ROTA_ANVIL", raising=False)
-    monkeypatch.setattr("rota.network.chains._INSTALLED", tmp_path)
+    monkeypatch.setattr("rota.localnet.chains._INSTALLED", tmp_path)
     result = CliRunner().invoke(main, ["bench", "ledger", "--json", "--calls", "20"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)

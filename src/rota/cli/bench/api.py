@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rota.bench.api import CONNECTIONS_DEFAULT, REQUESTS_DEFAULT, SUBSCRIBERS_DEFAULT, ApiFigures, measure_api
 from rota.cli.bench.printing import describe_machine, json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 REQUESTS_MAX: Final = 1_000_000
 CONNECTIONS_MAX: Final = 256

@@ -23,7 +23,7 @@ from rota.bench.commands import (
     measure_subscriber,
 )
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 COUNT_MAX: Final = 10_000_000
 TURN_AMONG_OTHERS: Final = 300

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rota.bench.dashboard import PAIRS_DEFAULT, TRANSACTIONS_DEFAULT, WatchingFigures, measure_watching
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 PAIRS_MAX: Final = 100
 COUNT_MAX: Final = 1_000_000

@@ -15,7 +15,7 @@ from rota.bench.failover import RUNS_DEFAULT as RUNS
 from rota.bench.failover import Fault, FaultFigures, NotMeasured
 from rota.bench.simulated_failover import RUNS_DEFAULT as SIMULATED_RUNS
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 RUNS_MAX: Final = 1_000
 RUNS_AMONG_OTHERS: Final = 5

@@ -12,7 +12,7 @@ from rich.table import Table
 from rota.bench import gas as gas_bench
 from rota.bench.zeto_gas import MEANINGS, ZETO, ByLoad, measure_zeto_gas
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.engines.proving.curve import CurveMissing
+from rota.prover.curve import CurveMissing
 
 
 @click.command()

@@ -19,7 +19,7 @@ from rota.bench.node import (
     measure_start,
 )
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 COUNT_MAX: Final = 10_000_000
 TRANSACTIONS_AMONG_OTHERS: Final = 10_000

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rota.bench.overload import FACTOR_DEFAULT, SECONDS_DEFAULT, OverloadFigures, measure_overload
 from rota.cli.bench.printing import json_option, print_json, tell_progress
-from rota.network.children import CannotStartProcess
+from rota.localnet.children import CannotStartProcess
 
 SECONDS_AMONG_OTHERS: Final = 15.0
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rota.bench.zeto import PROOFS_DEFAULT, ZetoFigures, measure_zeto
 from rota.bench.zeto_transfers import TRANSFERS_DEFAULT, TransferFigures, measure_transfers
 from rota.cli.bench.printing import describe_machine, json_option, print_json, tell_progress
-from rota.engines.proving.curve import CurveMissing
+from rota.prover.curve import CurveMissing
 
 PROOFS_MAX: Final = 1_000
 TRANSFERS_MAX: Final = 10_000

@@ -71,7 +71,7 @@ from rota.domains.noto.records import (
     TransferFrom,
 )
 from rota.domains.records import Record, packed, unpacked
-from rota.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
+from rota.model.types import Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
 
 DECIMALS: Final = 4
 NAME_BYTES_MAX: Final = 255

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from rota.digests import keccak
 from rota.domains.base import OUTPUTS_MAX, NewState, Rejected, party_of
 from rota.domains.contents import Role
 from rota.domains.noto.records import (
@@ -37,7 +36,8 @@ from rota.domains.noto.records import (
     Unlock,
 )
 from rota.domains.records import Record
-from rota.types import IntentId, Party, node_of
+from rota.model.digests import keccak
+from rota.model.types import IntentId, Party, node_of
 
 # Each is an output, and beside them there is room for a lock, its change, what is attached and the request.
 RECIPIENTS_MAX: Final = OUTPUTS_MAX - 4

@@ -9,7 +9,7 @@ from rota.domains.base import Settled
 from rota.domains.contents import schema_of
 from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised
 from rota.domains.records import Record, shown
-from rota.types import Party, StateId
+from rota.model.types import Party, StateId
 
 
 def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:

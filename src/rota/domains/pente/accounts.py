@@ -24,7 +24,7 @@ from rota.domains.pente.changes import unpack_predecessor, unpack_slots
 from rota.domains.pente.evm import Account, Address, Evm, Execution, Message
 from rota.domains.pente.records import AccountState
 from rota.domains.records import Record
-from rota.types import StateId, address_bytes
+from rota.model.types import StateId, address_bytes
 
 ACCOUNTS_KEPT_MAX: Final = 16_384
 SLOTS_KEPT_MAX: Final = 4_000_000

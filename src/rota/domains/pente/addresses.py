@@ -7,9 +7,9 @@ which is used once. So everybody who knows the intent knows the address beforeha
 
 from __future__ import annotations
 
-from rota.digests import keccak
 from rota.domains.pente.evm import Address
-from rota.types import IntentId
+from rota.model.digests import keccak
+from rota.model.types import IntentId
 
 
 def deployment_nonce(separator: bytes, intent: IntentId) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from rota.domains.records import Rejected
-from rota.types import Leaf, StateId
+from rota.model.types import Leaf, StateId
 
 WORD_BYTES: Final = 32
 PREDECESSOR_BYTES: Final = WORD_BYTES + 1

@@ -22,7 +22,7 @@ from typing import ClassVar, Final, TypeAlias
 import msgspec
 from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 
-from rota.abi import (
+from rota.abi.codec import (
     SELECTOR_BYTES,
     Entry,
     decode_output,
@@ -32,8 +32,7 @@ from rota.abi import (
     read_errors,
     read_hex,
 )
-from rota.abi_decoding import decode
-from rota.digests import keccak
+from rota.abi.decoding import decode
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -71,7 +70,8 @@ from rota.domains.pente.records import (
 )
 from rota.domains.pente.worlds import Latest, Ran, World
 from rota.domains.records import LIST_MAX, OCTETS_MAX, Json, Record
-from rota.types import (
+from rota.model.digests import keccak
+from rota.model.types import (
     CALL_BYTES_MAX,
     Call,
     Contract,

@@ -14,8 +14,8 @@ import msgspec
 from rota.domains.contents import schema_of
 from rota.domains.pente.records import NO_SALT, Group
 from rota.domains.records import Rejected, unpacked
-from rota.genesis import Genesis
-from rota.types import Party
+from rota.model.genesis import Genesis
+from rota.model.types import Party
 
 DOMAIN: Final = "pente"
 ENDORSEMENT_TYPE: Final = "group_scoped_identities"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.domains.records import Bytes32, Json, Record, Uint64, Uint256
-from rota.types import ContractAddress, Party
+from rota.model.types import ContractAddress, Party
 
 NOTHING: Final = Json("")
 NO_SALT: Final = bytes(32)

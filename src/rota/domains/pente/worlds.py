@@ -20,7 +20,7 @@ from rota.domains.base import Behind, History, Known, Rejected
 from rota.domains.pente.accounts import Accounts, calls_out
 from rota.domains.pente.evm import Address, Execution, Message
 from rota.domains.pente.records import AccountState
-from rota.types import ContractAddress, address_bytes
+from rota.model.types import ContractAddress, address_bytes
 
 ACCOUNTS_MAX: Final = 15
 SEARCH_RUNS_MAX: Final = 512

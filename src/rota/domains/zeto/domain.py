@@ -82,7 +82,7 @@ from rota.domains.zeto.reserve import (
     shortage_of,
     withdrawal_call,
 )
-from rota.types import (
+from rota.model.types import (
     Call,
     Contract,
     ContractAddress,

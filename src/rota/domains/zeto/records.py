@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rota.domains.records import Bytes32, Record, Uint256
-from rota.types import ContractAddress, Party
+from rota.model.types import ContractAddress, Party
 
 NO_ADDRESS: Final = ContractAddress("0x" + "00" * 20)
 

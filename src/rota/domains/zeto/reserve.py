@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rota.domains.base import Assembly, Rejected, Reserve
-from rota.types import Call, ContractAddress, Party, address_bytes
+from rota.model.types import Call, ContractAddress, Party, address_bytes
 
 # What the token may use for a transfer and for being asked twice what the ledger has; what is left of it is not paid.
 MOVE_GAS: Final = 250_000

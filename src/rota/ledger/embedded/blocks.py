@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from rota.digests import keccak
 from rota.ledger import rlp
 from rota.ledger.embedded.evm import NO_ADDRESS, EventLog
 from rota.ledger.embedded.state import Changes
 from rota.ledger.embedded.trie import EMPTY_ROOT, root_of
 from rota.ledger.transaction import SignedTransaction, type_of
+from rota.model.digests import keccak
 
 BLOOM_BYTES: Final = 256
 NO_BLOOM: Final = bytes(BLOOM_BYTES)

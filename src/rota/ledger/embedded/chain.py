@@ -22,7 +22,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from rota.digests import keccak
 from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS, DevelopmentAccount
 from rota.ledger.embedded.admission import check_form, check_sender
 from rota.ledger.embedded.blocks import NO_BLOOM, Block, Receipt, bloom_of, make_block
@@ -43,6 +42,7 @@ from rota.ledger.transaction import (
     signing_hash,
     with_signature,
 )
+from rota.model.digests import keccak
 
 BLOCKS_AT_ONCE_MAX: Final = 10_000
 WORD_MAX: Final = 2**256 - 1  # A test may have made the block's maker as rich as can be.

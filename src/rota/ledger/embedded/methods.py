@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Final, NamedTuple
 
-from rota.digests import keccak
 from rota.ledger.embedded.blocks import Block
 from rota.ledger.embedded.calling import estimate_gas, run_call, send
 from rota.ledger.embedded.chain import EmbeddedChain
@@ -30,6 +29,7 @@ from rota.ledger.embedded.parameters import (
 )
 from rota.ledger.embedded.shown import shown_block, shown_log, shown_mined, shown_receipt, shown_waiting
 from rota.ledger.hexadecimal import data, quantity, read_data
+from rota.model.digests import keccak
 
 FEE_HISTORY_MAX: Final = 1_024
 PERCENTILES_MAX: Final = 100

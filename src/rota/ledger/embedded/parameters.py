@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from rota.digests import WORD_BYTES
 from rota.ledger.embedded.errors import INVALID_PARAMETERS, RpcError
 from rota.ledger.embedded.history import LogFilter
 from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transaction import ADDRESS_BYTES, AccessEntry
+from rota.model.digests import WORD_BYTES
 
 T = TypeVar("T")
 

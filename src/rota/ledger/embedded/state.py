@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from rota.digests import keccak
+from rota.model.digests import keccak
 
 EMPTY_CODE_HASH: Final = keccak(b"")
 

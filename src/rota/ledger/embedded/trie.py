@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from rota.digests import WORD_BYTES, keccak
 from rota.ledger import rlp
+from rota.model.digests import WORD_BYTES, keccak
 
 EMPTY_ROOT: Final = keccak(rlp.encode(b""))
 

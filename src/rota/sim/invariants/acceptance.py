@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import BlocksIndexed
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, DelegationCommand, EndorsementRequest
+from rota.chain.effects import BlocksIndexed
+from rota.model.types import NEVER_HEARD, Contract, ContractAddress, Mode, NodeName, Rotation, Tried
 from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Received, Recorded, Sent, SteppedAside, Stopped
 from rota.sim.invariants.endings import ranking_of
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import NEVER_HEARD, Contract, ContractAddress, Mode, NodeName, Rotation, Tried
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, DelegationCommand, EndorsementRequest
 
 LIVE = (CoordinatorState.ELECT, CoordinatorState.PREPARED, CoordinatorState.ACTIVE)
 EXPECTED = (*LIVE, CoordinatorState.STANDBY)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rota.model.types import IntentId, Leaf, NodeName, StateId, Transition
 from rota.sim.facts import Committed, Recorded, Signed, Undone
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.sim.invariants.privacy import transitions_in
-from rota.types import IntentId, Leaf, NodeName, StateId, Transition
 
 
 class SignersHoldContents(Invariant):

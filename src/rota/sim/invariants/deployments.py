@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, IntentFinalised, ProposalForgotten
-from rota.genesis import decode_genesis
-from rota.messages import DeploymentAnswer, Verdict
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, ProposalForgotten
+from rota.machine.effects import IntentFinalised
+from rota.model.genesis import decode_genesis
+from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
 from rota.sim.facts import ContractsKnown, Deployed, FactoryOrdered, Recorded, Reported, Sent, Started, Wanted
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Receipt
+from rota.wire.messages import DeploymentAnswer, Verdict
 
 KINDS = {True: "those that may know it", False: "the others"}
 

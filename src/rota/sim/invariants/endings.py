@@ -8,19 +8,25 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from rota.core.effects import (
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
-    IntentParked,
-    IntentResumed,
-    LeavesSigned,
-    RoundDispatch,
-    StatesReceived,
-    TransitionIssued,
-    TransitionPrepared,
+from rota.chain.effects import FinalityBroken, RoundDispatch
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted, IntentFinalised, TransitionPrepared
+from rota.model.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Outcome,
+    Rotation,
+    StateId,
+    Transition,
+    Tried,
+    node_of,
 )
-from rota.messages import CoordinatorState, DelegationCommand, EndorsementRequest
+from rota.sequencer.effects import IntentParked, IntentResumed, LeavesSigned, TransitionIssued
 from rota.sim.facts import (
     Assembled,
     Committed,
@@ -38,21 +44,7 @@ from rota.sim.facts import (
     Undone,
 )
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import (
-    Contract,
-    ContractAddress,
-    Intent,
-    IntentId,
-    Leaf,
-    Mode,
-    NodeName,
-    Outcome,
-    Rotation,
-    StateId,
-    Transition,
-    Tried,
-    node_of,
-)
+from rota.wire.messages import CoordinatorState, DelegationCommand, EndorsementRequest
 
 # A rival has given way this long after the faults ended.
 SETTLED_AFTER_MS = 20_000

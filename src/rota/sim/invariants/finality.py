@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rota.model.types import INTENT_ID_USED, IntentId, Outcome
 from rota.sim.facts import Committed, NonceRead, ReceiptRead, Reported, Undone
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import INTENT_ID_USED, IntentId, Outcome
 
 
 class ReceiptsAreTrueOrMarked(Invariant):

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, NamedTuple
 
-from rota.config import Config
-from rota.digests import domain_separator
-from rota.frozen import dataclass
-from rota.messages import Envelope
+from rota.model.config import Config
+from rota.model.digests import domain_separator
+from rota.model.frozen import dataclass
+from rota.model.types import Contract, ContractAddress, IntentId, NodeName
 from rota.sim.facts import Fact, Sent
-from rota.types import Contract, ContractAddress, IntentId, NodeName
+from rota.wire.messages import Envelope
 
 FOUND_MAX = 20
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import DispatchRound, IntentAccepted, IntentFinalised, PermissionGranted, RoundDispatch
-from rota.digests import leaf_of_transition, round_digest
-from rota.messages import AssembleResponse, DelegationCommand
-from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Sent, Submitted, Undone
-from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import (
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised
+from rota.model.digests import leaf_of_transition, round_digest
+from rota.model.types import (
     ContractAddress,
     DelegationNumber,
     Digest,
@@ -22,6 +20,10 @@ from rota.types import (
     StateId,
     Transition,
 )
+from rota.sequencer.effects import PermissionGranted
+from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Sent, Submitted, Undone
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.wire.messages import AssembleResponse, DelegationCommand
 
 
 class OneEffectAndOneOutcome(Invariant):

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import IntentAccepted, IntentFinalised, IntentParked, IntentResumed, TransitionIssued
-from rota.digests import leaf_of_transition
-from rota.messages import EndorsementRequest
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.digests import leaf_of_transition
+from rota.model.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    Dependency,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Receipt,
+    StateId,
+    Transition,
+)
+from rota.sequencer.effects import IntentParked, IntentResumed, TransitionIssued
 from rota.sim.facts import (
     Answered,
     Asked,
@@ -30,20 +44,7 @@ from rota.sim.facts import (
     Wanted,
 )
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import (
-    AwaitedLeaf,
-    ContractAddress,
-    Dependency,
-    Digest,
-    Intent,
-    IntentId,
-    Leaf,
-    NodeName,
-    Outcome,
-    Receipt,
-    StateId,
-    Transition,
-)
+from rota.wire.messages import EndorsementRequest
 
 # A node that runs answers its user within this time, whatever its disk, its peers and its ledger do.
 ANSWERED_WITHIN_MS = 10_000

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rota.core.effects import LeavesSigned, RoundDispatch, StatesReceived, TransitionIssued, TransitionPrepared
-from rota.messages import (
+from rota.chain.effects import RoundDispatch
+from rota.exchange.effects import StatesReceived
+from rota.machine.effects import TransitionPrepared
+from rota.model.types import Leaf, NodeName, State, StateId, Transition
+from rota.sequencer.effects import LeavesSigned, TransitionIssued
+from rota.sim.facts import Assembled, Recorded, Sent
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,
     DispatchConfirmationRequest,
@@ -16,9 +22,6 @@ from rota.messages import (
     PreparedTransaction,
     StateDistribution,
 )
-from rota.sim.facts import Assembled, Recorded, Sent
-from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import Leaf, NodeName, State, StateId, Transition
 
 # All messages in which private states travel.
 CARRY_STATES: tuple[type[Message], ...] = (

@@ -6,33 +6,36 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rota.core.distribution import FOUND_PARTS_FROM
-from rota.core.effects import (
-    BlocksIndexed,
-    ContractTaken,
-    DeploymentAgreed,
-    DeploymentProposed,
-    DispatchRepriced,
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch
+from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, ProposalForgotten
+from rota.exchange.distribution import FOUND_PARTS_FROM
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.machine.effects import IntentAccepted, IntentFinalised, TransitionPrepared
+from rota.model.types import (
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    RequestId,
+    StateId,
+)
+from rota.node.effects import NodeStarted, StoreTried
+from rota.sequencer.effects import (
     EndingDecided,
-    FinalityBroken,
-    IntentAccepted,
-    IntentFinalised,
     IntentParked,
     IntentResumed,
     LeavesSigned,
-    NodeStarted,
     PermissionGranted,
     PreparedAcknowledged,
     PreparedEndorsed,
-    ProposalForgotten,
-    RoundDispatch,
-    StatesAcknowledged,
-    StatesReceived,
-    StoreTried,
     TransitionIssued,
-    TransitionPrepared,
 )
-from rota.messages import (
+from rota.sim.facts import Committed, Promised, Recorded, Remembered, Reported, Request, Sent, Started
+from rota.sim.invariants.judge import Handler, Invariant
+from rota.wire.messages import (
     AssembleResponse,
     DelegationCommand,
     DispatchConfirmationError,
@@ -45,9 +48,6 @@ from rota.messages import (
     SubmitterHeartbeat,
     TransactionDispatched,
 )
-from rota.sim.facts import Committed, Promised, Recorded, Remembered, Reported, Request, Sent, Started
-from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, DelegationNumber, Digest, IntentId, Leaf, NodeName, Outcome, RequestId, StateId
 
 
 class AcknowledgedIntentsSurvive(Invariant):

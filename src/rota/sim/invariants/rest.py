@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import RoundDispatch
-from rota.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest
+from rota.chain.effects import RoundDispatch
+from rota.model.types import ContractAddress, Digest, IntentId, NodeName
 from rota.sim.facts import (
     Assembled,
     CalmPassed,
@@ -22,7 +22,7 @@ from rota.sim.facts import (
     Wanted,
 )
 from rota.sim.invariants.judge import Handler, Invariant
-from rota.types import ContractAddress, Digest, IntentId, NodeName
+from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementRequest
 
 # What nodes may say to one another when nothing is left to do.
 SAID_AT_REST = (CoordinatorHeartbeat.__name__,)

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rota.core.effects import IntentAccepted, IntentFinalised
-from rota.digests import state_commitment
+from rota.machine.effects import IntentAccepted, IntentFinalised
+from rota.model.digests import state_commitment
+from rota.model.types import (
+    INTENT_ID_USED,
+    NO_ATTESTERS,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    NodeName,
+    Outcome,
+    Party,
+    Receipt,
+    StateId,
+    Transition,
+)
 from rota.sim.domain import plan_of
 from rota.sim.facts import (
     Approved,
@@ -22,19 +35,6 @@ from rota.sim.facts import (
 )
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.sim.invariants.privacy import transitions_in
-from rota.types import (
-    INTENT_ID_USED,
-    NO_ATTESTERS,
-    ContractAddress,
-    IntentId,
-    Leaf,
-    NodeName,
-    Outcome,
-    Party,
-    Receipt,
-    StateId,
-    Transition,
-)
 
 
 class OutcomesAreTrue(Invariant):

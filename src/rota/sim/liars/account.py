@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rota.core.effects import DispatchRound, RoundDispatch
+from rota.chain.effects import RoundDispatch
+from rota.machine.effects import DispatchRound
+from rota.model.types import Digest, NodeName, Transition
 from rota.sim.liars.notebook import KnownRound
-from rota.types import Digest, NodeName, Transition
 
 if TYPE_CHECKING:
     from rota.sim.world import World

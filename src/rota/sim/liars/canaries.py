@@ -8,33 +8,44 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core import assembly as assembly_module
-from rota.core import endorser as endorser_module
-from rota.core import private_states as private_states_module
-from rota.core.assembly import Assembly, Slot
-from rota.core.consistency import Authorised, Consistent
-from rota.core.coordinator import Coordinator
-from rota.core.demotion import Demotions
-from rota.core.effects import LeavesSigned
-from rota.core.endorser import Endorser
-from rota.core.events import EndorsersVerified
-from rota.core.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
-from rota.core.rules import coordinator as coordinator_rules
-from rota.core.rules import sender as sender_rules
-from rota.core.rules import sender_transaction as sender_transaction_rules
-from rota.core.rules import sender_transaction_ending as ending_rules
-from rota.core.rules import sender_transaction_used as used_rules
-from rota.core.sender import Sender
-from rota.core.sender_transaction import TABLE as SENDER_TRANSACTION
-from rota.core.sender_transaction import SenderTransaction
-from rota.core.states.sender_transaction import HeldRefusals, HeldRequest
-from rota.messages import EndorsementRequest, Refusal, TransactionReverted
+from rota.model.consistency import Authorised, Consistent
+from rota.model.types import (
+    Contract,
+    ContractAddress,
+    Intent,
+    IntentId,
+    Leaf,
+    Mode,
+    NodeName,
+    Party,
+    Transition,
+    node_of,
+)
+from rota.node import private_states as private_states_module
+from rota.sequencer import assembly as assembly_module
+from rota.sequencer import endorser as endorser_module
+from rota.sequencer.assembly import Assembly, Slot
+from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.demotion import Demotions
+from rota.sequencer.effects import LeavesSigned
+from rota.sequencer.endorser import Endorser
+from rota.sequencer.events import EndorsersVerified
+from rota.sequencer.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
+from rota.sequencer.rules import coordinator as coordinator_rules
+from rota.sequencer.rules import sender as sender_rules
+from rota.sequencer.rules import sender_transaction as sender_transaction_rules
+from rota.sequencer.rules import sender_transaction_ending as ending_rules
+from rota.sequencer.rules import sender_transaction_used as used_rules
+from rota.sequencer.sender import Sender
+from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.states.sender_transaction import HeldRefusals, HeldRequest
 from rota.sim import domain, services
 from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
 from rota.sim.canaries import CANARIES
 from rota.sim.plan import Settings
 from rota.sim.services import sign
-from rota.types import Contract, ContractAddress, Intent, IntentId, Leaf, Mode, NodeName, Party, Transition, node_of
+from rota.wire.messages import EndorsementRequest, Refusal, TransactionReverted
 
 
 def lying(

@@ -6,14 +6,14 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from rota.core.effects import RoundDispatch
-from rota.messages import Envelope
+from rota.chain.effects import RoundDispatch
+from rota.model.types import IntentId, NodeName
 from rota.sim.liars.drawing import LiarPlan
 from rota.sim.liars.liar import Liar
 from rota.sim.liars.mutator import PAIRS, Mutator, Pair
 from rota.sim.liars.notebook import Notebook
 from rota.sim.liars.strategies import MUTATES, STRATEGIES
-from rota.types import IntentId, NodeName
+from rota.wire.messages import Envelope
 
 if TYPE_CHECKING:
     from rota.sim.world import World

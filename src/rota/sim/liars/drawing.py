@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from rota.frozen import dataclass
+from rota.model.frozen import dataclass
+from rota.model.types import Contract, Mode, NodeName
 from rota.sim.liars.strategies import DRAWN, MUTATES
-from rota.types import Contract, Mode, NodeName
 
 LIAR_FREE = 0.5
 LIARS_DRAWN_MAX = 2

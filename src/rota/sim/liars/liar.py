@@ -7,15 +7,15 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
-from rota.core.effects import RoundDispatch
-from rota.core.node import Node
-from rota.digests import NONCE_BYTES, domain_separator, round_digest
-from rota.messages import EndorsementRequest, EndorserSignature, Envelope, Message, Reply
+from rota.chain.effects import RoundDispatch
+from rota.model.digests import NONCE_BYTES, domain_separator, round_digest
+from rota.model.types import Attesters, Contract, ContractAddress, IntentId, NodeName, Party, RequestId, Transition
+from rota.node.node import Node
 from rota.sim.frames import acceptable
 from rota.sim.liars.account import Account
 from rota.sim.liars.notebook import KnownRound, Notebook
 from rota.sim.services import sign
-from rota.types import Attesters, Contract, ContractAddress, IntentId, NodeName, Party, RequestId, Transition
+from rota.wire.messages import EndorsementRequest, EndorserSignature, Envelope, Message, Reply
 
 if TYPE_CHECKING:
     from rota.sim.liars.mutator import Mutator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.digests import core_of, leaf_of, leaf_of_transition, state_commitment
+from rota.model.digests import core_of, leaf_of, leaf_of_transition, state_commitment
+from rota.model.types import IntentId, Leaf, NodeName, Party, State, StateId, Transition
 from rota.sim.services import sign_leaf
-from rota.types import IntentId, Leaf, NodeName, Party, State, StateId, Transition
 
 
 def made_transition(

@@ -1,4 +1,4 @@
-"""Changes one field of a message to another value of its type, as the table of claims says (`core/claims.py`).
+"""Changes one field of a message to another value of its type, as the table of claims says (`node/claims.py`).
 
 It walks whatever records, named tuples, lists and enumerations a message is made of, by their type hints. First a field
 of the table is drawn, those that were changed least before the others; then one of its places in the message; then a
@@ -19,11 +19,11 @@ from enum import Enum
 from random import Random
 from typing import Any, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from rota.core.claims import CLAIMS, Bounded, Claim, Verified
-from rota.messages import Envelope, Message
+from rota.model.types import CONDITION_BYTES, ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
+from rota.node.claims import CLAIMS, Bounded, Claim, Verified
 from rota.sim.frames import acceptable
 from rota.sim.liars.notebook import Notebook
-from rota.types import CONDITION_BYTES, ContractAddress, Digest, IntentId, Leaf, NodeName, Party, RequestId
+from rota.wire.messages import Envelope, Message
 
 NUMBERS = (0, 1, 2, 255, 2**31, 2**62, 2**63 - 1)
 TEXTS = ("", "x", "a text", "y" * 4_000)

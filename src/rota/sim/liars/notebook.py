@@ -6,16 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rota.messages import (
-    AssembleResponse,
-    DelegationCommand,
-    EndorsementRequest,
-    EndorsementResponse,
-    Envelope,
-    PreparedTransaction,
-    StateDistribution,
-)
-from rota.types import (
+from rota.model.types import (
     Attesters,
     Contract,
     ContractAddress,
@@ -27,6 +18,15 @@ from rota.types import (
     NodeName,
     Party,
     Transition,
+)
+from rota.wire.messages import (
+    AssembleResponse,
+    DelegationCommand,
+    EndorsementRequest,
+    EndorsementResponse,
+    Envelope,
+    PreparedTransaction,
+    StateDistribution,
 )
 
 MESSAGES_KEPT_MAX = 400

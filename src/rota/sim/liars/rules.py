@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rota.core.effects import DispatchRound
-from rota.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
+from rota.machine.effects import DispatchRound
+from rota.model.digests import domain_separator, leaf_of_transition, round_digest, state_commitment
+from rota.model.types import Contract, ContractAddress, State, StateId, Transition
 from rota.sim.services import verify
-from rota.types import Contract, ContractAddress, State, StateId, Transition
 
 
 class RoundRules:

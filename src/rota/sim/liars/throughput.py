@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from rota.config import Config
-from rota.core.events import IntentSubmitted
-from rota.core.progress import ENDING_FACTOR
+from rota.machine.events import IntentSubmitted
+from rota.model.config import Config
+from rota.model.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
+from rota.sequencer.progress import ENDING_FACTOR
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.liars.conspiracy import Conspiracy
 from rota.sim.liars.drawing import LiarPlan
 from rota.sim.world import World
-from rota.types import Contract, ContractAddress, Intent, IntentId, Mode, NodeName, Outcome, Party, Rotation
 
 NODES = tuple(NodeName(name) for name in "ABC")
 ADDRESS = ContractAddress("0x" + "17" * 20)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from rota.domains.noto.operations import lock_id_of
 from rota.domains.noto.records import Coin, Lock
-from rota.hosting import UserCall
+from rota.host import UserCall
+from rota.model.types import IntentId, Party, SubmitMode, node_of
 from rota.testing.simulation import Ended, Scene, Workload
-from rota.types import IntentId, Party, SubmitMode, node_of
 
 NOTARY = Party("notary@A")
 USERS = tuple(Party(f"user@{node}") for node in "BCD")

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 from rota.domains.pente import Pente
 from rota.domains.pente.addresses import deployment_address
 from rota.domains.pente.evm import MakeEvm
-from rota.hosting import Background, UserCall, call, learn
+from rota.host import Background, UserCall, call, learn
+from rota.model.types import IntentId, Party, node_of
 from rota.testing.simulation import Ended, Scene, Verifiers, Workload
-from rota.types import IntentId, Party, node_of
 
 MEMBERS = tuple(Party(f"member@{node}") for node in "ABC")
 STRANGER = Party("stranger@D")

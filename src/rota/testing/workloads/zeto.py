@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.domain import ANON
 from rota.domains.zeto.records import ZetoCoin
-from rota.hosting import UserCall
+from rota.host import UserCall
+from rota.model.types import IntentId, Party, SubmitMode, node_of
 from rota.testing.simulation import Ended, Scene, Workload
-from rota.types import IntentId, Party, SubmitMode, node_of
 
 ISSUER = Party("issuer@A")
 USERS = tuple(Party(f"user@{node}") for node in "ABC")

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.core.effects import RoundDispatch
-from rota.digests import approval_digest, refusal_digest, round_digest
-from rota.messages import (
+from rota.chain.effects import RoundDispatch
+from rota.model.digests import approval_digest, refusal_digest, round_digest
+from rota.model.types import (
+    NO_ATTESTERS,
+    Attesters,
+    Digest,
+    Fees,
+    FlushPoint,
+    HeartbeatNumber,
+    IntentId,
+    Leaf,
+    NodeName,
+    State,
+    StateId,
+    Transition,
+)
+from rota.sim.liars.liar import Liar, Strategy, with_body
+from rota.sim.liars.making import made_transition, with_false_contents
+from rota.sim.liars.notebook import Delegated
+from rota.sim.services import sign
+from rota.wire.messages import (
     Answer,
     AssembleRequest,
     AssembleResponse,
@@ -34,24 +52,6 @@ from rota.messages import (
     SubmitterHeartbeat,
     TransactionDispatched,
     TransactionReverted,
-)
-from rota.sim.liars.liar import Liar, Strategy, with_body
-from rota.sim.liars.making import made_transition, with_false_contents
-from rota.sim.liars.notebook import Delegated
-from rota.sim.services import sign
-from rota.types import (
-    NO_ATTESTERS,
-    Attesters,
-    Digest,
-    Fees,
-    FlushPoint,
-    HeartbeatNumber,
-    IntentId,
-    Leaf,
-    NodeName,
-    State,
-    StateId,
-    Transition,
 )
 
 FAR = 2**62

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.digests import refusal_digest
-from rota.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
+from rota.model.digests import refusal_digest
+from rota.model.types import NO_ATTESTERS, HeartbeatNumber, KeptStates, Leaf, NodeName
 from rota.sim.liars.liar import Strategy, with_body
 from rota.sim.services import sign
-from rota.types import NO_ATTESTERS, HeartbeatNumber, KeptStates, Leaf, NodeName
+from rota.wire.messages import EndorsementError, EndorsementRequest, EndorsementResponse, Envelope, Refusal, Rejection
 
 FAR = 2**62
 

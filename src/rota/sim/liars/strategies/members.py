@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from rota.core.effects import RoundDispatch
-from rota.messages import (
+from rota.chain.effects import RoundDispatch
+from rota.model.types import HeartbeatNumber, Leaf, NodeName, Party, RequestId, Tried
+from rota.sim.liars.liar import Strategy, with_body
+from rota.sim.liars.notebook import KnownRound
+from rota.wire.messages import (
     CoordinatorHeartbeat,
     DelegationCommand,
     DispatchConfirmationRequest,
@@ -21,9 +24,6 @@ from rota.messages import (
     StateRequest,
     VerifierRequest,
 )
-from rota.sim.liars.liar import Strategy, with_body
-from rota.sim.liars.notebook import KnownRound
-from rota.types import HeartbeatNumber, Leaf, NodeName, Party, RequestId, Tried
 
 FAR = 2**62
 REPEATED = 60

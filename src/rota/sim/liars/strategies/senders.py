@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rota.messages import (
+from rota.model.types import (
+    Contract,
+    DelegationNumber,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    StateId,
+    Transition,
+    node_of,
+)
+from rota.sim.domain import drawn_id, nonce_of
+from rota.sim.liars.liar import OWN_NONCE, Strategy, with_body
+from rota.sim.liars.making import made_transition, renamed, signed_by, with_false_contents
+from rota.wire.messages import (
     AssembleError,
     AssembleRequest,
     AssembleResponse,
@@ -18,10 +33,6 @@ from rota.messages import (
     Envelope,
     VerifierResponse,
 )
-from rota.sim.domain import drawn_id, nonce_of
-from rota.sim.liars.liar import OWN_NONCE, Strategy, with_body
-from rota.sim.liars.making import made_transition, renamed, signed_by, with_false_contents
-from rota.types import Contract, DelegationNumber, Intent, IntentId, Leaf, NodeName, Party, StateId, Transition, node_of
 
 HIGH = DelegationNumber(2**40, 2**40)
 SQUATTED_AT_ONCE = 3

@@ -1,1 +1,0 @@
-"""The methods, one module per family; `rota.api.table` puts them together."""

@@ -1,0 +1,1 @@
+"""The base ledger, pure: the index of blocks, the submitter of rounds, and users' public transactions."""

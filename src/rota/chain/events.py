@@ -1,0 +1,91 @@
+"""What a node is told of the chain: where it stands, its blocks, and what becomes of our transactions there."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rota.chain.effects import RoundDispatch
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock
+from rota.model.frozen import dataclass
+from rota.model.types import BlockHash, Digest, Fees
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSeen(Event):
+    """The chain's latest block, told at every new one and again at every poll, changed or not."""
+
+    height: int
+    hash: BlockHash
+    base_fee_wei: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksFetched(Event):
+    """The answer to `FetchBlocks`: blocks of one chain in ascending order.
+
+    Those between two of them did nothing that concerns us; the first asked for and the last are always there.
+    """
+
+    blocks: tuple[ChainBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchSigned(Event):
+    """The base-ledger transaction of this round was signed for this nonce, at these fees."""
+
+    nonce: int
+    fees: Fees
+    transaction: bytes
+    hash: bytes
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchNotSigned(Event):
+    """The signer failed; it is asked again later."""
+
+    nonce: int
+    fees: Fees
+    reason: str
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSent(Event):
+    """The chain took a base-ledger transaction of ours into its pool, or has it already."""
+
+    nonce: int
+
+
+class Objection(Enum):
+    """Why a chain does not take a transaction."""
+
+    NONCE_TOO_LOW = "nonce too low"
+    UNDERPRICED = "underpriced"
+    NO_FUNDS = "insufficient funds"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionRefused(Event):
+    """The chain did not take a base-ledger transaction of ours."""
+
+    nonce: int
+    objection: Objection
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSeen(Event):
+    """The next nonce of our signing address, by the chain's word, when this node started."""
+
+    next_nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchesRecalled(Event):
+    """The answer to `RecallDispatches`: what this node dispatched with these nonces, as far as the store has it."""
+
+    nonces: tuple[int, ...]
+    dispatches: tuple[RoundDispatch, ...]

@@ -1,0 +1,327 @@
+"""Blocks in, outcomes out, undo: this node's own index of the chain (ledger).
+
+Theory of operation. The chain tells of its latest block, again and again. The index asks for what lies
+between its own latest block and that one, and is given blocks that begin with one that it has. Where both
+chains part, what the index has above was reorganised away: it is undone first, latest first, and then the
+new blocks are taken. Such a change is one record, and nobody hears of it before it is durable, so that no
+message ever says more than a restarted node would know.
+
+A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
+news; a shorter chain is believed only when nothing else has been seen for `stale_head_ms`, and for much longer where
+it would take back final blocks and shows no others in their place. An answer that
+brings nothing, because it is older than the question's occasion or does not hang together, is asked for
+again after `request_timeout_ms`, and one to an earlier question is not looked at. Where the chains part
+below the last block that both could be asked for at once, the index first looks for that place, in growing
+steps, and then goes up from it, `fetch_blocks_max` at a time. Blocks become final at the depth of
+`confirmations`. A change that parts below them breaks finality: what was reported of the blocks that go no
+longer holds, and one record says so in the same write.
+
+A new life has no ledger until it has caught up with it. The chain stood once where the index stands now: when that
+is `ledger_grace_ms` ago, the ledger is lost. So an index that is always a block behind a fast chain has its ledger;
+and a process that slept through that moment first hears where the chain stands.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rota.chain.effects import BlocksIndexed, FetchBlocks, FinalityBroken, UndoneCommit
+from rota.chain.events import BlocksFetched, HeadSeen
+from rota.model.blocks import ChainBlock, LedgerStatus
+from rota.model.config import Config
+from rota.model.frozen import dataclass
+from rota.model.types import NO_CONTRACT, NO_LEAF, BlockHash
+
+# Above all heights: the store is known to have what we have.
+SURE = 2**63
+# How many times `stale_head_ms` a chain must be so short that final blocks are gone, while it has no others for them.
+FINAL_PATIENCE = 15
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """Where the chains part, the blocks above that went, latest first, and those that came, earliest first."""
+
+    parted_at: int
+    removed: tuple[ChainBlock, ...]
+    added: tuple[ChainBlock, ...]
+
+    @property
+    def height(self) -> int:
+        """Where the index stands after it."""
+        return self.added[-1].height if self.added else self.parted_at
+
+
+class ChainIndex:
+    """The latest blocks of the chain as this node has made them durable; the last one is where it stands."""
+
+    def __init__(
+        self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...], final_height: int | None = None
+    ) -> None:
+        self.config = config
+        self.blocks = list(stored)
+        # The chain may have become shorter since: what was final stays so until its blocks are gone.
+        depth = self._depth_of_finality()
+        self.final_height = depth if final_height is None else max(depth, final_height)
+        self.head: HeadSeen | None = None
+        self.base_fee_wei = 0
+        self.is_lost = True
+        self.is_forked = False
+        self.writing: IndexChange | None = None
+        self._reached_ms = now_ms - config.ledger_grace_ms
+        self._ahead: tuple[int, int] | None = None
+        self._lower_since_ms: int | None = None
+        self._asked: FetchBlocks | None = None
+        self._asked_ms: int | None = None
+        self._steps_back = 0
+        self._unsure_above = SURE
+
+    @property
+    def height(self) -> int:
+        """The height of the latest block that is indexed."""
+        return self.blocks[-1].height if self.blocks else 0
+
+    def unfinal(self) -> tuple[ChainBlock, ...]:
+        """What a restarted node goes through again: its receipts were not reported."""
+        return self.above(self.final_height)
+
+    def above(self, height: int) -> tuple[ChainBlock, ...]:
+        """The blocks that are kept and lie above this height."""
+        return tuple(self.blocks[self._place_above(height) :])
+
+    # From the chain.
+
+    def take_head(self, now_ms: int, head: HeadSeen) -> None:
+        """The chain stands there, or a part of it that lags behind."""
+        self.head = head
+        self.base_fee_wei = head.base_fee_wei
+        if head.height >= self.height:
+            self._lower_since_ms = None
+        elif self._lower_since_ms is None:
+            self._lower_since_ms = now_ms
+        self._note_reached(now_ms)
+
+    def take_blocks(self, now_ms: int, event: BlocksFetched) -> IndexChange | None:
+        """Attach the new blocks where both chains part; an answer that does not fit is asked for again later."""
+        blocks, asked = event.blocks, self._asked
+        if asked is None or (blocks and blocks[0].height != asked.first):
+            return None
+        self._asked, self._asked_ms = None, now_ms
+        if not blocks or not _is_one_chain(blocks):
+            return None
+        if not self.blocks:
+            return self._begin_change(IndexChange(blocks[0].height - 1, (), blocks))
+        known = {block.height: block.hash for block in self.blocks[self._place_above(blocks[0].height - 1) :]}
+        shared = [block.height for block in blocks if known.get(block.height) == block.hash]
+        if not shared:
+            self._step_back(blocks[0])
+            return None
+        removed = tuple(reversed(self.blocks[self._place_above(shared[-1]) :]))
+        added = tuple(block for block in blocks if block.height > shared[-1])
+        change = IndexChange(shared[-1], removed, added)
+        if self._is_better(now_ms, change) or (added and self._goes_on_above(asked, blocks)):
+            return self._begin_change(change)
+        self._steps_back = 0
+        if not added and self._goes_on_above(asked, blocks):
+            self._steps_back, self._asked_ms = len(removed), None
+        return None
+
+    def take_written(self, now_ms: int, succeeded: bool) -> IndexChange | None:
+        """The change is durable: it is told. When it is not, it is asked for again."""
+        change, self.writing = self.writing, None
+        assert change is not None, "one change is written at a time"
+        if not succeeded:
+            self._asked_ms = now_ms
+            self._unsure_above = min(self._unsure_above, change.parted_at)
+            return None
+        self._unsure_above = SURE
+        kept = len(self.blocks) - len(change.removed)
+        self.blocks[kept:] = change.added
+        self.final_height = min(self.final_height, change.parted_at)
+        self._steps_back = 0
+        self._lower_since_ms = None
+        if self._ahead is not None and self._ahead[0] <= self.height:
+            self._reached_ms, self._ahead = self._ahead[1], None
+        self._note_reached(now_ms)
+        return change
+
+    def record_of(self, change: IndexChange) -> BlocksIndexed:
+        """The change as the store is told. A write that failed may have happened: then it is told from there on."""
+        above = min(change.parted_at, self._unsure_above)
+        kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
+        return BlocksIndexed(above, kept + change.added)
+
+    def broken_by(self, change: IndexChange) -> FinalityBroken | None:
+        """What final blocks did that this change takes back, if it takes back any.
+
+        The chain has another block in the place of one that is lost; or the block did something that concerns us. One
+        that did nothing, and whose place is not known yet, may be there still: the index looks for the fork from a
+        block on that it is sure of, and keeps only some.
+        """
+        if not change.removed:
+            return None
+        final_height = self.final_height
+        final = [block for block in change.removed if block.height <= final_height]
+        now = {block.height: block.hash for block in change.added}
+        is_replaced = any(now.get(block.height, block.hash) != block.hash for block in final)
+        if not is_replaced and not any(block.outcomes or block.deployments or block.mined for block in final):
+            return None
+        undone = [
+            UndoneCommit(block.height, contract, outcome.intent, outcome.leaf)
+            for block in reversed(final)
+            for contract, outcome in block.outcomes
+            if outcome.status is LedgerStatus.COMMITTED
+        ]
+        undone += [
+            UndoneCommit(block.height, NO_CONTRACT, made.intent, NO_LEAF)
+            for block in reversed(final)
+            for made in block.deployments
+        ]
+        return FinalityBroken(change.parted_at, final_height, tuple(undone))
+
+    def take_final(self) -> tuple[ChainBlock, ...]:
+        """The blocks that have become as deep as they must be, earliest first; old ones are forgotten."""
+        depth = self._depth_of_finality()
+        final = tuple(self.blocks[self._place_above(self.final_height) : self._place_above(depth)])
+        self.final_height = max(self.final_height, depth)
+        excess = len(self.blocks) - self.config.index_window_max
+        if excess > 0:
+            del self.blocks[:excess]
+        return final
+
+    # What is to be done.
+
+    def next_fetch(self, now_ms: int) -> FetchBlocks | None:
+        """One question at a time, repeated when it stays unanswered."""
+        if self.head is None or self.writing is not None:
+            return None
+        if not self._is_news(now_ms):
+            self._asked_ms = None
+            return None
+        if self._asked_ms is not None and now_ms - self._asked_ms < self.config.request_timeout_ms:
+            return None
+        first = self.config.index_from_height
+        if self.blocks:
+            place = max(0, len(self.blocks) - 1 - self._steps_back)
+            first = min(self.blocks[place].height, self.head.height)
+        self._asked = FetchBlocks(first, min(self.head.height, first + self.config.fetch_blocks_max))
+        self._asked_ms = now_ms
+        return self._asked
+
+    def has_just_been_lost(self, now_ms: int) -> bool:
+        """The ledger was not reached for `ledger_grace_ms`: told once."""
+        late_ms = now_ms - self._reached_ms - self.config.ledger_grace_ms
+        if self.is_lost or late_ms < 0:
+            return False
+        if late_ms >= self.config.request_timeout_ms:
+            self._reached_ms = now_ms + self.config.request_timeout_ms - self.config.ledger_grace_ms
+            return False
+        self.is_lost = True
+        return True
+
+    def has_just_come_back(self, now_ms: int) -> bool:
+        """The ledger is reached again: told once."""
+        if not self.is_lost or now_ms - self._reached_ms >= self.config.ledger_grace_ms:
+            return False
+        self.is_lost = False
+        return True
+
+    def next_due_ms(self) -> int | None:
+        """When to look again."""
+        lost_ms = None if self.is_lost else self._reached_ms + self.config.ledger_grace_ms
+        if self.writing is not None:
+            return lost_ms
+        if self._asked_ms is not None:
+            again_ms = self._asked_ms + self.config.request_timeout_ms
+        elif self._lower_since_ms is not None:
+            again_ms = self._lower_since_ms + self._patience_ms(self._is_behind_final_blocks)
+        else:
+            return lost_ms
+        return again_ms if lost_ms is None else min(lost_ms, again_ms)
+
+    def _is_news(self, now_ms: int) -> bool:
+        """The latest block is not one that we have; or it lies below ours, and for long."""
+        head = self.head
+        assert head is not None, "nothing is news before the chain was heard of"
+        if head.height < self.height:
+            return self._is_lower_believed(now_ms, self._is_behind_final_blocks)
+        return self.hash_at(head.height) != head.hash
+
+    @property
+    def _is_behind_final_blocks(self) -> bool:
+        """The latest block is one of ours, below the final ones: the node that told us of it may lag behind."""
+        assert self.head is not None, "a latest block that is lower was heard of"
+        return self.head.height < self.final_height and self.hash_at(self.head.height) == self.head.hash
+
+    def _is_lower_believed(self, now_ms: int, takes_final: bool) -> bool:
+        since_ms = self._lower_since_ms
+        return since_ms is not None and now_ms - since_ms >= self._patience_ms(takes_final)
+
+    def _patience_ms(self, takes_final: bool) -> int:
+        return self.config.stale_head_ms * (FINAL_PATIENCE if takes_final else 1)
+
+    def _only_lacks_final_blocks(self, change: IndexChange) -> bool:
+        """It would take back final blocks, and is not as long as the first of these."""
+        final = [block.height for block in change.removed if block.height <= self.final_height]
+        return bool(final) and change.height < final[-1]
+
+    def _is_better(self, now_ms: int, change: IndexChange) -> bool:
+        """The chain is longer than ours, or another one of the same length, or shorter and has been so for long."""
+        if change.height == self.height:
+            return bool(change.removed)
+        takes_final = self._only_lacks_final_blocks(change)
+        return change.height > self.height or self._is_lower_believed(now_ms, takes_final)
+
+    def _goes_on_above(self, asked: FetchBlocks, blocks: tuple[ChainBlock, ...]) -> bool:
+        """The answer is a part of a chain that is as long as ours or longer: more was not asked for at once."""
+        assert self.head is not None, "what is answered was asked for"
+        return blocks[-1].height == asked.last < self.head.height and self.head.height >= self.height
+
+    def _note_reached(self, now_ms: int) -> None:
+        """We have the latest block that we know of; or else, since when is the chain ahead of us?"""
+        assert self.head is not None, "reached is what was heard of"
+        if self.hash_at(self.head.height) == self.head.hash:
+            self._reached_ms, self._ahead, self.is_forked = now_ms, None, False
+        elif self._ahead is None:
+            self._ahead = (self.head.height, now_ms)
+
+    def hash_at(self, height: int) -> BlockHash | None:
+        """Ours at this height, if we keep it."""
+        blocks = self.blocks
+        if blocks and blocks[-1].height == height:
+            return blocks[-1].hash  # As nearly always.
+        place = self._place_above(height) - 1
+        return blocks[place].hash if place >= 0 and blocks[place].height == height else None
+
+    def _place_above(self, height: int) -> int:
+        """Where our first block above this height stands: it is sought from the latest, where it mostly is."""
+        blocks = self.blocks
+        place = len(blocks)
+        while place > 0 and blocks[place - 1].height > height:
+            place -= 1
+        return place
+
+    def _step_back(self, first: ChainBlock) -> None:
+        """The chains part further down: ask from an earlier block, in growing steps, down to the last that we keep."""
+        self._steps_back = min(self._steps_back * 2 + 1, len(self.blocks))
+        if first.height <= self.blocks[0].height:
+            self.is_forked = True
+        else:
+            self._asked_ms = None
+
+    def _begin_change(self, change: IndexChange) -> IndexChange:
+        self._asked_ms = None
+        self.is_forked = False
+        self.writing = change
+        return change
+
+    def _depth_of_finality(self) -> int:
+        return self.height - self.config.confirmations
+
+
+def _is_one_chain(blocks: tuple[ChainBlock, ...]) -> bool:
+    """Neighbours name one another, so an answer that was put together while the chain changed is not taken."""
+    return all(
+        (above.height > below.height + 1 or above.parent == below.hash) and above.height > below.height
+        for below, above in pairwise(blocks)
+    )

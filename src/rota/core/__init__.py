@@ -1,1 +1,0 @@
-"""The sequencer, pure: it decides, adapters do. Start reading at `node.py`."""

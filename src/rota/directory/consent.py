@@ -1,0 +1,83 @@
+"""Whose proposals to endorse or to coordinate a node takes: its operator's policy, and what the operator decided.
+
+A contract that names this node as an endorser or as a coordinator makes it work, sign and pay for others. So the
+operator has to agree to it, in the configuration or case by case. A contract in which the node's parties only hold or
+receive something asks nothing of the node, and its operator is never asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from rota.model.frozen import dataclass
+from rota.model.types import IntentId, NodeName
+
+# A question takes at least so much of the room for questions, which bounds their number too.
+QUESTION_BYTES_MIN = 65_536
+# One peer has at most one part in so many of that room.
+PEER_SHARE = 16
+
+Question = tuple[NodeName, IntentId]
+
+
+class ConsentMode(Enum):
+    """What becomes of a proposal of a node that is not on the list."""
+
+    OPEN = "open"
+    LISTED = "listed"
+    ASK = "ask"
+
+
+class Decision(Enum):
+    """What the operator decided about one proposal."""
+
+    GIVEN = "given"
+    ASKED = "asked"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """An operator's policy. Proposals of the nodes in `allow` are taken without a question."""
+
+    mode: ConsentMode = ConsentMode.ASK
+    allow: tuple[NodeName, ...] = ()
+
+    def to_proposal_of(self, peer: NodeName) -> Decision:
+        """What the policy says about a contract that this peer proposes, and in which this node has a part."""
+        if self.mode is ConsentMode.OPEN or peer in self.allow:
+            return Decision.GIVEN
+        return Decision.ASKED if self.mode is ConsentMode.ASK else Decision.REFUSED
+
+
+OPEN = Consent(ConsentMode.OPEN)
+
+
+class NoRoom(Exception):
+    """There is no room for one more question to the operator; the text says whose there are too many of."""
+
+
+def displaced_by(asked: Mapping[Question, int], peer: NodeName, size: int, room: int) -> tuple[Question, ...]:
+    """The questions that one more of this peer displaces in this room of bytes; `NoRoom` when it gets no place.
+
+    `asked` has the size of each open question, the oldest first. When the room is full, whoever has more of it than
+    this peer will have loses the newest question, so that many questions of a few do not shut out the first of another.
+    """
+    costs = {question: max(size, QUESTION_BYTES_MIN) for question, size in asked.items()}
+    cost = max(size, QUESTION_BYTES_MIN)
+    held: dict[NodeName, int] = {}
+    for (proposer, _), each in costs.items():
+        held[proposer] = held.get(proposer, 0) + each
+    own = held.get(peer, 0) + cost
+    if own > max(room // PEER_SHARE, QUESTION_BYTES_MIN):
+        raise NoRoom("of yours")
+    displaced: list[Question] = []
+    while sum(costs.values()) + cost > room:
+        largest = max(held, key=lambda proposer: held[proposer], default=peer)
+        if held.get(largest, 0) <= own:
+            raise NoRoom("of all")
+        newest = next(question for question in reversed(costs) if question[0] == largest)
+        held[largest] -= costs.pop(newest)
+        displaced.append(newest)
+    return tuple(displaced)

@@ -1,0 +1,225 @@
+"""What a deployment is told at the node whose user asked for it (decision 61); each says who raises it."""
+
+from __future__ import annotations
+
+from rota.machine.events import IntentSubmitted
+from rota.machine.tables import Event
+from rota.model.awaited import REVERTED
+from rota.model.blocks import FactoryDeployment
+from rota.model.frozen import dataclass
+from rota.model.types import ContractAddress, Dependency, IntentId, NodeName, Outcome, RequestId
+from rota.wire.messages import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Begun(Event):
+    """Raised by the node's deployments when this one is durable, or was loaded after a restart."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyEnded(Event):
+    """Raised by the node when a transaction that this one depends on has its outcome."""
+
+    dependency: Dependency
+    outcome: Outcome
+    reason: str = REVERTED
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerReceived(Event):
+    """Raised by the node's deployments when a node says what it makes of the contract; our own node is asked too."""
+
+    peer: NodeName
+    request_id: RequestId
+    verdict: Verdict
+    endorser: ContractAddress | None = None
+    reason: str = ""
+    asked_since_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatDue(Event):
+    """Raised by a timer: who has not answered is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvitationsEnded(Event):
+    """Raised by a timer: who was only invited and has not answered is not waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerBack(Event):
+    """Raised by the node's deployments when a connection is made."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class PeerGone(Event):
+    """Raised by the node's deployments when a connection is lost."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementDurable(Event):
+    """Raised by the store: who signs is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementNotWritten(Event):
+    """Raised by the store: who signs was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactoryCalled(Event):
+    """Raised by the runtime when a call of the factory is mined, or did not come so far, which `trouble` explains."""
+
+    deployment: IntentId
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactoryRefused(Event):
+    """Raised by the runtime when the factory will never take the call, whoever makes it and when."""
+
+    deployment: IntentId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallDue(Event):
+    """Raised by a timer: the factory is called again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentSeen(Event):
+    """Raised by the node when its index has a deployment under this id, ours or not."""
+
+    deployed: FactoryDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentUndone(Event):
+    """Raised by the node when a reorganisation took a deployment under this id from its index."""
+
+    deployed: FactoryDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFinal(Event):
+    """Raised by the node when a deployment under this id stands in a final block, or did when the node started."""
+
+    deployed: FactoryDeployment
+
+
+@dataclass(frozen=True, slots=True)
+class TakenInReceived(Event):
+    """Raised by the node's deployments when a node says that it has the contract."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadEnded(Event):
+    """Raised by a timer: nobody is waited for any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAsked(Event):
+    """Raised by the user."""
+
+    reply_to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptDurable(Event):
+    """Raised by the store: the outcome is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptNotWritten(Event):
+    """Raised by the store: the outcome was not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptDue(Event):
+    """Raised by a timer: the outcome is written again."""
+
+
+# What the node's deployments are told, and not a single one.
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceDurable(Event):
+    """A deployment is durable: its user gets the id."""
+
+    submitted: IntentSubmitted
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceNotWritten(Event):
+    """A deployment was not accepted."""
+
+    submitted: IntentSubmitted
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalJudged(Event):
+    """The answer to `JudgeProposal`."""
+
+    peer: NodeName
+    request_id: RequestId
+    deployment: IntentId
+    verdict: Verdict
+    endorser: ContractAddress | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDecided(Event):
+    """Our operator agrees to what a peer proposed, or refuses it and may say why; answered by `ReplyToUser`."""
+
+    reply_to: str
+    peer: NodeName
+    deployment: IntentId
+    is_given: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionDurable(Event):
+    """Our operator's decision is durable."""
+
+    decided: ProposalDecided
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionNotWritten(Event):
+    """Our operator's decision was not written."""
+
+    decided: ProposalDecided
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalDurable(Event):
+    """What a peer proposed is durable."""
+
+    peer: NodeName
+    deployment: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalNotWritten(Event):
+    """What a peer proposed was not written; it asks again."""
+
+    peer: NodeName
+    deployment: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalNotForgotten(Event):
+    """What was withdrawn or too old is still in the store; a new life finds it there, and that it is too old."""
+
+    peer: NodeName
+    deployment: IntentId

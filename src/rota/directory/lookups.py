@@ -1,0 +1,46 @@
+"""Which address a party of another node has, for users who ask before there is a contract; one per node.
+
+A contract's parties are resolved by its sequencer (`parties.py`), again and again until their node answers. Here
+somebody waits: it is asked once for each time that it is wanted, and whoever waited in vain wants it again. The
+party's own node is asked, and nobody else's word counts.
+"""
+
+from __future__ import annotations
+
+from rota.machine.context import StepContext
+from rota.machine.effects import LookUpVerifier, ReportVerifier
+from rota.machine.events import VerifierLookedUp
+from rota.model.types import NO_CONTRACT, NodeName, Party, RequestId, node_of
+from rota.wire.messages import VerifierRequest, VerifierResponse
+
+LOOKUPS_MAX = 10_000
+
+
+class Lookups:
+    """What was asked of others and is not answered."""
+
+    def __init__(self, context: StepContext) -> None:
+        self.context = context
+        self.open: dict[Party, RequestId] = {}
+
+    def want(self, party: Party) -> None:
+        """Ask the party's node; what was forgotten is asked anew when it is wanted again."""
+        if party not in self.open:
+            self.open[party] = self.context.next_id()
+            if len(self.open) > LOOKUPS_MAX:
+                del self.open[next(iter(self.open))]
+        self.context.send(node_of(party), VerifierRequest(self.open[party], party))
+
+    def take_request(self, peer: NodeName, request: VerifierRequest) -> None:
+        """Somebody asks for a party of ours: the key store knows."""
+        self.context.effects.append(LookUpVerifier(NO_CONTRACT, peer, request.request_id, request.party))
+
+    def answer(self, found: VerifierLookedUp) -> None:
+        """What the key store said. Who uses which party is told to nodes that share a contract, and not here."""
+        self.context.send(found.peer, VerifierResponse(found.request_id, found.party, found.verifier))
+
+    def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
+        """The party's own node says who it is; nobody else may."""
+        if self.open.get(response.party) == response.request_id and node_of(response.party) == peer:
+            del self.open[response.party]
+            self.context.effects.append(ReportVerifier(NO_CONTRACT, response.party, response.verifier))

@@ -1,0 +1,167 @@
+"""Acceptance: how a node takes on what a user asks for, once.
+
+Theory of operation. Everything that a user gives a node to keep (a transaction, a deployment, a command's transaction,
+a message, a listener) is accepted in a task of its own. Up to the moment at which it may be written (`begin`) its
+caller can cancel it by hanging up. From then on nobody can: the caller stops waiting, and the acceptance goes on.
+
+An idempotency key is held from the first look into the store until the acceptance is settled, so that whoever comes
+with the same key waits for the outcome of the first. Once it is settled the store has the key, under a unique index.
+`SubmissionKey` defines which keys are the same: parties whose callers are held to them do not share theirs.
+
+An acceptance has two outcomes, and both are certain: it is durable and the node acts on it, or nothing of it is
+stored. A write whose outcome is unknown is repeated until the store has answered (`settled`). Whoever does not want to
+wait for so long is told `OutcomeUnknown`, with the id and the key to ask with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from rota.model.types import IntentId, intent_text
+from rota.ports import FOR_CALLER, NO_KEY, SubmissionKey, Unavailable, WriteInDoubt
+from rota.rpc.errors import OutcomeUnknown, Rejected, key_used
+
+ACCEPTING_MAX: Final = 8_192
+PATIENCE_S: Final = 10.0
+RETRY_S: Final = 0.25
+STOP_S: Final = 5.0
+
+T = TypeVar("T")
+
+logger = structlog.get_logger("rota.acceptance")
+
+
+async def settled(write: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a write whose outcome is unknown until it is known. `Unavailable` means that nothing was written.
+
+    The write must be repeatable: the same ids, and nothing happens the second time.
+    """
+    is_doubtful = False
+    while True:
+        try:
+            return await write()
+        except (WriteInDoubt, OutcomeUnknown) as doubt:
+            if not is_doubtful:
+                logger.warning("write in doubt; repeating it until the store answers", reason=str(doubt))
+            is_doubtful = True
+        except Unavailable:
+            if not is_doubtful:
+                raise
+        await asyncio.sleep(RETRY_S)
+
+
+async def answered(read: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a read until the store answers: what rests on it is durable already."""
+    while True:
+        try:
+            return await read()
+        except Unavailable:
+            await asyncio.sleep(RETRY_S)
+
+
+async def _apart(work: Callable[[Acceptance], Coroutine[Any, Any, T]], acceptance: Acceptance) -> T:
+    """Not for its caller: what is read decides, and must not be given up after a short time."""
+    FOR_CALLER.set(False)
+    return await work(acceptance)
+
+
+class Acceptance:
+    """One that is under way."""
+
+    def __init__(self, key: SubmissionKey) -> None:
+        self.keys: Final = key.names
+        self.ask_with: Final[dict[str, str]] = {"idempotencyKey": key.text} if key.text else {}
+        self.intent: IntentId | None = None
+        self.has_begun = False
+        self.task: asyncio.Task[Any]
+
+    def begin(self, intent: IntentId | None = None, **ask_with: str) -> None:
+        """From here on something may be stored: nobody can cancel it. Names what its user can ask with."""
+        self.has_begun = True
+        if intent is not None:
+            self.intent = intent
+            self.ask_with["transactionId"] = intent_text(intent)
+        self.ask_with.update(ask_with)
+
+    @property
+    def is_taken(self) -> bool:
+        """It is settled, and durable."""
+        return self.task.done() and not self.task.cancelled() and self.task.exception() is None
+
+
+class Acceptances:
+    """All of one node."""
+
+    def __init__(self, patience_s: float = PATIENCE_S, stop_s: float = STOP_S) -> None:
+        self.patience_s = patience_s
+        self.stop_s = stop_s
+        self._under_way: Final[set[Acceptance]] = set()
+        self._keys: Final[dict[tuple[str, str], Acceptance]] = {}
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    async def accept(self, work: Callable[[Acceptance], Coroutine[Any, Any, T]], key: SubmissionKey = NO_KEY) -> T:
+        """What the work answers, or its refusal: both are certain. `OutcomeUnknown` when it is not settled in time."""
+        while (other := self._with_key(key)) is not None:
+            await self._wait_for(other)
+            if other.is_taken and other.intent is not None:
+                raise key_used(key.text, other.intent)
+        if self._is_closed:
+            raise Unavailable("the node is stopping")
+        if len(self._under_way) >= ACCEPTING_MAX:
+            raise Unavailable(f"{ACCEPTING_MAX} requests are being accepted; try again later")
+        acceptance = Acceptance(key)
+        self._under_way.add(acceptance)
+        self._keys.update(dict.fromkeys(acceptance.keys, acceptance))
+        task: asyncio.Task[T] = asyncio.create_task(_apart(work, acceptance))
+        acceptance.task = task
+        task.add_done_callback(lambda _: self._ended(acceptance))
+        try:
+            await self._wait_for(acceptance)
+        except BaseException:
+            if not acceptance.has_begun:
+                task.cancel()
+            raise
+        if not task.cancelled():
+            return task.result()
+        raise OutcomeUnknown(acceptance.ask_with) if acceptance.has_begun else Unavailable("the node is stopping")
+
+    def _with_key(self, key: SubmissionKey) -> Acceptance | None:
+        return next((self._keys[name] for name in key.names if name in self._keys), None)
+
+    async def _wait_for(self, acceptance: Acceptance) -> None:
+        done, _ = await asyncio.wait((acceptance.task,), timeout=self.patience_s)
+        if not done and not acceptance.has_begun:
+            raise Unavailable(f"not accepted within {self.patience_s:g} s")
+        if not done:
+            raise OutcomeUnknown(acceptance.ask_with)
+
+    def _ended(self, acceptance: Acceptance) -> None:
+        self._under_way.discard(acceptance)
+        for name in acceptance.keys:
+            del self._keys[name]
+        if acceptance.task.cancelled():
+            return
+        error = acceptance.task.exception()
+        if error is not None and not isinstance(error, Rejected | Unavailable):
+            # Also when its caller is gone: something may be stored that the node does not act on.
+            logger.error("acceptance failed", has_begun=acceptance.has_begun, exc_info=error, **acceptance.ask_with)
+
+    async def close(self) -> None:
+        """Wait for what is being written; the next run finds the rest in the store."""
+        self._is_closed = True
+        tasks = [each.task for each in self._under_way]
+        for each in self._under_way:
+            if not each.has_begun:
+                each.task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.stop_s)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,250 @@
+"""The other nodes, to whom the states of some contracts are said only encrypted.
+
+Theory of operation. Between the core and the network stands this: what the core says of states is encrypted behind it,
+and what peers say of them is decrypted before it. So the core counts with contents and hashes as everywhere, and no
+frame, no queue and no relay ever has the content. Contracts whose domain encrypts nothing pass as they are. Where the
+domain is not here to say so, nothing is said that may have states in it; what comes is the core's to judge.
+
+Encrypting takes milliseconds a state. Messages with states wait in line for it while all others go on; the core says
+and takes states in any order, and until they are acknowledged, again and again. So a line that is full drops what
+comes, and a peer that is gone takes what it said with it.
+
+Anybody may send this node thousands of states in one message, or ask for thousands of its own, which costs him nothing.
+So each peer has lines of its own, which have places and bytes; peers take turns, a state at a time, and all together
+have so many states encrypted, and as many decrypted, in a second (`Lines`). What is wrong in a message ends the work on
+it.
+
+In such a contract a sender coordinates by itself, and nobody endorses: states go to their readers and nowhere else. Any
+other message that could carry one is not sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from rota.domains.base import Rejected
+from rota.engine.encryption import StateEncryption
+from rota.engine.rarely import Rarely
+from rota.exchange.distribution import states_with_bytes
+from rota.host import Hosted
+from rota.machine.effects import SendMessage
+from rota.machine.events import ConnectionLost, MessageReceived
+from rota.machine.tables import Event
+from rota.model.types import NodeName, Transition
+from rota.ports import Peers, Tell
+from rota.wire.messages import (
+    AssembleRequest,
+    AssembleResponse,
+    DispatchConfirmationRequest,
+    EndorsementRequest,
+    Envelope,
+    Handover,
+    Message,
+    PreparedTransaction,
+    StateDistribution,
+)
+from rota.wire.sizes import transition_bytes
+
+LEAVING_OF_A_PEER_MAX: Final = 256
+COMING_OF_A_PEER_MAX: Final = 64
+# Two of the largest frames.
+BYTES_OF_A_PEER_MAX: Final = 8_388_608
+BYTES_MAX: Final = 134_217_728
+# Each takes three to eight milliseconds of the event loop.
+STATES_A_SECOND_MAX: Final = 64
+STATES_AT_ONCE_MAX: Final = 512
+
+# What may have states in it beside their distribution.
+WITH_STATES: Final[tuple[type[Message], ...]] = (
+    AssembleRequest,
+    AssembleResponse,
+    EndorsementRequest,
+    DispatchConfirmationRequest,
+    Handover,
+    PreparedTransaction,
+)
+
+logger = structlog.get_logger("rota.encryption")
+
+
+class EncryptedPeers:
+    """A `Peers` around another, which `connect` makes, given who is told what its peers say."""
+
+    def __init__(self, connect: Callable[[Tell], Peers], encryption: StateEncryption, tell: Tell) -> None:
+        self._encryption: Final = encryption
+        self._tell: Final = tell
+        self._leaving: Final = Lines(LEAVING_OF_A_PEER_MAX)
+        self._coming: Final = Lines(COMING_OF_A_PEER_MAX)
+        self._losses: Final[dict[NodeName, int]] = {}
+        self._rarely: Final = Rarely()
+        self._peers: Final = connect(self._hear)
+
+    async def run(self) -> None:
+        """Keep connected, encrypt and decrypt until cancelled."""
+        tasks = [asyncio.create_task(work) for work in (self._peers.run(), self._leaving.run(), self._coming.run())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def send(self, order: SendMessage) -> None:
+        """Say this to a peer, once its states are encrypted."""
+        contract, body = order.envelope.contract, order.envelope.body
+        if not isinstance(body, (StateDistribution, *WITH_STATES)):
+            self._peers.send(order)
+            return
+        hosted = self._encryption.hosted(contract)
+        if hosted is not None and not hosted.domain.is_encrypted:
+            self._peers.send(order)
+        elif hosted is not None and isinstance(body, StateDistribution):
+            self._let_leave(order, body, hosted)
+        else:
+            logger.error(
+                "what may have states is not said",
+                peer=order.peer,
+                contract=contract,
+                message=type(body).__name__,
+                reason="its domain is not here" if hosted is None else "its domain has states encrypted",
+            )
+
+    def troubles(self) -> Mapping[NodeName, str]:
+        """What keeps us from each node that we are not connected to."""
+        return self._peers.troubles()
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case MessageReceived(envelope=Envelope(contract=contract, body=StateDistribution())):
+                hosted = self._encryption.hosted(contract)
+                if hosted is not None and hosted.domain.is_encrypted:
+                    self._let_come(event, hosted)
+                else:
+                    self._tell(event)
+            case ConnectionLost(peer):
+                self._losses[peer] = self._losses.get(peer, 0) + 1
+                self._tell(event)
+            case _:
+                self._tell(event)
+
+    def _let_leave(self, order: SendMessage, body: StateDistribution, hosted: Hosted) -> None:
+        def leave(transitions: tuple[Transition, ...]) -> None:
+            if states_with_bytes(transitions):
+                said = replace(order.envelope, body=replace(body, transitions=transitions))
+                self._peers.send(replace(order, envelope=said))
+
+        steps = self._encryption.encrypting(hosted, order.peer, body.transitions)
+        self._leaving.put(order.peer, Job(steps, _size_bytes(body), leave))
+
+    def _let_come(self, event: MessageReceived, hosted: Hosted) -> None:
+        envelope, body, losses = event.envelope, event.envelope.body, self._losses.get(event.peer, 0)
+        assert isinstance(body, StateDistribution), "nothing else waits here"
+
+        def is_lost() -> bool:
+            return losses != self._losses.get(event.peer, 0)
+
+        def come(transitions: tuple[Transition, ...]) -> None:
+            told = replace(envelope, body=replace(body, transitions=transitions))
+            self._tell(replace(event, envelope=told))
+
+        def refuse(flaw: Rejected) -> None:
+            if self._rarely.is_due(event.peer):
+                logger.warning("states are refused", peer=event.peer, contract=envelope.contract, reason=str(flaw))
+
+        steps = self._encryption.decrypting(hosted, body.transitions)
+        self._coming.put(event.peer, Job(steps, _size_bytes(body), come, refuse, is_lost))
+
+
+def _size_bytes(body: StateDistribution) -> int:
+    return sum(map(transition_bytes, body.transitions))
+
+
+def _never(_: object = None) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work on the states of a message, a step for each, and who is told what came of it; nobody if it `is_over`."""
+
+    steps: Generator[None, None, tuple[Transition, ...]]
+    size_bytes: int
+    done: Callable[[tuple[Transition, ...]], None]
+    refused: Callable[[Rejected], object] = _never
+    is_over: Callable[[], bool] = _never
+
+    def step(self) -> bool:
+        """Take the next step; whether that was the last."""
+        if self.is_over():
+            return True
+        try:
+            next(self.steps)
+        except StopIteration as end:
+            self.done(end.value)
+        except Rejected as flaw:
+            self.refused(flaw)
+        else:
+            return False
+        return True
+
+
+class Lines:
+    """The messages that wait, by peer. Peers take turns, a step each, at a pace that their number does not change."""
+
+    def __init__(self, places_of_a_peer_max: int) -> None:
+        self._places: Final = places_of_a_peer_max
+        # Whose turn it was stands last.
+        self._waiting: Final[OrderedDict[NodeName, deque[Job]]] = OrderedDict()
+        self._bytes: Final[Counter[NodeName]] = Counter()
+        self._has_some: Final = asyncio.Event()
+        self._pace: Final = Pace(STATES_A_SECOND_MAX, STATES_AT_ONCE_MAX)
+
+    def put(self, peer: NodeName, job: Job) -> None:
+        """At the end of the line of its peer, if there is room; what finds none comes again."""
+        of_peer = self._bytes[peer] + job.size_bytes
+        has_place = len(self._waiting.get(peer, ())) < self._places
+        is_within = of_peer <= BYTES_OF_A_PEER_MAX and self._bytes.total() + job.size_bytes <= BYTES_MAX
+        if has_place and is_within:
+            self._waiting.setdefault(peer, deque()).append(job)
+            self._bytes[peer] = of_peer
+            self._has_some.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            if not self._waiting:
+                self._has_some.clear()
+                await self._has_some.wait()
+            await asyncio.sleep(self._pace.wait_s(asyncio.get_running_loop().time()))
+            peer, line = next(iter(self._waiting.items()))
+            if line[0].step():
+                self._bytes[peer] -= line.popleft().size_bytes
+            if line:
+                self._waiting.move_to_end(peer)
+            else:
+                del self._waiting[peer], self._bytes[peer]
+
+
+class Pace:
+    """So many a second, and so many at once after a rest."""
+
+    def __init__(self, a_second_max: int, at_once_max: int) -> None:
+        self._a_second: Final = a_second_max
+        self._at_once: Final = at_once_max
+        self._left = float(at_once_max)
+        self._at_s: float | None = None
+
+    def wait_s(self, now_s: float) -> float:
+        """How long whoever wants the next one waits, counted from now."""
+        passed_s = 0.0 if self._at_s is None else max(0.0, now_s - self._at_s)
+        self._at_s = now_s
+        self._left = min(self._at_once, self._left + passed_s * self._a_second) - 1
+        return max(0.0, -self._left / self._a_second)

@@ -1,0 +1,167 @@
+"""The core in an event loop: events in, one step each, effects out; and the time.
+
+Theory of operation. Whatever happens outside is told as an event, from callbacks of this one event loop. Events wait
+in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own events that are there, up to
+`EVENTS_A_TURN_MAX`, then as many of peers, for `PEERS_A_TURN_NS` at most, and then lets the loop look after its
+sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn shares one
+commit. After each turn the timer is set to the core's next deadline.
+
+The core's clock is the time for which this process has run (`run_time.py`): it never jumps, and a node that starves for
+processor takes it neither for a lost ledger nor for a silent peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Final
+
+from rota.engine.clock import RunTime
+from rota.engine.inbox import Inbox
+from rota.engine.outbox import Outbox
+from rota.machine.effects import Effect
+from rota.machine.events import Persisted, PersistFailed, Tick
+from rota.machine.tables import Event
+from rota.model.types import NodeName
+from rota.node.node import Node
+
+EVENTS_A_TURN_MAX: Final = 256
+# Of processor time.
+PEERS_A_TURN_NS: Final = 5_000_000
+
+NO_NAME: Final = NodeName("")
+
+Died = Callable[[BaseException], None]
+
+
+class Engine:
+    """Runs one core. An exception within it is our own error: `died` is told, and nothing is stepped any more."""
+
+    def __init__(
+        self,
+        perform: Callable[[Effect], None],
+        died: Died,
+        clock: RunTime | None = None,
+        name: NodeName = NO_NAME,
+        used_ns: Callable[[], int] = time.thread_time_ns,
+    ) -> None:
+        self.outbox: Final = Outbox(perform, self._tell_written)
+        self.clock: Final = clock or RunTime()
+        self.steps = 0
+        self._died: Final = died
+        self._used_ns: Final = used_ns
+        self._inbox: Final = Inbox(name)
+        self._loop: Final = asyncio.get_running_loop()
+        # What the core orders is the node's own work, whoever told it the event that led to it.
+        self._context: Final = copy_context()
+        self._core: Node | None = None
+        self._is_running = False
+        self._turn: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def core(self) -> Node:
+        """The core, once started, also when it is stopped; only to be looked at."""
+        assert self._core is not None, "an engine is started before it is looked into"
+        return self._core
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait."""
+        return len(self._inbox)
+
+    def is_behind(self, peer: NodeName) -> bool:
+        """Whether many messages of a peer wait."""
+        return self._inbox.is_behind(peer)
+
+    @property
+    def dropped(self) -> int:
+        """How many messages of peers found no room."""
+        return self._inbox.dropped_count
+
+    def start(self, core: Node) -> None:
+        """Begin its life."""
+        assert self._core is None, "an engine runs one life"
+        self._core = core
+        self._is_running = True
+        self.clock.start()
+        self.outbox.put(core.start())
+        self._take_turn_soon()
+
+    def stop(self) -> None:
+        """No further step: what was not done is done by the next life."""
+        self._is_running = False
+        self.clock.stop()
+        self._inbox.clear()
+        for handle in (self._turn, self._timer):
+            if handle is not None:
+                handle.cancel()
+
+    def tell(self, event: Event) -> None:
+        """Something happened. What a write made of itself goes to the effects that wait for it first."""
+        if isinstance(event, Persisted | PersistFailed):
+            self._guarded(lambda: self.outbox.take_result(event))
+        else:
+            self._tell_core(event)
+
+    def _tell_written(self, result: Persisted | PersistFailed) -> None:
+        self._tell_core(result)
+
+    def _tell_core(self, event: Event) -> None:
+        if self._core is not None and not self._is_running:
+            return  # What happens after its end is for the next life to find out.
+        self._inbox.put(event)
+        self._take_turn_soon()
+
+    def _take_turn_soon(self) -> None:
+        if self._turn is None and self._is_running:
+            self._turn = self._loop.call_soon(self._take_turn, context=self._context)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        self._guarded(self._step_some)
+        if self._inbox:
+            self._take_turn_soon()
+        self._set_timer()
+
+    def _step_some(self) -> None:
+        own = self._inbox.own
+        for _ in range(min(len(own), EVENTS_A_TURN_MAX)):
+            if not self._is_running:
+                return
+            self._step(own.popleft())
+        began_ns = now_ns = self._used_ns()
+        for _ in range(min(self._inbox.of_peers, EVENTS_A_TURN_MAX)):
+            if not self._is_running or now_ns - began_ns >= PEERS_A_TURN_NS:
+                return
+            peer, event = self._inbox.take_of_peer()
+            self._step(event)
+            before_ns, now_ns = now_ns, self._used_ns()
+            self._inbox.charge(peer, now_ns - before_ns)
+
+    def _step(self, event: Event) -> None:
+        self.steps += 1
+        self.outbox.put(self.core.step(self.clock.now_ms(), event))
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due_ms = self.core.next_deadline_ms() if self._is_running else None
+        if due_ms is not None:
+            delay_s = max(0, due_ms - self.clock.now_ms()) / 1_000
+            self._timer = self._loop.call_later(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._tell_core(Tick())
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """An error of ours must be loud: a node without a part of itself is worse than one that is gone."""
+        try:
+            work()
+        except Exception as error:
+            self.stop()
+            self._died(error)

@@ -1,0 +1,117 @@
+"""What users wait for: the reply to a request, the receipt of an intent. Waiting is theirs; the core never waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from rota.machine.effects import ReplyToUser
+from rota.model.types import INTENT_ID_USED, IntentId, Outcome, Receipt
+from rota.node.effects import ReportFinalityBroken
+from rota.sequencer.effects import ReportPrepared
+
+RECEIPTS_KEPT_MAX: Final = 4_096
+PREPARED_KEPT_MAX: Final = 10_000
+
+logger = structlog.get_logger("rota.node")
+
+
+class Users:
+    """Pairs what the core tells users with those who wait for it."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._replies: Final[dict[str, asyncio.Future[ReplyToUser]]] = {}
+        self._receipts: Final[dict[IntentId, list[asyncio.Future[Receipt]]]] = {}
+        self._recent: Final[OrderedDict[IntentId, Receipt]] = OrderedDict()
+        self._prepared: Final[OrderedDict[IntentId, ReportPrepared]] = OrderedDict()
+        self.accepted = 0
+        self.confirmed = 0
+        self.reverted = 0
+        self.ids_used = 0
+        self.finality_broken = 0
+
+    def expect_reply(self) -> tuple[str, asyncio.Future[ReplyToUser]]:
+        """A name for a request, and its reply to come."""
+        self._requests += 1
+        reply_to = str(self._requests)
+        reply = self._replies[reply_to] = asyncio.get_running_loop().create_future()
+        return reply_to, reply
+
+    def take_reply(self, reply: ReplyToUser) -> None:
+        """The core has answered; whoever stopped waiting is not told."""
+        self.accepted += not reply.error
+        waiting = self._replies.pop(reply.reply_to, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
+        """The receipt of an intent, to come or of late."""
+        receipt = asyncio.get_running_loop().create_future()
+        known = self._recent.get(intent)
+        if known is not None:
+            receipt.set_result(known)
+        else:
+            waiting = self._receipts.setdefault(intent, [])
+            waiting.append(receipt)
+            receipt.add_done_callback(lambda _: self._forget(intent, receipt))
+        return receipt
+
+    def take_receipt(self, receipt: Receipt) -> None:
+        """An intent of ours is final."""
+        self.confirmed += receipt.outcome is Outcome.CONFIRMED
+        self.reverted += receipt.outcome is Outcome.REVERTED
+        if receipt.code == INTENT_ID_USED:
+            self.ids_used += 1
+            logger.error("intent id used by another transition", intent=receipt.intent.hex(), leaf=receipt.leaf.hex())
+        self._prepared.pop(receipt.intent, None)
+        self._recent[receipt.intent] = receipt
+        if len(self._recent) > RECEIPTS_KEPT_MAX:
+            self._recent.popitem(last=False)
+        for waiting in self._receipts.pop(receipt.intent, []):
+            if not waiting.done():
+                waiting.set_result(receipt)
+
+    def take_broken(self, report: ReportFinalityBroken) -> None:
+        """Receipts that were told no longer hold: the store has what is told now."""
+        self.finality_broken += 1
+        logger.error(
+            "finality broken: the chain took back blocks that were final",
+            parted_at=report.parted_at,
+            final_height=report.final_height,
+            transactions=len(report.intents),
+        )
+        for intent in report.intents:
+            self._recent.pop(intent, None)
+
+    def take_prepared(self, report: ReportPrepared) -> None:
+        """An external intent of ours can be committed; told again after a restart."""
+        self._prepared[report.prepared.transition.intent] = report
+        if len(self._prepared) > PREPARED_KEPT_MAX:
+            self._prepared.popitem(last=False)
+
+    def prepared(self, intent: IntentId) -> ReportPrepared | None:
+        """What the user of an external intent gives to whom is to commit it, while it has no outcome."""
+        return self._prepared.get(intent)
+
+    def recent_receipt(self, intent: IntentId) -> Receipt | None:
+        """One of the latest receipts, without asking the store."""
+        return self._recent.get(intent)
+
+    def close(self) -> None:
+        """Nobody is answered any more."""
+        for reply in self._replies.values():
+            reply.cancel()
+        for waiting in self._receipts.values():
+            for receipt in waiting:
+                receipt.cancel()
+
+    def _forget(self, intent: IntentId, receipt: asyncio.Future[Receipt]) -> None:
+        waiting = self._receipts.get(intent)
+        if waiting is not None and receipt in waiting:
+            waiting.remove(receipt)
+            if not waiting:
+                del self._receipts[intent]

@@ -1,1 +1,0 @@
-"""Machines that domains need and that are not pure Python: the private EVM."""

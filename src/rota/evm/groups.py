@@ -1,0 +1,11 @@
+"""Privacy groups with a machine to run on: what a node loads by entry point."""
+
+from __future__ import annotations
+
+from rota.domains.pente import Pente
+from rota.evm.private_evm import PrivateEvm
+
+
+def pente() -> Pente:
+    """The domain, on revm."""
+    return Pente(PrivateEvm)

@@ -1,0 +1,572 @@
+"""Hosts domains: translates between what the core orders and tells, and what a domain is asked and answers.
+
+Every function here is pure. What a node holds comes as `held`: the states that are confirmed and unspent in its own
+index and whose bytes it has. States that are not yet on the chain come with the order: in the snapshot of an assembly,
+or as the makers of a round. Within a slot or a round each transition stands on the ones before it.
+
+The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
+is whether the transition is well made and whether the domain agrees.
+
+`contracts.py` has what all questions share, `checking.py` what endorsers are asked, and this module the rest: it opens
+contracts, validates and answers what users ask for, and has intents assembled.
+
+An info rides on a state with the same readers, or has an output of its own (`contents`); a store need not give back
+in `held` what `contents.is_info`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+import msgspec
+
+from rota.domains.available import Available, Known, known_in, readable
+from rota.domains.base import (
+    Assembled,
+    Assembly,
+    Behind,
+    Deployment,
+    Domain,
+    Failure,
+    History,
+    Lacking,
+    Parked,
+    Question,
+    Rejected,
+    Request,
+    Reverted,
+    Settled,
+)
+from rota.domains.contents import Content, Told, distribution_of, seal, unseal
+from rota.domains.records import Record, accept, packed, unpacked
+from rota.host.checking import STATES_A_STEP, Checked, check, checking, finished
+from rota.host.contracts import (
+    NO_BACKGROUND,
+    SALT_KEY_BYTES,
+    AnyDomain,
+    Background,
+    Held,
+    Hosted,
+    SecretOf,
+    bounded,
+    flaw_of_calls,
+    history_of,
+    known_of,
+    shelf_of,
+    shelved,
+    told_of,
+)
+from rota.host.encryption import OVERHEAD_BYTES_MAX
+from rota.host.geneses import SEQUENCING, ContractDefaults, genesis_of
+from rota.host.planning import attesters_of, has_plans, proposal_of
+from rota.host.proving import as_believed
+from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, keccak, leaf_of, state_commitment
+from rota.model.genesis import Genesis
+from rota.model.types import (
+    NO_ATTESTERS,
+    ContractAddress,
+    Intent,
+    NodeName,
+    Party,
+    Preparation,
+    RequestId,
+    State,
+    StateId,
+    SubmitMode,
+    Transition,
+)
+from rota.sequencer.effects import AssembleIntents, JudgeFailure
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished, FailureJudged
+from rota.wire.messages import AssemblyOutcome
+
+__all__ = [
+    "NO_BACKGROUND",
+    "PAYLOAD_BYTES_MAX",
+    "SALT_KEY_BYTES",
+    "SEQUENCING",
+    "TRANSITION_BYTES_MAX",
+    "AnyDomain",
+    "Background",
+    "Binding",
+    "Checked",
+    "ContractDefaults",
+    "Held",
+    "Hosted",
+    "Initialised",
+    "SecretOf",
+    "UserCall",
+    "assemble",
+    "assembling",
+    "bound",
+    "call",
+    "check",
+    "checking",
+    "deploy",
+    "explain",
+    "genesis_of",
+    "init",
+    "judge_failure",
+    "learn",
+    "load_domains",
+    "open_genesis",
+    "receipt",
+    "revert_in",
+    "shelf_of",
+    "shelved",
+]
+
+ENTRY_POINTS: Final = "rota.domains"
+FOR_TESTS: Final = "for_tests"
+PAYLOAD_BYTES_MAX: Final = 1_048_576
+# It has to fit into a frame, beside others.
+TRANSITION_BYTES_MAX: Final = 1_048_576
+
+_RAW_REVERT: Final = re.compile("reverted with 0x((?:[0-9a-f]{2})+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class UserCall:
+    """What a user asks of a contract: a function by its name, and arguments as JSON."""
+
+    sender: Party
+    function: str
+    arguments: object = None
+    submit_mode: SubmitMode = SubmitMode.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a drafted intent must turn out to be, and the condition under which alone it may be committed."""
+
+    core: Core
+    condition: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Initialised:
+    """An intent's payload, and the parties whose verifiers have to be known before it is delegated."""
+
+    payload: bytes
+    parties: tuple[Party, ...]
+
+
+# Deploying and opening contracts.
+
+
+def load_domains(settings: Mapping[str, Mapping[str, object]] | None = None) -> dict[str, AnyDomain]:
+    """The domains that are installed, by name. A package offers one as an entry point of the group `rota.domains`.
+
+    Each is given its own part of the settings; `Rejected` names what is wrong there, as `NAME.key`. One that is for
+    tests is left out unless its settings have `for_tests`, or there are no settings at all: then nobody's node is
+    meant.
+    """
+    domains: dict[str, AnyDomain] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        domain = entry.load()()
+        if not isinstance(domain, Domain) or domain.name != entry.name:
+            raise TypeError(f"{entry.name}: {entry.value} must make a Domain of that name")
+        given = dict((settings or {}).get(entry.name, {}))
+        if domain.is_for_tests and given.pop(FOR_TESTS, settings is None) is not True:
+            continue
+        try:
+            domain.set_up(given)
+        except Rejected as flaw:
+            raise Rejected(f"{entry.name}.{flaw.field}", flaw.message) from None
+        domains[entry.name] = domain
+    return domains
+
+
+def deploy(domain: AnyDomain, arguments: object, sender: Party) -> Deployment[Any]:
+    """What a constructor's arguments ask for. `Rejected` when they cannot be had."""
+    return domain.deploy(accept(domain.constructor, arguments), sender)
+
+
+def open_genesis(
+    domains: Mapping[str, AnyDomain],
+    genesis: Genesis,
+    address: ContractAddress,
+    salt_key: bytes,
+    secret_of: SecretOf = lambda _: None,
+) -> Hosted:
+    """A contract, ready to be asked. `Rejected` when its domain is not installed or does not take its configuration."""
+    domain = domains.get(genesis.domain)
+    if domain is None:
+        raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {genesis.domain!r}")
+    contract = genesis.contract(address)
+    try:
+        written = msgspec.json.decode(genesis.configuration)
+    except (msgspec.MsgspecError, RecursionError):
+        raise Rejected("configuration", "must be JSON") from None
+    configuration = unpacked(domain.configuration, written, "configuration")
+    try:
+        domain.configure(configuration, contract)
+        memory = domain.memory(configuration, contract)
+    except Rejected:
+        raise
+    except Exception as error:
+        # A domain is somebody else's code, and any peer may propose a genesis.
+        raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
+    separator = domain_separator(contract.chain_id, address)
+    return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
+
+
+def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
+    """Let the domain remember states that this node has, spent or not, each before those that stand on it.
+
+    A domain that lacks a state says so; whoever has many of them to tell, as after a restart, tells them all at once.
+    """
+    for state in states:
+        read = known_in(hosted.known, state.as_seen_by(node))
+        if read is not None:
+            hosted.domain.learn(hosted.memory, read)
+
+
+# Users.
+
+
+def init(hosted: Hosted, call: UserCall) -> Initialised:
+    """Validate a user's request before it gets an id. `Rejected` names the field."""
+    arguments = accept(_function(hosted.domain.functions, call.function), call.arguments)
+    request = Request(hosted.contract, hosted.configuration, call.sender, call.function, arguments, call.submit_mode)
+    parties = hosted.domain.init(request)
+    payload = msgspec.json.encode([call.function, packed(arguments)])
+    if len(payload) > PAYLOAD_BYTES_MAX:
+        raise Rejected("", f"a request must be at most {PAYLOAD_BYTES_MAX} bytes, not {len(payload)}")
+    return Initialised(payload, tuple(dict.fromkeys(parties)))
+
+
+def bound(intent: Intent, binding: Binding) -> Intent:
+    """The same intent, to be committed under a condition and only as what it was drafted to be (`drafting`)."""
+    function, values = msgspec.json.decode(intent.payload, type=tuple[str, list[object]])
+    written = [binding.core.hex(), binding.condition.hex()]
+    return replace(intent, payload=msgspec.json.encode([function, values, written]))
+
+
+def binding_of(intent: Intent) -> Binding | None:
+    """What an intent of this node was bound by, if it was."""
+    match msgspec.json.decode(intent.payload):
+        case [_, _, [str(core), str(condition)]]:
+            return Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
+        case _:
+            return None
+
+
+def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background: Background = NO_BACKGROUND) -> object:
+    """Answer a question from what this node holds, as JSON. `Rejected` names the field.
+
+    `Lacking` when the domain needs a state that this node does not have, or has not been asked for (`recall`).
+    """
+    arguments = accept(_function(hosted.domain.views, asked.function), asked.arguments)
+    question = Question(
+        hosted.contract,
+        hosted.configuration,
+        asked.sender,
+        asked.function,
+        arguments,
+        Available(shelf_of(hosted, held, node)),
+        history_of(hosted, node, held.get, background.recall),
+        background.verifiers,
+        hosted.memory,
+    )
+    return hosted.domain.call(question)
+
+
+def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> dict[str, object]:
+    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
+
+    Contents that are not believed are left out. `Rejected` when the domain cannot tell.
+    """
+    transition = as_believed(hosted, transition)
+    referred = {
+        reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
+    }
+    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
+    settled = Settled(
+        hosted.contract,
+        hosted.configuration,
+        transition.intent,
+        tuple(state for state in map(referred.get, transition.inputs) if state is not None),
+        tuple(state for state in map(referred.get, transition.reads) if state is not None),
+        tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
+        _infos_in([(state, content) for state, content in seen if content is not None]),
+        all(content is not None for state, content in seen if node in state.distribution),
+    )
+    try:
+        return hosted.domain.receipt(settled)
+    except Rejected:
+        raise
+    except Exception as error:
+        # Where nobody endorses, whoever sends a state decides what it says.
+        raise Rejected("", bounded(f"the domain failed: {told_of(error)}")) from None
+
+
+def revert_in(reason: str) -> tuple[str, bytes] | None:
+    """The words before a contract's own error in a reason, and the bytes of that error; nothing where there is none."""
+    raw = _RAW_REVERT.search(reason)
+    return (reason[: raw.start()], bytes.fromhex(raw[1])) if raw is not None else None
+
+
+def explain(hosted: Hosted, intent: Intent, revert: bytes) -> str | None:
+    """What a contract reverted with, in the words of the ABI that came with the request; nothing without one.
+
+    Only the sender's node has the request.
+    """
+    try:
+        return hosted.domain.explain(_payload_of(hosted.domain, intent.payload).arguments, revert)
+    except Rejected:
+        return None
+
+
+def judge_failure(hosted: Hosted, order: JudgeFailure) -> FailureJudged:
+    """Whether the domain finds another attempt worth it. An exception is the domain's own failure."""
+    asked, intent = _payload_of(hosted.domain, order.intent.payload), order.intent
+    failure = Failure(
+        hosted.contract, hosted.configuration, intent.sender, asked.function, asked.arguments, order.failure
+    )
+    return FailureJudged(intent.id, order.leaf, bool(hosted.domain.is_worth_retrying(failure)))
+
+
+# Assembling.
+
+
+def movers_in(hosted: Hosted, intents: Iterable[Intent]) -> tuple[Party, ...]:
+    """Whose public tokens have to be known before these are assembled."""
+    if not hosted.domain.moving:
+        return ()
+    return tuple(dict.fromkeys(intent.sender for intent in intents if _moves(hosted.domain, intent)))
+
+
+def _moves(domain: AnyDomain, intent: Intent) -> bool:
+    try:
+        return _payload_of(domain, intent.payload).function in domain.moving
+    except Rejected:
+        return False  # Assembling says what is wrong with it.
+
+
+def assemble(
+    hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> list[AssemblyFinished | AssemblyFailed]:
+    """Assemble a slot's intents one after the other, each on what the ones before it have made."""
+    return finished(assembling(hosted, order, held, node, background))
+
+
+def assembling(
+    hosted: Hosted, order: AssembleIntents, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Generator[None, None, list[AssemblyFinished | AssemblyFailed]]:
+    """The same in steps: a coordinator chooses how many states are in its snapshot, within the limits of a frame."""
+    available = Available(shelf_of(hosted, held, node), order.snapshot.locks)
+    # Also what is locked or spent by now: states stand on others.
+    new: dict[StateId, State] = {}
+    for number, state in enumerate(order.snapshot.states, 1):
+        if _may_be_told(state, held):
+            new[state.id] = state.as_seen_by(node)
+            available.add(new[state.id])
+        if number % STATES_A_STEP == 0:
+            yield
+    history = history_of(hosted, node, held.get, new.get, background.recall)
+    results: list[AssemblyFinished | AssemblyFailed] = []
+    for intent in order.intents:
+        result = _assemble_one(hosted, order, intent, available, history, background)
+        results.append(result)
+        if isinstance(result, AssemblyFinished) and result.transition is not None:
+            new.update({state.id: state for state in result.transition.outputs})
+            for reference in result.transition.inputs:
+                available.remove(reference)
+            # Whether an external one ever comes is for its user to say, and whether one is approved for those whom its
+            # plan names: nothing is built on it.
+            is_certain = intent.submit_mode is not SubmitMode.EXTERNAL and not result.attesters.endorsers
+            for state in result.transition.outputs if is_certain else ():
+                available.add(state)
+        yield
+    return results
+
+
+def _may_be_told(state: State, held: Held) -> bool:
+    """A coordinator tells of what our own index does not have; its bytes are those of its commitment."""
+    is_bound = state.content is None or state_commitment(state.content) == state.commitment
+    return is_bound and state.id not in held
+
+
+def _assemble_one(
+    hosted: Hosted,
+    order: AssembleIntents,
+    intent: Intent,
+    available: Available,
+    history: History,
+    background: Background,
+) -> AssemblyFinished | AssemblyFailed:
+    """A domain is somebody else's code: whatever it raises is its failure, not the node's."""
+    try:
+        asked = _payload_of(hosted.domain, intent.payload)
+        work = _work(hosted, intent, asked, available, history, background)
+        outcome = hosted.domain.assemble(work)
+        if isinstance(outcome, Assembled):
+            if flaw := flaw_of_calls(hosted, outcome.calls):
+                raise Rejected("", flaw)
+            preparation = _preparation(hosted, work, asked.binding)
+            inputs = tuple(available.reference(state) for state in outcome.spends)
+            transition = _transition(hosted, order, intent, outcome, inputs, preparation, asked.binding)
+            attesters = NO_ATTESTERS
+            if has_plans(hosted.domain):
+                attesters = attesters_of(hosted, proposal_of(hosted, intent, outcome, preparation, history))
+            kind = AssemblyOutcome.ASSEMBLED
+            return AssemblyFinished(order.request_id, intent.id, kind, transition, attesters=attesters)
+    except Rejected as error:
+        outcome = Reverted(str(error))
+    except (Lacking, Behind) as error:
+        return AssemblyFailed(order.request_id, intent.id, str(error), lacks_states=True)
+    except Exception as error:
+        return AssemblyFailed(order.request_id, intent.id, bounded(f"the domain failed: {told_of(error)}"), error)
+    kind = AssemblyOutcome.PARKED if isinstance(outcome, Parked) else AssemblyOutcome.REVERTED
+    code = outcome.code if isinstance(outcome, Reverted) else ""
+    return AssemblyFinished(order.request_id, intent.id, kind, reason=bounded(outcome.reason), code=code)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What an intent's payload says."""
+
+    function: str
+    arguments: Record
+    binding: Binding | None
+
+
+def _work(
+    hosted: Hosted, intent: Intent, asked: _Asked, available: Available, history: History, background: Background
+) -> Assembly[Any]:
+    return Assembly(
+        hosted.contract,
+        hosted.configuration,
+        hosted.separator,
+        intent.id,
+        intent.sender,
+        asked.function,
+        asked.arguments,
+        intent.submit_mode,
+        available,
+        history,
+        background.verifiers,
+        hosted.memory,
+        background.reserves.get(intent.sender),
+    )
+
+
+def _preparation(hosted: Hosted, work: Assembly[Any], binding: Binding | None) -> Preparation | None:
+    preparation = hosted.domain.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
+    if binding is None:
+        return preparation
+    if preparation is None:
+        raise Rejected("", "it has no committer, and only who alone may commit it can be held to a condition")
+    return replace(preparation, condition=binding.condition)
+
+
+def _payload_of(domain: AnyDomain, payload: bytes) -> _Asked:
+    """What `init` and `bound` have written; another node's domain may know more functions than ours."""
+    try:
+        match msgspec.json.decode(payload):
+            case [str(function), list(values)]:
+                binding = None
+            case [str(function), list(values), [str(core), str(condition)]]:
+                binding = Binding(Core(bytes.fromhex(core)), bytes.fromhex(condition))
+            case _:
+                raise ValueError
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Rejected("payload", "must be what this domain's init makes") from None
+    return _Asked(function, unpacked(_function(domain.functions, function), values), binding)
+
+
+def _transition(
+    hosted: Hosted,
+    order: AssembleIntents,
+    intent: Intent,
+    outcome: Assembled,
+    inputs: tuple[StateId, ...],
+    preparation: Preparation | None,
+    binding: Binding | None,
+) -> Transition:
+    made = _contents(hosted, order.request_id, intent, outcome)
+    for count, name in ((len(inputs), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
+        if count > STATES_MAX:
+            raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
+    sealed = tuple(seal(content) for content in made)
+    bytes_max = TRANSITION_BYTES_MAX - (len(sealed) * OVERHEAD_BYTES_MAX if hosted.domain.is_encrypted else 0)
+    if sum(map(len, sealed)) > bytes_max:
+        raise Rejected("", f"the states of a transition are at most {bytes_max} bytes")
+    for each in sealed:
+        # What nobody could read would be refused by every endorser.
+        unseal(hosted.known, each)
+    commitments = tuple(state_commitment(each) for each in sealed)
+    info = hosted.domain.commitments(tuple((each.record, each.salt) for each in made if each.record is not None))
+    core = core_of(
+        hosted.separator,
+        intent.id,
+        reads=outcome.reads,
+        inputs=inputs,
+        outputs=commitments,
+        info=info,
+        calls=outcome.calls,
+    )
+    if binding is not None and core != binding.core:
+        # Its partners are held to the other core: nobody could ever commit this one.
+        raise Rejected("", "what it stands on has changed since it was drafted, and so has what it does; draft it anew")
+    leaf = leaf_of(core, preparation)
+    outputs = tuple(
+        State(StateId(leaf, n), commitment, distribution_of(hosted.contract, intent.sender, content.readers), each)
+        for n, (content, commitment, each) in enumerate(zip(made, commitments, sealed, strict=True))
+    )
+    return Transition(
+        intent.id,
+        leaf,
+        inputs,
+        outcome.reads,
+        outputs,
+        info,
+        valid_until_s=order.valid_until_s if preparation is None else order.prepared_valid_until_s,
+        calls=outcome.calls,
+        preparation=preparation,
+    )
+
+
+def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assembled) -> tuple[Content, ...]:
+    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+
+    Each has a salt of its own, which nobody else can work out. The same request has the same salts; an external intent
+    has them whatever the request, so that its core is known before it is asked for (`drafting`). Where transitions are
+    proved, what spends the same has the same, so that a proof that was made for an earlier request still serves.
+    """
+    riders: dict[tuple[Party, ...], list[Told]] = {}
+    for number, info in enumerate(outcome.info):
+        riders.setdefault(info.readers, []).append(Told(number, info.record))
+    # The first state of its readers takes what is for them.
+    drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
+    carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
+    about = b"%d/%d/" % request + intent.id
+    if intent.submit_mode is SubmitMode.EXTERNAL:
+        about = b"external/" + intent.id
+    elif hosted.domain.ledgers:
+        about = b"proved/" + intent.id + b"".join(state.leaf + bytes([state.output]) for state in outcome.spends)
+    return tuple(
+        Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
+        for number, (record, infos, readers) in enumerate((*drafts, *carried))
+    )
+
+
+def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+    """The infos that these states carry, in the order in which the domain gave them."""
+    found = [
+        (told.number, Known(state.id, told.record, content.salt, content.readers))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
+
+
+def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
+    found = known.get(name)
+    if found is None:
+        raise Rejected("function", f"must be one of {', '.join(sorted(known))}, not {name!r}")
+    return found

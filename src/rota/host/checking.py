@@ -1,0 +1,270 @@
+"""Endorsing: a round's transitions are judged on top of one another, each by its domain.
+
+What lacks a state is not judged but named, and neither is what the domain fails on. The `from` party's signature was
+verified before, and whoever asks signs the digest if all is right, or its refusals of leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeVar
+
+from rota.domains.available import Available, Known, known_in
+from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
+from rota.domains.contents import Content, Role, distribution_of, unseal
+from rota.domains.records import Record
+from rota.host.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, flaw_of_calls, history_of, shelf_of
+from rota.host.planning import attesters_of, fewer_than, has_plans
+from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.types import NO_ATTESTERS, Attesters, Leaf, NodeName, Party, State, StateId, Transition
+from rota.sequencer.attestation import attesters_at
+from rota.sequencer.effects import CheckRound
+from rota.wire.messages import Refusal
+
+# Between two turns of the event loop: a state takes some ten microseconds to read, and a maker takes more.
+STATES_A_STEP: Final = 128
+MAKERS_A_STEP: Final = 32
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An endorser's judgement: what is refused and why, and which states are missing to judge the others.
+
+    `judged` are the leaves that are refused whatever round they are in and however they are shown: those refusals are
+    to be signed. On the leaves in `failures` the domain failed, which is no judgement.
+    """
+
+    refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
+    judged: tuple[Leaf, ...] = ()
+    failures: tuple[tuple[Leaf, Exception], ...] = ()
+
+
+def check(
+    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Checked:
+    """Judge a round's transitions on top of one another. What lacks a state is not judged but named: do not sign it."""
+    return finished(checking(hosted, order, held, node, background))
+
+
+def finished(steps: Generator[None, None, Answer]) -> Answer:
+    """What comes of these steps, taken one after the other at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            answer: Answer = end.value
+            return answer
+
+
+def checking(
+    hosted: Hosted, order: CheckRound, held: Held, node: NodeName, background: Background = NO_BACKGROUND
+) -> Generator[None, None, Checked]:
+    """The same in steps, one for each transition: a sender chooses how long one takes, within the domain's limits.
+
+    A coordinator chooses how many makers it shows, so these are taken some at a time.
+    """
+    if node not in hosted.contract.endorsers:
+        reason = f"{node} does not endorse here"
+        return Checked(tuple(Refusal(each.intent, reason, (), each.leaf) for each in order.transitions))
+    bench = _Bench(hosted, held, node, background)
+    for number, maker in enumerate(order.makers, 1):
+        bench.take_maker(maker)
+        if number % MAKERS_A_STEP == 0:
+            yield
+    refusals: list[Refusal] = []
+    missing: dict[StateId, None] = {}
+    judged: list[Leaf] = []
+    failures: list[tuple[Leaf, Exception]] = []
+    for number, (transition, sender) in enumerate(zip(order.transitions, order.senders, strict=True)):
+        shown = attesters_at(order.attesters, number)
+        unknown = bench.unknown(transition)
+        missing.update(dict.fromkeys(unknown))
+        try:
+            flaw = None if unknown else bench.flaw_of(transition, sender, shown)
+        except Lacking as error:
+            missing[error.state] = None
+        except Exception as error:
+            failures.append((transition.leaf, error))
+        else:
+            if flaw is not None:
+                refusals.append(Refusal(transition.intent, bounded(flaw.reason), (), transition.leaf))
+            if flaw is not None and flaw.is_of_leaf and _is_refused_alone(bench, order, transition, sender, shown):
+                judged.append(transition.leaf)
+        bench.place(transition)
+        yield
+    return Checked(tuple(refusals), tuple(missing), tuple(judged), tuple(failures))
+
+
+def _is_refused_alone(
+    bench: _Bench, order: CheckRound, transition: Transition, sender: Party, shown: Attesters
+) -> bool:
+    """Also on top of nothing but what it stands on. Its coordinator chose what else is in the round and beside it."""
+    alone = _Bench(bench.hosted, bench.held, bench.node, bench.background)
+    seen = {each.leaf: each for each in (*order.makers, *order.transitions)}
+    ground: dict[Leaf, Transition] = {}
+    pending = [transition]
+    while pending:
+        step = pending.pop()
+        for reference in (*step.inputs, *step.reads):
+            maker = seen.get(reference.leaf)
+            if maker is not None and maker.leaf not in ground:
+                ground[maker.leaf] = maker
+                pending.append(maker)
+    for maker in reversed(ground.values()):
+        alone.take_maker(maker)
+    try:
+        flaw = None if alone.unknown(transition) else alone.flaw_of(transition, sender, shown)
+    except Exception:
+        return False
+    return flaw is not None and flaw.is_of_leaf
+
+
+class _Flaw(NamedTuple):
+    """Why an endorser does not sign a transition; `is_of_leaf` unless it is in how the transition was shown to it."""
+
+    reason: str
+    is_of_leaf: bool = True
+
+
+class _Misshown(Refused):
+    """What no leaf binds, and so whoever passes the transition on may have changed, is not as it must be."""
+
+
+class _Bench:
+    """What an endorser judges with: the states that it knows, and what the round has spent so far."""
+
+    def __init__(self, hosted: Hosted, held: Held, node: NodeName, background: Background) -> None:
+        self.hosted = hosted
+        self.known = hosted.known
+        self.held = held
+        self.node = node
+        self.background = background
+        self.recall = background.recall
+        self.verifiers = background.verifiers
+        self.speculative: dict[StateId, State] = {}
+        self.spent: dict[StateId, None] = {}
+        self.history = history_of(hosted, node, self.speculative.get, held.get, background.recall)
+        self._available: Available | None = None
+
+    def take_maker(self, maker: Transition) -> None:
+        """Believed only as far as its leaf binds it: a state of that leaf can be nothing else."""
+        if leaf_of_transition(self.hosted.separator, maker) == maker.leaf:
+            self.place(maker)
+
+    def place(self, transition: Transition) -> None:
+        """What it makes is there for the next ones, and what it spends is gone."""
+        self.spent.update(dict.fromkeys(transition.inputs))
+        made = [state for number, state in enumerate(transition.outputs) if self._is_made(transition, number, state)]
+        self.speculative.update({state.id: state for state in made})
+        if self._available is not None:
+            for reference in transition.inputs:
+                self._available.remove(reference)
+            for state in made:
+                self._available.add(state.as_seen_by(self.node))
+
+    def _is_made(self, transition: Transition, number: int, state: State) -> bool:
+        """Its bytes are here, and are what the leaf binds."""
+        is_bound = state.content is not None and state_commitment(state.content) == state.commitment
+        return is_bound and state.id == (transition.leaf, number)
+
+    def available(self) -> Available:
+        """What we take to be available on top of the transitions so far; worked out when a domain first asks."""
+        if self._available is None:
+            under_way = (state.as_seen_by(self.node) for state in self.speculative.values())
+            self._available = Available(shelf_of(self.hosted, self.held, self.node), self.spent, under_way)
+        return self._available
+
+    def unknown(self, transition: Transition) -> tuple[StateId, ...]:
+        """The states that it spends or reads and that we do not know."""
+        return tuple(ref for ref in (*transition.inputs, *transition.reads) if self._state(ref) is None)
+
+    def flaw_of(self, transition: Transition, sender: Party, shown: Attesters = NO_ATTESTERS) -> _Flaw | None:
+        """Why we do not sign it, shown with these attesters; or nothing.
+
+        What else a domain raises is its failure, and no flaw.
+        """
+        # An empty one only uses up its own intent, and whose that is the signature says.
+        if transition.is_empty:
+            return None
+        if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
+            return _Flaw("a state is spent by an earlier transition", is_of_leaf=False)
+        if len(set(transition.inputs)) < len(transition.inputs):
+            return _Flaw("a state is spent twice")
+        if transition.calls and not self.hosted.domain.calls_gas_max:
+            # A call without gas still has data, and whoever commits the transition pays for its bytes.
+            return _Flaw("its domain makes no calls")
+        if sum(each.gas for each in transition.calls) > self.hosted.domain.calls_gas_max:
+            return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
+        if flaw := flaw_of_calls(self.hosted, transition.calls):
+            return _Flaw(flaw)
+        try:
+            proposal = self._proposal(transition, sender)
+            self.hosted.domain.endorse(proposal)
+            lacking = ""
+            if has_plans(self.hosted.domain):
+                lacking = fewer_than(attesters_of(self.hosted, proposal), shown)
+        except (Refused, Rejected) as error:
+            return _Flaw(str(error) or "the domain refuses it", not isinstance(error, _Misshown))
+        # The signature of this refusal binds whom it was shown with.
+        return _Flaw(f"its plan must also name {lacking}") if lacking else None
+
+    def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
+        hosted = self.hosted
+        return Proposal(
+            hosted.contract,
+            hosted.configuration,
+            hosted.separator,
+            transition.intent,
+            sender,
+            tuple(self._read(reference) for reference in transition.inputs),
+            tuple(self._read(reference) for reference in transition.reads),
+            self._makes(transition, sender),
+            transition.calls,
+            transition.preparation,
+            self.available,
+            self.history,
+            self.verifiers,
+            hosted.memory,
+        )
+
+    def _state(self, reference: StateId) -> State | None:
+        """Also one that our index does not have, or not any more: whether it is unspent is for the ledger to say."""
+        for look in (self.speculative.get, self.held.get, self.recall):
+            state = look(reference)
+            if state is not None and state.content is not None:
+                return state
+        return None
+
+    def _read(self, reference: StateId) -> Known[Record]:
+        state = self._state(reference)
+        assert state is not None, "what is unknown is not judged"
+        read = known_in(self.known, state)
+        if read is None:
+            raise Refused("it spends or reads what is no state of this domain")
+        return read
+
+    def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
+        """What the domain said that it makes: the states, then the infos, each in its order."""
+        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
+        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
+        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
+        infos.sort(key=lambda info: info[0])
+        if [number for number, _, _ in infos] != list(range(len(infos))):
+            raise Refused("an info is missing, or there twice")
+        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+
+    def _made(self, transition: Transition, sender: Party, number: int) -> Content:
+        """An output must be whole, in its place, and go to exactly those who may see it."""
+        state = transition.outputs[number]
+        if state.id != (transition.leaf, number):
+            raise _Misshown("an output is not in its place")
+        if state.content is None:
+            raise _Misshown("the bytes of an output are missing")
+        content = unseal(self.known, state.content)
+        if state.distribution != distribution_of(self.hosted.contract, sender, content.readers):
+            raise _Misshown("an output's distribution list is not that of its readers")
+        return content

@@ -1,0 +1,122 @@
+"""What all questions to a domain share: a contract with its domain, what a node holds of it, and what it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from rota.calldata import nullifier_reference
+from rota.domains.available import Known, Shelf, known_in
+from rota.domains.base import Domain, History, Reserve
+from rota.domains.contents import schemas_of
+from rota.domains.records import Record
+from rota.model.types import Call, Contract, NodeName, Party, State, StateId, address_bytes
+
+REASON_LETTERS_MAX: Final = 1_000
+SALT_KEY_BYTES: Final = 32
+
+# A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
+AnyDomain = Domain[Any]
+Held = Mapping[StateId, State]
+SecretOf = Callable[[Party], bytes | None]
+
+
+def _nobodys(_: Party) -> bytes | None:
+    return None
+
+
+def _not_here(_: StateId) -> State | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties.
+
+    Of senders whose states are made of public tokens or turned into them, also what the chain has of these.
+    """
+
+    recall: Callable[[StateId], State | None] = _not_here
+    verifiers: Mapping[Party, str] = field(default_factory=dict)
+    reserves: Mapping[Party, Reserve] = field(default_factory=dict)
+
+
+NO_BACKGROUND: Final = Background()
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A contract with its domain, ready to be asked. `salt_key` is this node's secret for the salts of its states.
+
+    `memory` is the domain's own, of this contract at one node. `secret_of` has the secrets of this node's own parties.
+    """
+
+    contract: Contract
+    domain: AnyDomain
+    configuration: Record
+    separator: bytes
+    salt_key: bytes
+    memory: object = None
+    secret_of: SecretOf = _nobodys
+
+    def __post_init__(self) -> None:
+        assert len(self.salt_key) == SALT_KEY_BYTES, f"a salt key is {SALT_KEY_BYTES} bytes, not {len(self.salt_key)}"
+
+    @property
+    def known(self) -> Mapping[str, type[Record]]:
+        """The record classes of its states, by the names of their schemas."""
+        return schemas_of(self.domain.states)
+
+    def spent_as(self, state: Known[Record]) -> StateId:
+        """What a transition refers to that spends this state: its id, or a nullifier."""
+        nullifier = self.domain.nullifier(self.configuration, state, self.secret_of)
+        return state.id if nullifier is None else nullifier_reference(nullifier)
+
+    def at_another_node(self) -> Hosted:
+        """The same contract where nothing of it has been seen yet."""
+        return replace(self, memory=self.domain.memory(self.configuration, self.contract))
+
+    def bare(self) -> Hosted:
+        """The same contract as a value that can be sent to another process: without memory and parties' secrets."""
+        return replace(self, memory=None, secret_of=_nobodys)
+
+
+def shelf_of(hosted: Hosted, held: Held, node: NodeName) -> Shelf:
+    """What a node holds, decoded. Whoever asks often gives a `Shelf` as `held`, and then this costs nothing."""
+    if isinstance(held, Shelf):
+        return held
+    return shelved(hosted, held.values(), node)
+
+
+def shelved(hosted: Hosted, states: Iterable[State], node: NodeName) -> Shelf:
+    """These states, found by their ids and by what spends them."""
+    return Shelf(hosted.known, (state.as_seen_by(node) for state in states), hosted.spent_as)
+
+
+def history_of(hosted: Hosted, node: NodeName, *places: Callable[[StateId], State | None]) -> History:
+    """What is in these places, looked for in this order."""
+
+    def find(reference: StateId) -> Known[Record] | None:
+        found = (known for look in places if (known := known_of(hosted, look(reference), node)) is not None)
+        return next(found, None)
+
+    return History(find)
+
+
+def known_of(hosted: Hosted, state: State | None, node: NodeName) -> Known[Record] | None:
+    return known_in(hosted.known, state.as_seen_by(node)) if state is not None else None
+
+
+def told_of(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def flaw_of_calls(hosted: Hosted, calls: Iterable[Call]) -> str:
+    """Why the ledger would revert a whole commit for these calls, or nothing."""
+    ledger = address_bytes(hosted.contract.address)
+    return "it calls the ledger that is to commit it" if any(address_bytes(each.to) == ledger for each in calls) else ""
+
+
+def bounded(reason: str) -> str:
+    return reason[:REASON_LETTERS_MAX] or "no reason was given"

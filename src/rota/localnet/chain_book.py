@@ -1,0 +1,89 @@
+"""What a chain has of some contracts, by its own logs: which intents were committed, how often, and in which rounds.
+
+It is read on from where it stood, so that it may be asked every second. A chain that takes blocks back has told what is
+so no longer: whoever judges begins a new book.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from rota.ledger.bindings import outcomes_of
+from rota.ledger.client import RpcClient
+from rota.ledger.hexadecimal import data, quantity, read_quantity
+from rota.ledger.reading import read_logs, read_receipt
+from rota.model.blocks import LedgerStatus
+from rota.model.types import ContractAddress, IntentId
+
+BLOCKS_TOGETHER_MAX: Final = 1_000
+RECEIPTS_TOGETHER_MAX: Final = 100
+ATTEMPTS_MAX: Final = 5
+
+
+@dataclass(slots=True)
+class ChainBook:
+    """`next_height` is the first block that is not in it. `committed` counts how often each intent took effect.
+
+    `transactions` is how many intents each base-ledger transaction committed, by its hash and its contract; one that
+    came too late has committed none, and has cost gas all the same.
+    """
+
+    ledger: RpcClient
+    chain_id: int
+    contracts: tuple[ContractAddress, ...]
+    next_height: int = 0
+    committed: Counter[IntentId] = field(default_factory=Counter)
+    transactions: Counter[tuple[bytes, ContractAddress]] = field(default_factory=Counter)
+    gas: dict[bytes, int] = field(default_factory=dict)
+
+    @property
+    def height(self) -> int:
+        """The last block that is in it."""
+        return self.next_height - 1
+
+    @property
+    def rounds(self) -> int:
+        """How many base-ledger transactions carried rounds."""
+        return len({found for found, _ in self.transactions})
+
+    def gas_per_transaction(self, contracts: Collection[ContractAddress]) -> float | None:
+        """The gas of all rounds of these contracts, divided by what they committed; nothing before there is one."""
+        counted = {key: count for key, count in self.transactions.items() if key[0] in self.gas and key[1] in contracts}
+        committed = sum(counted.values())
+        return sum(self.gas[found] for found, _ in counted) / committed if committed else None
+
+    async def read_on(self) -> None:
+        """All blocks that have come since."""
+        head = read_quantity(await self.ledger.call("eth_blockNumber", attempts_max=ATTEMPTS_MAX))
+        while self.next_height <= head:
+            last = min(self.next_height + BLOCKS_TOGETHER_MAX - 1, head)
+            await self._read(self.next_height, last)
+            self.next_height = last + 1
+
+    async def read_gas(self) -> None:
+        """What the rounds have used that are in the book; a receipt that is not there yet is read the next time."""
+        unknown = list(dict.fromkeys(found for found, _ in self.transactions if found not in self.gas))
+        for at in range(0, len(unknown), RECEIPTS_TOGETHER_MAX):
+            await asyncio.gather(*map(self._read_gas_of, unknown[at : at + RECEIPTS_TOGETHER_MAX]))
+
+    async def _read_gas_of(self, transaction: bytes) -> None:
+        told = await self.ledger.call("eth_getTransactionReceipt", data(transaction), attempts_max=ATTEMPTS_MAX)
+        receipt = read_receipt(told)
+        if receipt is not None:
+            self.gas[transaction] = receipt.gas_used
+
+    async def _read(self, first: int, last: int) -> None:
+        wanted = {"address": list(self.contracts), "fromBlock": quantity(first), "toBlock": quantity(last)}
+        logs = read_logs(await self.ledger.call("eth_getLogs", wanted, attempts_max=ATTEMPTS_MAX))
+        in_order = sorted(logs, key=lambda log: (log.height, log.number))
+        for _, block in groupby(in_order, key=lambda log: log.height):
+            for contract, outcome in outcomes_of(block, self.chain_id).outcomes:
+                is_committed = outcome.status is LedgerStatus.COMMITTED
+                self.transactions[outcome.transaction, contract] += is_committed
+                if is_committed:
+                    self.committed[outcome.intent] += 1

@@ -1,0 +1,189 @@
+"""Processes of a network on this machine: started, watched, and gone when we are.
+
+Each runs in a session of its own, so that a Ctrl-C at the terminal reaches us alone and the order of stopping is ours.
+A guardian (see there) kills them if we end without stopping them. What a process prints goes to a file beside its
+data, its first line of standard output to whoever started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import Popen
+from types import TracebackType
+from typing import Final, Self
+
+from rota.localnet import guardian
+
+ROTA: Final = (sys.executable, "-c", "from rota.cli.entry import run; run()")
+START_TIMEOUT_S: Final = 60.0
+LINES_MAX: Final = 1_000
+LINE_BYTES_MAX: Final = 1_048_576
+READ_BYTES: Final = 65_536
+LOG_TAIL_BYTES: Final = 2_000
+
+
+class CannotStartProcess(Exception):
+    """A process did not begin; the text says which, and the last of what it printed."""
+
+
+class Child:
+    """One running process."""
+
+    def __init__(self, name: str, process: Process, log: Path, children: Children) -> None:
+        self.name: Final = name
+        self.process: Final = process
+        self.log: Final = log
+        self._children: Final = children
+        self._draining: asyncio.Task[None] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its group's too."""
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """It has not ended; one that hangs runs."""
+        return self.process.returncode is None
+
+    async def line_with(self, text: str) -> str:
+        """The first line with this in it. `CannotStartProcess` when it ends or the time is up before that."""
+        output = self.process.stdout
+        assert output is not None, "its standard output is a pipe"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_TIMEOUT_S):
+                for _ in range(LINES_MAX):
+                    line = (await output.readline()).decode(errors="replace")
+                    if text in line:
+                        self._draining = asyncio.create_task(_read_away(output))
+                        return line
+                    if not line:
+                        await self.process.wait()
+                        break
+        state = f"ended with {self.process.returncode}" if not self.is_running else "is not there"
+        raise CannotStartProcess(f"{self.name} {state}. {self.log} says at its end:\n{self.last_words()}")
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        with suppress(OSError), self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
+            return file.read().decode(errors="replace")
+        return ""
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the process; nothing happens when it has ended."""
+        with suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    async def kill(self) -> None:
+        """At once, as `kill -9` does, and wait until it is gone."""
+        self.signal(signal.SIGKILL)
+        await self.ended()
+
+    async def stop(self, timeout_s: float) -> int:
+        """Ask it to end, and see to it after so long; its exit code."""
+        self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self.process.wait()
+        if self.is_running:
+            self.signal(signal.SIGKILL)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait for its end; its exit code."""
+        code = await self.process.wait()
+        self._children.forget(self)
+        if self._draining is not None:
+            self._draining.cancel()
+            await asyncio.gather(self._draining, return_exceptions=True)
+        return code
+
+
+class Children:
+    """All processes of one network; `async with` ends them."""
+
+    def __init__(self) -> None:
+        self._running: Final[dict[int, Child]] = {}
+        self._guardian: Popen[bytes] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._guardian = Popen(
+            [sys.executable, "-I", guardian.__file__],
+            stdin=PIPE,
+            stdout=DEVNULL,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What has not been stopped is killed."""
+        try:
+            await asyncio.gather(*(child.kill() for child in tuple(self._running.values())))
+        finally:
+            if self._guardian is not None and self._guardian.stdin is not None:
+                self._guardian.stdin.close()
+                await asyncio.to_thread(self._guardian.wait)
+
+    async def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        log: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> Child:
+        """Begin a process; `prefix` is a command that runs it elsewhere, such as in a network namespace."""
+        with log.open("ab") as file:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *prefix,
+                    *command,
+                    stdin=DEVNULL,
+                    stdout=PIPE,
+                    stderr=file,
+                    env={**os.environ, **(environment or {})},
+                    start_new_session=True,
+                    limit=LINE_BYTES_MAX,
+                )
+            except OSError as error:
+                raise CannotStartProcess(f"{name} cannot be started: {command[0]}: {error.strerror}") from error
+        child = self._running[process.pid] = Child(name, process, log, self)
+        self._tell_guardian(f"+ {process.pid}")
+        return child
+
+    def forget(self, child: Child) -> None:
+        """It has ended: its process id may be somebody else's soon."""
+        if self._running.pop(child.pid, None) is not None:
+            self._tell_guardian(f"- {child.pid}")
+
+    @property
+    def running(self) -> tuple[Child, ...]:
+        """Those that have not been seen to end."""
+        return tuple(self._running.values())
+
+    def _tell_guardian(self, line: str) -> None:
+        assert self._guardian is not None, "children are started within `async with`"
+        assert self._guardian.stdin is not None, "it is a pipe"
+        # A guardian that somebody killed cannot be told; the children are still ended by us.
+        with suppress(BrokenPipeError):
+            self._guardian.stdin.write(f"{line}\n".encode())
+            self._guardian.stdin.flush()
+
+
+async def _read_away(output: asyncio.StreamReader) -> None:
+    """A process that nobody reads would wait for ever once the pipe is full."""
+    while await output.read(READ_BYTES):
+        pass

@@ -1,0 +1,425 @@
+"""A network of processes on this machine: a chain, and nodes that can be killed, hung, cut off and started again.
+
+    async with LocalNetwork(Plan(home, names)) as network:
+        await network.start(*names)
+        contract = await network.create_contract("synthetic", {...})
+        await network.nodes[name].client.send(...)
+
+Every process is the one that an operator runs: `rota ledger` or Anvil, and `rota node` on a folder as `rota init` makes
+it. Ports are the kernel's choice; those at which a node listens are held for it while the network lasts, so that it
+comes back at the same place. With `is_apart` each node has a host of its own (`namespaces`). The chain may also be one
+that runs already. Whatever happens, no process outlives this one (`children`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from rota.client import Client, ClientLimits, Unreachable
+from rota.directory.consent import ConsentMode
+from rota.host import ContractDefaults
+from rota.keys.files import make_folder, write_new
+from rota.keys.keystore import ScryptCost
+from rota.keys.names import REGISTRAR
+from rota.keys.node_keys import NodeKeys, make_node_keys
+from rota.keys.secp256k1 import PrivateKey
+from rota.keys.secret import Secret
+from rota.keys.signers import MemorySigner
+from rota.ledger.account import Account, AccountLimits
+from rota.ledger.client import RpcClient
+from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
+from rota.ledger.embedded.settings import WEI_PER_ETHER
+from rota.ledger.hexadecimal import read_quantity
+from rota.ledger.registering import NetworkContracts, deploy_contracts, register
+from rota.localnet.chains import ChainKind, ChainProcess, RunningChain
+from rota.localnet.children import ROTA, START_TIMEOUT_S, CannotStartProcess, Child, Children
+from rota.localnet.creating import CreatedContract, create_contract, genesis_for
+from rota.localnet.namespaces import LOOPBACK, Host, Namespaces
+from rota.localnet.ports import held_port
+from rota.model.types import NOTHING_CHOSEN, ContractAddress, NodeName, Party, SequencingChoice
+from rota.ports import Signer
+from rota.server.configuration import CHAIN, FILE_NAME, write_configuration
+
+NODES_MAX: Final = 32
+PASSWORD_BYTES: Final = 32
+PASSWORD_NAME: Final = "password"
+REGISTRY_NAME: Final = "nodes.toml"
+CHAIN_HOST: Final = "chain"
+APART_PEER_PORT: Final = 31_550
+FUNDS_ETHER: Final = 100
+CHAIN_ATTEMPTS_MAX: Final = 5
+DEPLOYER: Final = "deployer"
+LOOK_S: Final = 0.02
+STOP_TIMEOUT_S: Final = 30.0
+# These keys guard nothing but a network that is gone with its folder.
+CHEAP: Final = ScryptCost(n=2**4, r=8, p=1)
+
+Setting = str | int | bool
+
+
+def _sqlite(_: NodeName) -> str:
+    return "sqlite:rota.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
+
+    `store_of` says where a node's store is. `is_apart` gives every node and the chain a host of its own.
+    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice. `tables`
+    is asked, once all nodes have their keys, for further text of every node's configuration.
+    """
+
+    home: Path
+    names: tuple[NodeName, ...]
+    chain: ChainKind | RunningChain = ChainKind.EMBEDDED
+    registry: Literal["chain", "file"] = "chain"
+    store_of: Callable[[NodeName], str] = _sqlite
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    is_apart: bool = False
+    rpc_ports: Mapping[NodeName, tuple[int, int]] = field(default_factory=dict)
+    tables: Callable[[LocalNetwork], Awaitable[str]] | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(set(self.names)) == len(self.names) <= NODES_MAX:
+            raise ValueError(f"names: must be 1 to {NODES_MAX} distinct names")
+
+
+class LocalNode:
+    """One node: its folder, its process while it runs, and the way to ask it."""
+
+    def __init__(self, name: NodeName, folder: Path, keys: NodeKeys, peer_port: int, network: LocalNetwork) -> None:
+        self.name: Final = name
+        self.folder: Final = folder
+        self.keys: Final = keys
+        self.peer_port: Final = peer_port
+        self.starts = 0
+        # Where it listens in its latest life, as it says itself.
+        self.addresses: Mapping[str, str] = {}
+        self._network: Final = network
+        self._child: Child | None = None
+        self._client: Client | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Its process is there, though it may hang."""
+        return self._child is not None and self._child.is_running
+
+    @property
+    def child(self) -> Child:
+        """The process of its latest life."""
+        assert self._child is not None, f"{self.name} was started"
+        return self._child
+
+    @property
+    def client(self) -> Client:
+        """The way to ask it in its latest life."""
+        assert self._client is not None, f"{self.name} was started"
+        return self._client
+
+    @property
+    def log(self) -> Path:
+        """What it has logged in all its lives."""
+        return self.folder / "log"
+
+    async def start(self) -> None:
+        """Begin a life, and wait until it listens. `CannotStartProcess` with its last words when it does not."""
+        assert not self.is_running, f"{self.name} runs already"
+        self._child, told = await self._network.launch(self)
+        self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
+        await self._forget_client()
+        self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS, payees="any")
+        self.starts += 1
+
+    async def until_ready(self) -> None:
+        """Until it serves. `CannotStartProcess` when it ends, or says for too long what it lacks."""
+        missing: tuple[str, ...] = ()
+        for _ in range(int(START_TIMEOUT_S / LOOK_S)):
+            if not self.is_running:
+                raise CannotStartProcess(f"{self.name} ended. Its log says at its end:\n{self.child.last_words()}")
+            try:
+                missing = await self.client.missing()
+            except Unreachable as error:
+                missing = (str(error),)
+            if not missing:
+                return
+            await asyncio.sleep(LOOK_S)
+        raise CannotStartProcess(f"{self.name} is not ready: {missing[0]}")
+
+    async def kill(self) -> None:
+        """`kill -9`."""
+        await self.child.kill()
+
+    def hang(self) -> None:
+        """SIGSTOP: it holds its connections and says nothing."""
+        self.child.signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        self.child.signal(signal.SIGCONT)
+
+    async def stop(self) -> int:
+        """As an operator does; its exit code."""
+        return await self.child.stop(STOP_TIMEOUT_S)
+
+    async def close(self) -> None:
+        """Let go of what we hold of it."""
+        await self._forget_client()
+
+    async def _forget_client(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+# These networks are for tests and figures, and have the domain that is meant for them.
+FOR_TESTS: Final = "\n[domains.synthetic]\nfor_tests = true\n"
+CLIENT_LIMITS: Final = ClientLimits(timeout_ms=10_000, attempts_max=2)
+
+
+class LocalNetwork:
+    """One network; `async with` makes its chain and its folders, and ends all of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan: Final = plan
+        self.children: Final = Children()
+        self.nodes: Final[dict[NodeName, LocalNode]] = {}
+        self.hosts: Namespaces | None = None
+        self._stack: Final = AsyncExitStack()
+        self._chain: ChainProcess | None = None
+        self._client: RpcClient | None = None
+        self._chain_id = 0
+        self._deployer: Account | None = None
+        self._contracts: NetworkContracts | None = None
+
+    # Its parts.
+
+    @property
+    def chain(self) -> ChainProcess:
+        """The base ledger, where it is a process of ours."""
+        assert self._chain is not None, "the network is open, and its chain was started with it"
+        return self._chain
+
+    @property
+    def chain_id(self) -> int:
+        """Of the base ledger, by its own word."""
+        assert self._chain_id, "the network is open"
+        return self._chain_id
+
+    @property
+    def ledger(self) -> RpcClient:
+        """The way to ask the chain."""
+        assert self._client is not None, "the network is open"
+        return self._client
+
+    @property
+    def factory(self) -> ContractAddress:
+        """Through which contracts are deployed."""
+        return self._deployed.factory
+
+    @property
+    def registry(self) -> ContractAddress:
+        """Where nodes are registered."""
+        return self._deployed.registry
+
+    @property
+    def deployer(self) -> Account:
+        """An account that has funds: on a chain of ours one that everybody knows the key of."""
+        assert self._deployer is not None, "the network is open"
+        return self._deployer
+
+    @property
+    def from_height(self) -> int:
+        """Below this block there is nothing of this network."""
+        return self._deployed.registry_from_height
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Which process is who, of those that run."""
+        return {child.name: child.pid for child in self.children.running}
+
+    @property
+    def _deployed(self) -> NetworkContracts:
+        assert self._contracts is not None, "the network is open"
+        return self._contracts
+
+    # Its life.
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._open()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _open(self) -> None:
+        plan = self.plan
+        make_folder(plan.home)
+        if plan.is_apart:
+            self.hosts = Namespaces((CHAIN_HOST, *plan.names))
+            self._stack.push_async_callback(self.hosts.close)
+        await self._stack.enter_async_context(self.children)
+        chain = plan.chain
+        self._client = RpcClient(chain.url if isinstance(chain, RunningChain) else await self._start_chain(chain))
+        self._stack.push_async_callback(self._client.close)
+        self._chain_id = read_quantity(await self._client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
+        key = chain.payer if isinstance(chain, RunningChain) else PrivateKey(DEVELOPMENT_ACCOUNTS[0].secret)
+        self._deployer = self._account(MemorySigner({DEPLOYER: key}), DEPLOYER)
+        self._contracts = await deploy_contracts(self._deployer)
+        for name in plan.names:
+            self._add(name)
+        await self._fund_and_register()
+        tables = await plan.tables(self) if plan.tables is not None else ""
+        for node in self.nodes.values():
+            text = write_configuration(self._settings_of(node)) + FOR_TESTS
+            write_new(node.folder / FILE_NAME, Secret(f"{text}\n{tables}" if tables else text))
+        if plan.registry == "file":
+            self._write_registry()
+
+    async def _start_chain(self, kind: ChainKind) -> str:
+        """A chain of our own; where it answers."""
+        host = self._host_of(CHAIN_HOST)
+        listen = "0.0.0.0" if host is not None else LOOPBACK
+        prefix = () if host is None else host.prefix
+        self._chain = ChainProcess(kind, self.plan.home / CHAIN_HOST, self.children, listen, prefix)
+        await self._chain.start()
+        return await self.reachable(CHAIN_HOST, f"http://{LOOPBACK}:{self._chain.port}")
+
+    async def start(self, *names: NodeName) -> None:
+        """Begin lives of these nodes, all at once, and wait until they serve."""
+        await asyncio.gather(*(self.nodes[name].start() for name in names))
+        await asyncio.gather(*(self.nodes[name].until_ready() for name in names))
+
+    async def stop(self) -> dict[NodeName, int]:
+        """Stop all nodes that run, as an operator does; their exit codes."""
+        running = [node for node in self.nodes.values() if node.is_running]
+        codes = await asyncio.gather(*(node.stop() for node in running))
+        return {node.name: code for node, code in zip(running, codes, strict=True)}
+
+    async def create_contract(
+        self, domain: str, constructor: object, sequencing: SequencingChoice = NOTHING_CHOSEN
+    ) -> CreatedContract:
+        """A contract that all running nodes take in."""
+        sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")
+        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id), sequencing)
+        clients = {name: node.client for name, node in self.nodes.items() if node.is_running}
+        return await create_contract(genesis, clients, self.factory, self.deployer)
+
+    # Nodes.
+
+    async def launch(self, node: LocalNode) -> tuple[Child, dict[str, object]]:
+        """A process of this node, once it listens, and what it says of itself."""
+        host = self._host_of(node.name)
+        child = await self.children.start(
+            node.name, (*ROTA, "node", str(node.folder), "--json"), node.log, prefix=() if host is None else host.prefix
+        )
+        told = json.loads(await child.line_with('"rpc"'))
+        assert isinstance(told, dict), "a node says of itself where it listens"
+        return child, told
+
+    async def reachable(self, name: str, url: str) -> str:
+        """Where we reach what listens at this loopback address on a host."""
+        if self.hosts is None:
+            return url
+        return f"http://{LOOPBACK}:{await self.hosts.relay(name, int(url.rpartition(':')[2]))}"
+
+    def _add(self, name: NodeName) -> None:
+        """A folder with keys, as `rota init` makes it; its configuration comes later."""
+        folder = self.plan.home / name
+        make_folder(folder)
+        password = Secret(secrets.token_urlsafe(PASSWORD_BYTES))
+        write_new(folder / PASSWORD_NAME, password)
+        keys = make_node_keys(folder / "keys", name, password, int(time.time()), cost=CHEAP).keys
+        port = APART_PEER_PORT if self.hosts is not None else self._held_port()
+        node = self.nodes[name] = LocalNode(name, folder, keys, port, self)
+        self._stack.push_async_callback(node.close)
+
+    async def _fund_and_register(self) -> None:
+        """Funds for what the nodes pay, and their entries in the registry; together, as a block may take a while."""
+        chain = self.plan.chain
+        funds_wei = chain.funds_wei if isinstance(chain, RunningChain) else FUNDS_ETHER * WEI_PER_ETHER
+        payees = [address for node in self.nodes.values() for address in (node.keys.submitter, node.keys.registrar)]
+        if funds_wei:
+            await asyncio.gather(*(self.deployer.transact(address, value_wei=funds_wei) for address in payees))
+        if self.plan.registry == CHAIN:
+            await asyncio.gather(*map(self._register, self.nodes.values()))
+
+    async def _register(self, node: LocalNode) -> None:
+        account = self._account(node.keys.signer, REGISTRAR)
+        fingerprint = node.keys.certificate.fingerprint
+        await register(account, self._deployed.registry, node.name, fingerprint, self.endpoint_of(node))
+
+    def _settings_of(self, node: LocalNode) -> dict[str, Setting]:
+        host = self._host_of(node.name)
+        rpc_port, websocket_port = self.plan.rpc_ports.get(node.name) or self._rpc_ports()
+        is_on_chain = self.plan.registry == CHAIN
+        return {
+            "node.name": node.name,
+            "node.password_file": PASSWORD_NAME,
+            "ledger.url": self._ledger_url(),
+            "ledger.chain_id": self.chain_id,
+            "ledger.factory": self._deployed.factory,
+            "ledger.registry": self._deployed.registry,
+            "ledger.registry_from_height": self._deployed.registry_from_height,
+            "store.url": self.plan.store_of(node.name),
+            "transport.listen": f"{LOOPBACK if host is None else host.address}:{node.peer_port}",
+            "transport.endpoint": self.endpoint_of(node),
+            "transport.local_endpoints": True,
+            # All nodes of it are one operator's.
+            "consent.proposals": ConsentMode.OPEN.value,
+            "proving.allow_development_keys": True,
+            "transport.registry": CHAIN if is_on_chain else str(self.plan.home.absolute() / REGISTRY_NAME),
+            "rpc.port": rpc_port,
+            "rpc.websocket_port": websocket_port,
+            "log.format": "json",
+            **self.plan.settings,
+        }
+
+    def _ledger_url(self) -> str:
+        """Where nodes find the chain. New blocks are told over a WebSocket, and only looked for over HTTP."""
+        if isinstance(self.plan.chain, RunningChain):
+            return self.plan.chain.url
+        host = self._host_of(CHAIN_HOST)
+        return f"ws://{LOOPBACK if host is None else host.address}:{self.chain.port}"
+
+    def _rpc_ports(self) -> tuple[int, int]:
+        """Of JSON-RPC and of WebSockets; on a host of its own a node has no need of ports that are held."""
+        return (0, 0) if self.hosts is not None else (self._held_port(), self._held_port())
+
+    def _write_registry(self) -> None:
+        lines: list[str] = []
+        for node in self.nodes.values():
+            fingerprint = node.keys.certificate.fingerprint.hex()
+            lines += [f"[nodes.{node.name}]", f'endpoint = "{self.endpoint_of(node)}"']
+            lines += [f'fingerprint = "{fingerprint}"', ""]
+        (self.plan.home / REGISTRY_NAME).write_text("\n".join(lines))
+
+    def endpoint_of(self, node: LocalNode) -> str:
+        """Where other nodes reach it."""
+        host = self._host_of(node.name)
+        return f"{LOOPBACK if host is None else host.address}:{node.peer_port}"
+
+    def _host_of(self, name: str) -> Host | None:
+        return None if self.hosts is None else self.hosts[name]
+
+    def _held_port(self) -> int:
+        """A port that nobody else is given while the network lasts."""
+        return self._stack.enter_context(held_port())
+
+    def _account(self, signer: Signer, name: str) -> Account:
+        return Account(self.ledger, self.chain_id, signer, name, AccountLimits(look_ms=20, looks_max=3_000))

@@ -1,0 +1,146 @@
+"""All that a step may ask for. Effects are values; whoever runs the core performs them.
+
+A `Persist` governs what stands behind it in a step's list, up to the next one: those effects leave only when
+its records are durable, and so do those of later steps of the same contract (protocol §8). When the write
+fails they are dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule. A receipt,
+which is told once, stands before all writes: what it rests on is durable.
+"""
+
+from __future__ import annotations
+
+from rota.model.frozen import dataclass
+from rota.model.types import (
+    ContractAddress,
+    Digest,
+    Intent,
+    IntentId,
+    Leaf,
+    NodeName,
+    Party,
+    Receipt,
+    RequestId,
+    Transition,
+)
+from rota.wire.messages import Envelope, PreparedTransaction
+
+
+class Effect:
+    """An order to the world around the core."""
+
+    __slots__ = ()
+
+
+class Report(Effect):
+    """Tells a user what is durable already: no write governs it."""
+
+    __slots__ = ()
+
+
+class Record:
+    """Something that a syncpoint makes durable."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage(Effect):
+    """Send to a peer; it may be lost."""
+
+    peer: NodeName
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class Persist(Effect):
+    """Write these records in one database transaction, before any other effect of this step."""
+
+    contract: ContractAddress
+    token: int
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyToUser(Report):
+    """Answer a user's request; an empty error means that it was taken, and that this is durable."""
+
+    reply_to: str
+    intent: IntentId
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReceipt(Report):
+    """An intent of this node has its final outcome."""
+
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class ReportVerifier(Report):
+    """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger.
+
+    `announced` says whether that node's users have used the party, None when it did not say.
+    """
+
+    contract: ContractAddress
+    party: Party
+    verifier: str
+    announced: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindStates(Effect):
+    """Find in the store the transitions of these leaves, with the states that the peer may see."""
+
+    contract: ContractAddress
+    peer: NodeName
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUpVerifier(Effect):
+    """Which verifier has this party of our own node, and if that is asked, have our users used it?
+
+    The answer goes to `peer`.
+    """
+
+    contract: ContractAddress
+    peer: NodeName
+    request_id: RequestId
+    party: Party
+    asks_announced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRound(Effect):
+    """Make this round a base-ledger transaction: to the node's submitter."""
+
+    contract: ContractAddress
+    digest: Digest
+    leaves: tuple[Leaf, ...]
+    transitions: tuple[Transition, ...]
+    senders: tuple[NodeName, ...]
+    signatures: tuple[tuple[NodeName, bytes], ...]
+    valid_until_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntentAccepted(Record):
+    """Intent accepted: then the user gets its id."""
+
+    intent: Intent
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionPrepared(Record):
+    """Prepared at the coordinator: then it is sent to its sender, until that acknowledges it."""
+
+    sender: NodeName
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class IntentFinalised(Record):
+    """Finalised off chain: then it is told."""
+
+    receipt: Receipt

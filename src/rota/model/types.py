@@ -1,0 +1,479 @@
+"""The values that everybody shares: ids, states, transitions, contracts, receipts.
+
+All of them are frozen: a value that two machines hold is the same value. Time is integer
+milliseconds, chain time integer seconds, and neither is ever compared across nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from enum import Enum
+from typing import Final, NamedTuple, NewType, TypeAlias
+
+from rota.model.frozen import dataclass
+
+NodeName = NewType("NodeName", str)
+Party = NewType("Party", str)
+ContractAddress = NewType("ContractAddress", str)
+IntentId = NewType("IntentId", bytes)
+Leaf = NewType("Leaf", bytes)
+Digest = NewType("Digest", bytes)
+BlockHash = NewType("BlockHash", bytes)
+
+NO_LEAF = Leaf(b"")
+INTENT_ID_USED: Final = "INTENT_ID_USED"
+FINALITY_BROKEN: Final = "FINALITY_BROKEN"
+FINALITY_BROKEN_REASON: Final = (
+    f"{FINALITY_BROKEN}: the chain took back the final block that had it; it may return, so find out before you submit "
+    "it again"
+)
+# What is about a contract that has no address yet bears this one, which nobody can deploy to.
+NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
+CALL_BYTES_MAX: Final = 65_535
+CALL_GAS_MAX: Final = 2**32 - 1
+CONDITION_BYTES: Final = 32
+
+_ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
+
+
+def intent_text(intent: IntentId) -> str:
+    """An intent's id as users know it: a UUID."""
+    text = intent.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def address_bytes(address: ContractAddress) -> bytes:
+    """The 20 bytes of an address, which we always write as 0x and lower-case digits."""
+    match = _ADDRESS.fullmatch(address)
+    assert match, f"an address is 0x and 40 lower-case hex digits, not {address!r}"
+    return bytes.fromhex(match[1])
+
+
+class Rejected(Exception):
+    """They erred: the field that is wrong, and what would be right."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        self.message = message
+
+
+class HeartbeatNumber(NamedTuple):
+    """Orders the heartbeats of one node for one contract, across its restarts."""
+
+    incarnation: int
+    sequence: int
+
+
+NEVER_HEARD = HeartbeatNumber(0, 0)
+
+
+class DelegationNumber(NamedTuple):
+    """Orders the delegations of one intent; a restarted sender's is always the greater (protocol §4.3)."""
+
+    incarnation: int
+    counter: int
+
+
+class RequestId(NamedTuple):
+    """Orders the requests of one node, across its restarts."""
+
+    incarnation: int
+    counter: int
+
+
+class StateId(NamedTuple):
+    """A state is known by the leaf that made it and its number among that leaf's outputs (ledger)."""
+
+    leaf: Leaf
+    output: int
+
+
+class Tried(NamedTuple):
+    """A member that somebody could not reach, or has demoted, and the latest sign of life that it had from it."""
+
+    node: NodeName
+    number: HeartbeatNumber
+    is_demoted: bool = False
+
+
+class FlushPoint(NamedTuple):
+    """A transition that must have its outcome before a new coordinator may begin (protocol §4.1)."""
+
+    digest: Digest
+    intent: IntentId
+
+
+class Fees(NamedTuple):
+    """What a base-ledger transaction offers for a unit of gas (EIP-1559)."""
+
+    most_wei: int
+    tip_wei: int
+
+
+class Mode(Enum):
+    """Who may coordinate a contract; set by its domain (protocol §2)."""
+
+    SENDER = "sender"
+    STATIC = "static"
+    RING = "ring"
+
+
+class Rotation(Enum):
+    """When a sender asks for the ranking again (protocol §3)."""
+
+    STICKY = "sticky"
+    STRICT = "strict"
+
+
+class SubmitMode(Enum):
+    """Who brings an intent's transition to the base ledger (protocol §4.2).
+
+    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to.
+    """
+
+    AUTO = "auto"
+    EXTERNAL = "external"
+
+
+def node_of(party: Party) -> NodeName:
+    """The node of a party: what stands behind the last @ of `alice@node1`."""
+    return NodeName(party.rpartition("@")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class SequencingChoice:
+    """Terms of sequencing that a deployment asks for.
+
+    None: the domain sets the mode, and the node's configuration the other two.
+    """
+
+    mode: Mode | None = None
+    rotation: Rotation | None = None
+    range_size: int | None = None
+
+
+NOTHING_CHOSEN: Final = SequencingChoice()
+RANGE_SIZE_MAX: Final = 2**32
+
+# Whoever proposes a contract to a node chooses them, and the node computes every place when it first ranks.
+VIRTUAL_NODES_MAX: Final = 65_536
+RING_PLACES_MAX: Final = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A private contract's own configuration, fixed at its creation and the same for everybody (protocol §2)."""
+
+    address: ContractAddress
+    committee: tuple[NodeName, ...]
+    endorsers: tuple[NodeName, ...]
+    threshold: int
+    mode: Mode = Mode.RING
+    rotation: Rotation = Rotation.STICKY
+    range_size: int = 100
+    virtual_nodes: int = 1024
+    chain_id: int = 1337
+
+    def __post_init__(self) -> None:
+        _require(bool(self.committee), "committee", "at least one node")
+        _require(len(set(self.committee)) == len(self.committee), "committee", "distinct nodes")
+        _require(self.mode is not Mode.STATIC or len(self.committee) == 1, "committee", "one node in static mode")
+        _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
+        _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
+        # A genesis is taken in with at most `RANGE_SIZE_MAX`; older releases took in longer ranges, which are stored.
+        _require(1 <= self.range_size < 1 << 64, "range_size", f"from 1 to {(1 << 64) - 1} blocks")
+        most = VIRTUAL_NODES_MAX
+        _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
+        most = RING_PLACES_MAX // len(self.committee)
+        is_computed = self.mode is not Mode.RING or self.virtual_nodes <= most
+        _require(is_computed, "virtual_nodes", f"at most {most} with {len(self.committee)} members")
+
+    @property
+    def spare(self) -> int:
+        """How many endorsers may refuse, n - k: more of them, and a round cannot be endorsed."""
+        return len(self.endorsers) - self.threshold
+
+    @property
+    def insiders(self) -> frozenset[NodeName] | None:
+        """The nodes that may know of it and have states of it; `None` where any node may."""
+        return frozenset((*self.committee, *self.endorsers)) if self.mode is Mode.RING else None
+
+    def range_at(self, height: int) -> int:
+        """The block range that a height lies in."""
+        return height // self.range_size
+
+
+def _require(holds: bool, field: str, right: str) -> None:
+    if not holds:
+        raise ValueError(f"{field}: must be {right}")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContract:
+    """A contract of this node: what its genesis says, and what the chain says of its deployment.
+
+    `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
+    the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
+    """
+
+    contract: Contract
+    deployment: IntentId
+    signers: tuple[ContractAddress, ...]
+    genesis: bytes = b""
+    deployed_at: int = 0
+    taken_in_at: int = 0
+    source: NodeName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedLeaf:
+    """A private transaction of any node, by the leaf that its contract has to commit under its id.
+
+    Only that leaf counts: another leaf under the id is another transaction. After `valid_until_s`,
+    in final chain time, it is no longer awaited.
+    """
+
+    contract: ContractAddress
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int = 0
+
+
+# An id names a transaction of this node, private or public.
+Dependency: TypeAlias = IntentId | AwaitedLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A user's request for one private transaction; in `NO_CONTRACT` it is one for a contract, and has its genesis.
+
+    `nonce` proves whose the id is: it opens the page that the id is on (`digests.page_of`). Coordinator and endorsers
+    see it, and nobody else. `depends_on` and `awaits` stay at the sender's node.
+    """
+
+    id: IntentId
+    contract: ContractAddress
+    sender: Party
+    payload: bytes
+    depends_on: tuple[IntentId, ...] = ()
+    parties: tuple[Party, ...] = ()
+    idempotency_key: str = ""
+    submit_mode: SubmitMode = SubmitMode.AUTO
+    nonce: bytes = b""
+    awaits: tuple[AwaitedLeaf, ...] = ()
+
+    @property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """All that must succeed first."""
+        return (*self.depends_on, *self.awaits)
+
+    def as_delegated(self) -> Intent:
+        """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""
+        return Intent(self.id, self.contract, self.sender, b"", submit_mode=self.submit_mode, nonce=self.nonce)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A private state. Its bytes are given only to nodes on its list; others know its id alone (S8).
+
+    `unknown` is what a newer version has said of it and we do not understand: as private as the content.
+    """
+
+    id: StateId
+    commitment: bytes
+    distribution: tuple[NodeName, ...]
+    content: bytes | None = None
+    unknown: bytes = b""
+
+    def hides_from(self, node: NodeName) -> bool:
+        """There are bytes here that the node may not see."""
+        return (self.content is not None or self.unknown != b"") and node not in self.distribution
+
+    def as_seen_by(self, node: NodeName) -> State:
+        """This state, without its bytes where the node may not see them."""
+        return replace(self, content=None, unknown=b"") if self.hides_from(node) else self
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that the ledger contract makes for a transition, with exactly this much gas and no value."""
+
+    to: ContractAddress
+    gas: int
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        address_bytes(self.to)
+        assert 0 <= self.gas <= CALL_GAS_MAX, f"a call's gas is from 0 to {CALL_GAS_MAX}, not {self.gas}"
+        assert len(self.data) <= CALL_BYTES_MAX, f"a call's data is at most {CALL_BYTES_MAX} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Who alone may commit a prepared transition, and the condition that it has to pass."""
+
+    committer: ContractAddress
+    condition: bytes
+
+    def __post_init__(self) -> None:
+        address_bytes(self.committer)
+        size = len(self.condition)
+        assert size == CONDITION_BYTES, f"a word is {CONDITION_BYTES} bytes, not {size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells.
+
+    `unknown` is what a newer version has said of it and we do not understand: it is passed on, and no leaf binds it.
+    """
+
+    intent: IntentId
+    leaf: Leaf
+    inputs: tuple[StateId, ...] = ()
+    reads: tuple[StateId, ...] = ()
+    outputs: tuple[State, ...] = ()
+    info: tuple[bytes, ...] = ()
+    valid_until_s: int = 0
+    signature: bytes = b""
+    calls: tuple[Call, ...] = ()
+    preparation: Preparation | None = None
+    unknown: bytes = b""
+
+    @property
+    def is_empty(self) -> bool:
+        """It does nothing but use its intent up, and so voids every other version of it (ledger)."""
+        return not (self.inputs or self.reads or self.outputs or self.info or self.calls or self.preparation)
+
+    def signed(self, signature: bytes) -> Transition:
+        """This transition with its party's signature; spelled out, as `replace` takes four times as long."""
+        return Transition(
+            intent=self.intent,
+            leaf=self.leaf,
+            inputs=self.inputs,
+            reads=self.reads,
+            outputs=self.outputs,
+            info=self.info,
+            valid_until_s=self.valid_until_s,
+            signature=signature,
+            calls=self.calls,
+            preparation=self.preparation,
+            unknown=self.unknown,
+        )
+
+    def as_seen_by(self, node: NodeName) -> Transition:
+        """This transition, with the bytes of those states only that the node may see."""
+        for state in self.outputs:
+            if state.hides_from(node):
+                return replace(self, outputs=tuple(each.as_seen_by(node) for each in self.outputs))
+        return self
+
+
+class PartySignature(NamedTuple):
+    """A party and its signature of a leaf and a bound; empty before it has signed."""
+
+    party: Party
+    signature: bytes = b""
+
+
+class EndorserSignature(NamedTuple):
+    """One endorser's signature: over a round's digest, its approval of one, or its refusal of a leaf."""
+
+    endorser: NodeName
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attesters:
+    """The parties and endorsers that the plan of a transaction adds to its contract's k of n (protocol §4.2).
+
+    `signers` are parties of the sender's node that sign leaf and bound as the `from` party does. `endorsers` are
+    endorsers of the contract, each of which approves the round before any endorser signs it. No leaf binds them:
+    endorsers compute them from the transition and refuse fewer.
+    """
+
+    signers: tuple[PartySignature, ...] = ()
+    endorsers: tuple[NodeName, ...] = ()
+
+    def signed(self, signatures: tuple[bytes, ...]) -> Attesters:
+        """The same with the signatures of the signers, in their order."""
+        pairs = zip(self.signers, signatures, strict=True)
+        return Attesters(tuple(PartySignature(each.party, signature) for each, signature in pairs), self.endorsers)
+
+
+NO_ATTESTERS: Final = Attesters()
+# So many may be added to one transaction. Each endorser verifies the signature of each party.
+COSIGNERS_MAX: Final = 4
+REQUIRED_MAX: Final = 16
+
+
+class Holding(NamedTuple):
+    """A leaf, and the proof that its author has a content of it that the asked node may see (`holding_proof`)."""
+
+    leaf: Leaf
+    proof: Digest
+
+
+class KeptStates(NamedTuple):
+    """What is kept for a prepared transition until its intent has an outcome or its validity has ended (ledger)."""
+
+    intent: IntentId
+    leaf: Leaf
+    inputs: tuple[StateId, ...]
+    valid_until_s: int
+
+
+class SignedLeaf(NamedTuple):
+    """A version of an intent that its party signed, and until when the chain may commit it (trust rule 1)."""
+
+    intent: IntentId
+    leaf: Leaf
+    valid_until_s: int
+
+
+class CallVerdict(Enum):
+    """What our own Ethereum node answers when a call that failed in a block is made again on the state after it."""
+
+    UNKNOWN = "unknown"
+    SUCCEEDS = "succeeds"
+    REFUSED = "refused"
+    NO_CONTRACT = "no contract"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """The call on the public ledger for which a transition was skipped; `number` counts from 0.
+
+    `revert` holds what the target reverted with, as far as that is known, and is bounded.
+    """
+
+    number: int = 0
+    to: ContractAddress | None = None
+    verdict: CallVerdict = CallVerdict.UNKNOWN
+    revert: bytes = b""
+
+
+class Outcome(Enum):
+    """How an intent ended."""
+
+    CONFIRMED = "confirmed"
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The final outcome of an intent; once reported it never changes (S1), unless the chain takes back final blocks.
+
+    A deployment's has the contract it made. `code` is `FINALITY_BROKEN` when what was reported before holds no longer.
+    `code` is `INTENT_ID_USED` when another leaf than its party's uses the intent's id on the chain: that leaf is in
+    `leaf`, and to submit the intent again is not safe before somebody has looked at it.
+    """
+
+    intent: IntentId
+    outcome: Outcome
+    reason: str = ""
+    leaf: Leaf = NO_LEAF
+    contract: ContractAddress | None = None
+    code: str = ""

@@ -1,0 +1,96 @@
+"""Which intents of this node depend on what, and how that ended (`dependsOn`); one per node.
+
+Theory of operation. An id names a transaction of this node, private or public, in whatever contract; a leaf names a
+private transaction of any node (`awaited.py`). Only open dependencies are noted. What an intent depends on may end
+while the intent is being written: that is looked for when it is durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rota.machine.effects import IntentAccepted, Record
+from rota.machine.events import Tick
+from rota.model.awaited import REVERTED, AwaitedLeaves, Ended
+from rota.model.blocks import ChainBlock
+from rota.model.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, Dependency, Intent, IntentId, Outcome
+from rota.node.events import IntentsLookedUp
+
+if TYPE_CHECKING:
+    from rota.node.node import Node
+
+
+class Dependencies:
+    """The dependencies of one node's intents, with the contracts of the dependents."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.dependents: dict[Dependency, dict[ContractAddress, None]] = {}
+        self.awaited = AwaitedLeaves()
+        self._asked: dict[int, tuple[AwaitedLeaf, ...]] = {}
+
+    def note(self, contract: ContractAddress, intent: IntentId, others: Iterable[Dependency]) -> None:
+        """An intent waits for these, none of which has ended: an entry is removed when its dependency ends."""
+        leaves: list[AwaitedLeaf] = []
+        for other in others:
+            self.dependents.setdefault(other, {})[contract] = None
+            if isinstance(other, AwaitedLeaf):
+                leaves.append(other)
+        if leaves:
+            self.awaited.note(intent, tuple(leaves))
+
+    def take_written(self, records: tuple[Record, ...]) -> None:
+        """New intents are durable: note what they wait for."""
+        for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
+            others = self._open_of(intent)
+            self.note(intent.contract, intent.id, others)
+            for other in others:
+                if not isinstance(other, AwaitedLeaf) and other in self.node.intake.outcomes:
+                    self._tell(other, self.node.intake.outcomes[other])
+
+    def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
+        """A transaction of this node has ended: its dependents, in whatever contract, go on or end."""
+        self.node.intake.note_outcome(intent, outcome)
+        for leaf in self.awaited.dependent_ended(intent):
+            self.dependents.pop(leaf, None)
+        self._tell(intent, outcome)
+
+    def block_final(self, block: ChainBlock) -> None:
+        """A block is as deep as it must be: some leaves have ended."""
+        self._end(self.awaited.block_final(block.time_s, block.outcomes))
+
+    def ask_for_leaves(self) -> None:
+        """Ask the store about the blocks that were final before a leaf was noted."""
+        leaves, self.awaited.unasked = tuple(self.awaited.unasked), {}
+        question = self.node.intake.ask((), leaves=leaves)
+        self._asked[question.token] = leaves
+        self.node.effects.append(question)
+
+    def take_looked_up(self, event: IntentsLookedUp) -> bool:
+        """The store's answer about leaves; false when it is about something else."""
+        asked = self._asked.pop(event.token, None)
+        if asked is not None:
+            self._end(self.awaited.answered(asked, event.leaves))
+        return asked is not None
+
+    def _end(self, ended: list[Ended]) -> None:
+        for leaf, outcome, reason in ended:
+            self._tell(leaf, outcome, reason)
+
+    def _tell(self, dependency: Dependency, outcome: Outcome, reason: str = REVERTED) -> None:
+        node = self.node
+        for contract in self.dependents.pop(dependency, {}):
+            if contract == NO_CONTRACT:
+                node.perform(NO_CONTRACT, node.deployments.dependency_ended(dependency, outcome, reason))
+            sequencer = node.sequencers.loaded.get(contract)
+            if sequencer is not None:
+                sequencer.sender.dependency_ended(dependency, outcome, reason)
+                node.tell(contract, Tick())
+
+    def _open_of(self, intent: Intent) -> tuple[Dependency, ...]:
+        if intent.contract == NO_CONTRACT:
+            deployment = self.node.deployments.own.get(intent.id)
+            return tuple(deployment.unmet) if deployment is not None else ()
+        transaction = self.node.sequencers.loaded[intent.contract].sender.transactions.get(intent.id)
+        return transaction.open_dependencies if transaction is not None else ()

@@ -1,0 +1,157 @@
+"""What a user asks for, before it becomes an intent with an id; one per node.
+
+Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent
+of this node, or names a leaf, which `awaited.py` follows. Neither is kept in memory for ever: the store is
+asked, and what ends or is accepted while it answers is remembered until every question that may be older is
+answered. An intent that cannot be accepted is refused before it gets an id, and so is one that comes while
+`intents_open_max` are under way: whoever asks too fast is told to come back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from rota.machine.effects import ReplyToUser
+from rota.machine.events import IntentSubmitted
+from rota.model.awaited import with_bounds
+from rota.model.config import Config
+from rota.model.frozen import dataclass
+from rota.model.types import AwaitedLeaf, ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.node.effects import LookUpIntents
+from rota.node.events import IntentsLookedUp
+from rota.wire.sizes import intent_bytes
+
+OUTCOMES_KEPT_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An intent that may be made durable, with what is known of what it depends on."""
+
+    contract: ContractAddress
+    event: IntentSubmitted
+
+
+class Intake:
+    """The intents of this node that are not durable yet, and the latest outcomes."""
+
+    def __init__(self, node: NodeName, config: Config) -> None:
+        self.node = node
+        self.config = config
+        self.outcomes: dict[IntentId, Outcome] = {}
+        self.open: dict[IntentId, ContractAddress] = {}
+        self._asking: dict[int, tuple[ContractAddress, IntentSubmitted]] = {}
+        self._writing: dict[IntentId, None] = {}
+        self._keys: dict[str, IntentId] = {}
+        self._durable_keys: deque[tuple[int, str]] = deque()
+        self._noted_at: dict[IntentId, int] = {}
+        self._token = 0
+
+    def take(self, contract: ContractAddress, event: IntentSubmitted) -> Accepted | LookUpIntents | ReplyToUser:
+        """Accept it, refuse it, or ask the store first."""
+        intent = event.intent
+        flaw = self._flaw_of(intent)
+        if flaw:
+            return ReplyToUser(event.reply_to, intent.id, flaw)
+        if not intent.idempotency_key and not intent.depends_on:
+            return self._accept(contract, event, ())
+        question = self.ask(intent.depends_on, intent.idempotency_key)
+        self._asking[question.token] = (contract, event)
+        return question
+
+    def bounded(self, event: IntentSubmitted, chain_time_s: int) -> IntentSubmitted:
+        """No leaf is awaited without a bound."""
+        if not event.intent.awaits:
+            return event
+        awaits = with_bounds(event.intent.awaits, chain_time_s + self.config.dependency_wait_s)
+        return replace(event, intent=replace(event.intent, awaits=awaits))
+
+    def ask(self, intents: tuple[IntentId, ...], key: str = "", leaves: tuple[AwaitedLeaf, ...] = ()) -> LookUpIntents:
+        """A question to the store, with a token that its answer bears."""
+        self._token += 1
+        return LookUpIntents(self._token, key, intents, leaves)
+
+    def take_answer(self, answer: IntentsLookedUp) -> Accepted | ReplyToUser | None:
+        """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""
+        asked = self._asking.pop(answer.token, None)
+        if asked is None:
+            return None
+        contract, event = asked
+        intent = event.intent
+        existing = answer.existing or self._keys.get(intent.idempotency_key)
+        if existing is not None:
+            return ReplyToUser(event.reply_to, existing, self._flaw_of_repetition(existing))
+        outcomes = dict(answer.outcomes)
+        outcomes.update({other: self.outcomes[other] for other in intent.depends_on if other in self.outcomes})
+        for other in intent.depends_on:
+            if other not in outcomes and other not in answer.unfinished and other not in self.open:
+                error = f"dependsOn: {other.hex()} is not an intent of {self.node}"
+                return ReplyToUser(event.reply_to, intent.id, error)
+        known = tuple((other, outcomes[other]) for other in intent.depends_on if other in outcomes)
+        return self._accept(contract, event, known)
+
+    def take_written(self, intent: Intent, succeeded: bool) -> None:
+        """It is durable, or it is not and its key is free again."""
+        self._writing.pop(intent.id, None)
+        is_its_key = self._keys.get(intent.idempotency_key) == intent.id
+        if succeeded:
+            self.open[intent.id] = intent.contract
+            if is_its_key:
+                self._durable_keys.append((self._token, intent.idempotency_key))
+        elif is_its_key:
+            del self._keys[intent.idempotency_key]
+        self._forget()
+
+    def note_undone(self, intent: IntentId) -> None:
+        """Its receipt no longer holds: who comes to depend on it ends, as by the store's word."""
+        if intent in self.outcomes:
+            self.outcomes[intent] = Outcome.REVERTED
+
+    def note_outcome(self, intent: IntentId, outcome: Outcome) -> None:
+        """An intent of this node is final."""
+        self.open.pop(intent, None)
+        self.outcomes[intent] = outcome
+        self._noted_at[intent] = self._token
+        self._forget()
+
+    @property
+    def remembered_keys(self) -> int:
+        """How many keys are kept because a question may be older than they are."""
+        return len(self._keys)
+
+    def _accept(
+        self, contract: ContractAddress, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]
+    ) -> Accepted:
+        intent = event.intent
+        self._writing[intent.id] = None
+        if intent.idempotency_key:
+            self._keys[intent.idempotency_key] = intent.id
+        return Accepted(contract, IntentSubmitted(event.reply_to, intent, known))
+
+    def _flaw_of(self, intent: Intent) -> str:
+        if not intent.sender.endswith(f"@{self.node}"):
+            return f"from: {intent.sender} is not a party of {self.node}"
+        size_bytes, bytes_max = intent_bytes(intent), self.config.intent_bytes_max
+        if size_bytes > bytes_max:
+            return f"too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
+        under_way = len(self.open) + len(self._writing) + len(self._asking)
+        if under_way < self.config.intents_open_max:
+            return ""
+        return f"busy: {under_way} intents are under way at {self.node}; try again later"
+
+    def _flaw_of_repetition(self, existing: IntentId) -> str:
+        if existing in self._writing:
+            return "idempotencyKey: an intent with this key is being accepted; try again"
+        return ""
+
+    def _forget(self) -> None:
+        """What was durable before the oldest open question was asked is in the store's answer to that and all later."""
+        oldest = next(iter(self._asking), self._token + 1)
+        while self._durable_keys and self._durable_keys[0][0] < oldest:
+            del self._keys[self._durable_keys.popleft()[1]]
+        while len(self.outcomes) > OUTCOMES_KEPT_MAX:
+            intent = next(iter(self.outcomes))
+            if self._noted_at[intent] >= oldest:
+                return
+            del self.outcomes[intent], self._noted_at[intent]

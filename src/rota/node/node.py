@@ -1,0 +1,868 @@
+"""Start reading here: the pure machine of a whole node.
+
+`step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
+what they have in common: the intake of its users' intents, the block index, the submitter, the distribution
+of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
+sequencers ask of the submitter inside, and passes the rest on as effects. The chain's word is durable before it
+is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.chain.effects import (
+    BlocksIndexed,
+    DispatchRepriced,
+    FetchBlocks,
+    FinalityBroken,
+    RoundDispatch,
+    SubmitTransaction,
+)
+from rota.chain.events import (
+    AccountSeen,
+    BlocksFetched,
+    DispatchesRecalled,
+    DispatchNotSigned,
+    DispatchSigned,
+    HeadSeen,
+    TransactionRefused,
+    TransactionSent,
+)
+from rota.chain.index import ChainIndex
+from rota.chain.submitter import Submitter
+from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
+from rota.directory.consent import OPEN, Consent
+from rota.directory.deployment_events import FactoryCalled, FactoryRefused, ProposalDecided, ProposalJudged
+from rota.directory.deployments import Deployments
+from rota.directory.effects import ContractTaken, ContractWanted, Proposal, TakeInContract
+from rota.exchange.distribution import DeliveriesRecalled, Distribution
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.machine.context import Ids
+from rota.machine.effects import (
+    DispatchRound,
+    Effect,
+    IntentAccepted,
+    Persist,
+    Record,
+    ReplyToUser,
+    Report,
+    ReportReceipt,
+    SendMessage,
+    TransitionPrepared,
+)
+from rota.machine.events import (
+    CancelRequested,
+    ConnectionLost,
+    ConnectionMade,
+    IntentSubmitted,
+    MessageReceived,
+    Persisted,
+    PersistFailed,
+    ResumeRequested,
+    StopRequested,
+    Tick,
+    VerifierLookedUp,
+    VerifierWanted,
+)
+from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock, LedgerOutcome, Outcomes
+from rota.model.config import Config
+from rota.model.consistency import Consistent
+from rota.model.types import (
+    NO_CONTRACT,
+    Contract,
+    ContractAddress,
+    Dependency,
+    HeartbeatNumber,
+    IntentId,
+    KnownContract,
+    NodeName,
+)
+from rota.node.acquaintance import Acquaintance
+from rota.node.dependencies import Dependencies
+from rota.node.durability import Durability
+from rota.node.effects import NodeStarted, ReportFinalityBroken, StoreTried
+from rota.node.events import (
+    ContractLoaded,
+    ContractMissing,
+    ForContract,
+    IntentsLookedUp,
+    PublicTransactionEnded,
+    StatesFound,
+    StatesWanted,
+)
+from rota.node.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
+from rota.node.intake import Accepted, Intake
+from rota.node.paging import Sequencers
+from rota.node.private_states import PrivateStates
+from rota.node.stored import StoredNode, with_dispatches
+from rota.node.verifier_requests import VerifierRequests
+from rota.sequencer.effects import DistributeStates, StoreStates
+from rota.sequencer.events import (
+    BlockIndexed,
+    BlocksRemoved,
+    LedgerBack,
+    LedgerLost,
+    OutcomesFinal,
+    PeerSpoke,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+    TransitionsShown,
+)
+from rota.sequencer.sequencer import Sequencer, StoredContract
+from rota.wire.messages import (
+    SUBMITTED_LISTED_MAX,
+    ContractsRequest,
+    ContractsResponse,
+    ContractTakenIn,
+    DeploymentAnswer,
+    DeploymentProposal,
+    DeploymentWithdrawn,
+    Envelope,
+    GenesisRequest,
+    GenesisResponse,
+    Message,
+    Reply,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+    StateRequest,
+    SubmitterHeartbeat,
+    VerifierRequest,
+    VerifierResponse,
+)
+
+# A node's own records, of its life, its index and its nonces, belong to no contract.
+OWN = ContractAddress("")
+# What concerns the node itself; every other message concerns a contract.
+LOADING_EVENTS = (MessageReceived, IntentSubmitted, CancelRequested, ResumeRequested)
+STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
+DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
+ACQUAINTANCE_MESSAGES = (ContractsRequest, ContractsResponse, GenesisRequest, GenesisResponse)
+NODE_MESSAGES: frozenset[type[Message]] = frozenset((*STATE_MESSAGES, *DEPLOYMENT_MESSAGES, *ACQUAINTANCE_MESSAGES))
+
+
+class Node:
+    """One running node. It is given everything; it looks up nothing. `signer` is how others know who pays for it.
+
+    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
+    """
+
+    def __init__(
+        self,
+        name: NodeName,
+        contracts: tuple[Contract, ...],
+        config: Config,
+        now_ms: int,
+        stored: StoredNode,
+        signer: str = "",
+        factory: ContractAddress = NO_CONTRACT,
+        consent: Consent = OPEN,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.incarnation = stored.incarnation + 1
+        self.ids = Ids(self.incarnation)
+        self.now_ms = now_ms
+        self.index = ChainIndex(config, now_ms, stored.blocks, stored.final_height)
+        self.height, self.chain_time_s = self._standing_before(stored.blocks)
+        self.final_time_s = self.chain_time_s
+        self.durability = Durability(config)
+        self.has_ledger = not self.index.is_lost
+        self.has_caught_up = False
+        self.lost_peers: dict[NodeName, None] = {}
+        self.returns: dict[NodeName, int] = {}
+        self.return_count = 0
+        self.without_ledger: dict[ContractAddress, None] = {}
+        self.intake = Intake(name, config)
+        self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
+        self.distribution = Distribution(name, config, now_ms, stored.owed)
+        own = stored.contracts.get(NO_CONTRACT, StoredContract())
+        standing = (self.height, self.chain_time_s)
+        self.deployments = Deployments(
+            name,
+            self.ids,
+            config,
+            now_ms,
+            standing,
+            tuple(restored.intent for restored in own.intents),
+            dict(own.outcomes),
+            stored.deployments,
+            factory,
+            consent,
+        )
+        self.taking_in: tuple[KnownContract, ...] = ()
+        self.breaking: FinalityBroken | None = None
+        self.states = PrivateStates(self, stored.sent)
+        self.verifiers = VerifierRequests(self)
+        self.acquaintance = Acquaintance(self, factory)
+        self.heartbeat_count = 0
+        self.next_heartbeat_ms: int | None = None
+        self.token = 0
+        self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
+        self.doubtful: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
+        self.effects: list[Effect] = []
+        self.dependencies = Dependencies(self)
+        self.sequencers = Sequencers(config)
+        for contract in contracts:
+            self._add(contract, stored.contracts.get(contract.address, StoredContract()))
+        for deployment in self.deployments.own.values():
+            self._note_open(deployment.intent.id, NO_CONTRACT, deployment.unmet)
+
+    def start(self) -> list[Effect]:
+        """Begin a new life: its number first, then what the last one left to be done.
+
+        Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
+        on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
+        """
+        self.persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self.perform(NO_CONTRACT, self.deployments.start())
+        for block in self.index.unfinal():
+            self._take_block(block)
+        for submission in self.submitter.submissions.values():
+            self.effects.append(SubmitTransaction(submission.dispatch))
+            self._start_heartbeats()
+        self.sequencers.make_room(0)
+        return self._take_effects()
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        """Be told one event at this time."""
+        self.now_ms = now_ms
+        match event:
+            case MessageReceived():
+                self._take_message(event)
+            case Persisted() | PersistFailed():
+                self._take_written(event)
+            case ForContract():
+                self._take_for_contract(event.contract, event.event)
+            case HeadSeen() | BlocksFetched():
+                self._take_from_chain(event)
+            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
+                self._take_for_submitter(event)
+            case StatesWanted(contract, leaves):
+                self.states.ask(contract, leaves)
+            case StatesFound(contract, peer, digest, transitions):
+                self.states.take_found(contract, peer, digest, transitions)
+            case DeliveriesRecalled():
+                self.distribution.take_recalled(now_ms, event)
+                self.states.deliver()
+            case DispatchesRecalled():
+                self._take_recalled(event)
+            case IntentsLookedUp():
+                self._take_looked_up(event)
+            case PublicTransactionEnded(intent, outcome):
+                self.dependencies.note_outcome(intent, outcome)
+            case ContractLoaded() | ContractMissing():
+                self._take_from_store(event)
+            case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
+                self.tell(NO_CONTRACT, event)
+            case AcquisitionEnded():
+                self.acquaintance.handle(event)
+                self.tell(NO_CONTRACT, event)
+            case ContractsListed() | ContractsSifted() | GenesisFound():
+                self.acquaintance.handle(event)
+            case _:
+                self._take_for_all(event)
+        return self._take_effects()
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next `Tick` is due."""
+        earliest_ms = self.index.next_due_ms()
+        for due_ms in (
+            self.sequencers.next_due_ms(),
+            self.next_heartbeat_ms,
+            self.distribution.next_due_ms(),
+            self.states.incomplete.look_at_ms,
+            self.deployments.timers.next_due_ms,
+            self.acquaintance.timers.next_due_ms,
+            self.durability.try_at_ms,
+        ):
+            if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
+                earliest_ms = due_ms
+        return earliest_ms
+
+    @property
+    def questions(self) -> tuple[Proposal, ...]:
+        """The contracts that name this node and about which its operator is asked, the oldest first."""
+        return self.deployments.proposals.questions
+
+    def explain(self, intent: IntentId) -> Explanation:
+        """Where an intent is, what it waits for and who is in the way: the coordinator's word, if it is here."""
+        for sequencer in self.sequencers.loaded.values():
+            held = sequencer.coordinator.transactions.get(intent)
+            found = explain_at_sender(sequencer, intent)
+            if held is not None and not held.is_gone:
+                found = explain_at_coordinator(sequencer, intent)
+            if found is not None:
+                return found
+        deployment = self.deployments.own.get(intent)
+        if deployment is not None:
+            return explain_deployment(deployment)
+        outcome = self.intake.outcomes.get(intent)
+        return Explanation(outcome.value if outcome is not None else "unknown")
+
+    # Peers.
+
+    def _note_sign_of_life(self, contract: ContractAddress, event: MessageReceived) -> None:
+        """A sign of life of a peer that is not silent changes nothing: a sequencer that is up to date takes no step."""
+        sequencer = self.sequencers.loaded[contract]
+        is_up_to_date = sequencer.context.height == self.height and sequencer.lost_peers == self.lost_peers
+        if not (is_up_to_date and sequencer.hears_again(self.now_ms, event.peer, event.envelope)):
+            self.tell(contract, PeerSpoke(event.peer, event.envelope))
+
+    def _take_message(self, event: MessageReceived) -> None:
+        """Private states and contracts to come concern the node; the rest a contract, if its author may know of it."""
+        contract, body = event.envelope.contract, event.envelope.body
+        if self.acquaintance.is_hidden_from(event.peer, contract, body):
+            self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)
+        elif type(body) in NODE_MESSAGES:
+            self._take_for_node(contract, event)
+        elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
+            return
+        elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
+            self.tell(contract, event)
+
+    def _take_for_node(self, contract: ContractAddress, event: MessageReceived) -> None:
+        body, is_loaded = event.envelope.body, contract in self.sequencers.loaded
+        if is_loaded:
+            self._note_sign_of_life(contract, event)
+        if isinstance(body, STATE_MESSAGES) and (is_loaded or not isinstance(body, StateDistribution)):
+            self.states.take(event.peer, contract, body)
+        elif isinstance(body, StateDistribution):
+            self._await_loading(contract, event)
+        elif isinstance(body, DEPLOYMENT_MESSAGES):
+            self.tell(NO_CONTRACT, event)
+        else:
+            assert isinstance(body, ACQUAINTANCE_MESSAGES), "every message for the node is of one of these kinds"
+            self.acquaintance.take(event.peer, contract, body)
+
+    # Users.
+
+    def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
+        if isinstance(event, IntentSubmitted):
+            self._take_intake(self.intake.take(contract, self.intake.bounded(event, self.chain_time_s)))
+            return
+        if isinstance(event, VerifierLookedUp):
+            event = self.verifiers.take_found(contract, event)
+        self.tell(contract, event)
+
+    def _take_intake(self, answer: Accepted | Effect | None) -> None:
+        """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""
+        if isinstance(answer, Accepted):
+            self.tell(answer.contract, answer.event)
+        elif answer is not None:
+            self.effects.append(answer)
+
+    # The store.
+
+    def _take_from_store(self, event: ContractLoaded | ContractMissing) -> None:
+        """A contract is there, and what waited for it goes on; or there is none, and who spoke of it is asked."""
+        if isinstance(event, ContractLoaded):
+            address = event.contract.address
+            self._bring_in(event.contract, event.stored)
+        else:
+            address = event.contract
+        for waited in self.sequencers.take_loaded(address):
+            if isinstance(event, ContractMissing) and isinstance(waited, MessageReceived):
+                self.acquaintance.note_unknown(waited.peer, address)
+            elif isinstance(event, ContractMissing):
+                self._refuse(waited, f"contract: {address} is not known to {self.name}")
+            elif isinstance(waited, MessageReceived):
+                self._take_message(waited)
+            else:
+                self.tell(address, waited)
+
+    def _bring_in(self, contract: Contract, stored: StoredContract) -> None:
+        """Into memory, if it is not there, in the place of a sleeper; it hears what is not in the store."""
+        if contract.address not in self.sequencers.loaded:
+            self.sequencers.make_room(1)
+            self._add(contract, stored)
+            self._replay(contract.address, stored.final_height)
+            self.tell(contract.address, Tick())
+
+    def _add(self, contract: Contract, stored: StoredContract) -> None:
+        """A contract comes into memory, with our own dispatches of it that have no outcome."""
+        dispatches = tuple(each.dispatch for each in self.submitter.submissions.values())
+        sequencer = Sequencer(
+            self.name,
+            self.ids,
+            contract,
+            self.config,
+            self.now_ms,
+            *self._standing_before(tuple(self.index.blocks)),
+            with_dispatches(stored, dispatches, contract.address),
+        )
+        sequencer.return_count = self.return_count
+        self.sequencers.add(contract.address, sequencer)
+        for open_ in sequencer.sender.transactions.values():
+            self._note_open(open_.intent.id, contract.address, open_.open_dependencies)
+
+    def _note_open(self, intent: IntentId, contract: ContractAddress, dependencies: Iterable[Dependency]) -> None:
+        """An intent that an earlier life accepted."""
+        self.intake.open[intent] = contract
+        self.dependencies.note(contract, intent, dependencies)
+
+    def _replay(self, address: ContractAddress, final_height: int) -> None:
+        """What blocks said of it that are not final is told to a contract that comes into memory.
+
+        The store counts from its latest block, we from the highest that there was: after a reorganisation, and while
+        the store is being read, more is final here than there. That is told as well, once.
+        """
+        replayed = self.index.above(min(final_height, self.index.final_height))
+        for block in replayed:
+            self._step(address, BlockIndexed(block.height, block.time_s, _of(address, self._outcomes_of(block))))
+        for block in replayed:
+            if block.height <= self.index.final_height:
+                self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
+
+    def _refuse(self, event: Event, error: str) -> None:
+        """Users are told; what others said they repeat."""
+        if isinstance(event, IntentSubmitted):
+            self.intake.take_written(event.intent, succeeded=False)
+            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error))
+        elif isinstance(event, CancelRequested | ResumeRequested):
+            self.effects.append(ReplyToUser(event.reply_to, event.intent, error))
+
+    def _take_written(self, event: Persisted | PersistFailed) -> None:
+        """A commit may report a failure and have happened: of an intent the store is asked before its user is told."""
+        write = self.writes.pop(event.token)
+        succeeded = isinstance(event, Persisted)
+        if self.durability.take_written(self.now_ms, succeeded):
+            self._look_at_chain()
+        doubtful = () if succeeded else tuple(each.intent.id for each in write[2] if isinstance(each, IntentAccepted))
+        if doubtful:
+            question = self.intake.ask(doubtful)
+            self.doubtful[question.token] = write
+            self.effects.append(question)
+        else:
+            self._settle_write(*write, succeeded=succeeded)
+
+    def _take_looked_up(self, event: IntentsLookedUp) -> None:
+        write = self.doubtful.pop(event.token, None)
+        if write is not None:
+            self._settle_write(*write, succeeded=bool(event.unfinished))
+        elif not self.dependencies.take_looked_up(event):
+            self._take_intake(self.intake.take_answer(event))
+
+    def _settle_write(
+        self, contract: ContractAddress, inner: int, records: tuple[Record, ...], succeeded: bool
+    ) -> None:
+        """The records of a write are durable, all of them, or none is."""
+        assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
+        is_any_accepted = is_any_prepared = False
+        for record in records:
+            if isinstance(record, IntentAccepted):
+                self.intake.take_written(record.intent, succeeded)
+                is_any_accepted = True
+            elif isinstance(record, TransitionPrepared):
+                is_any_prepared = True
+        if is_any_prepared and succeeded:
+            self.states.distribute_prepared(contract, records)
+        match records[0]:
+            case RoundDispatch() | DispatchRepriced():
+                self._take_dispatch_written(succeeded)
+            case BlocksIndexed() | FinalityBroken():
+                self._take_index_written(succeeded)
+            case StatesReceived() | StatesAcknowledged() as record:
+                self.states.take_written(contract, record, succeeded)
+            case NodeStarted() | StoreTried():
+                pass
+            case _:
+                self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
+                if is_any_accepted and succeeded:
+                    self.dependencies.take_written(records)
+
+    # The submitter.
+
+    def _take_for_submitter(
+        self, event: DispatchSigned | DispatchNotSigned | TransactionSent | TransactionRefused | AccountSeen
+    ) -> None:
+        match event:
+            case DispatchSigned():
+                record = self.submitter.take_signed(event)
+                if record is not None:
+                    self.persist(OWN, 0, (record,))
+                self._sign_next_dispatch()
+            case DispatchNotSigned():
+                order = self.submitter.take_unsigned(event)
+                if order is not None:
+                    self.tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
+                self._sign_next_dispatch()
+            case TransactionSent(nonce):
+                submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
+                if submission is not None:
+                    order = submission.dispatch.round
+                    self.tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+            case TransactionRefused():
+                self.submitter.take_refused(self.now_ms, event)
+            case _:
+                self.submitter.take_account(event.next_nonce)
+                self._recall_dispatches()
+
+    def _recall_dispatches(self) -> None:
+        """Ask the store for what the chain has lost; a heartbeat asks again."""
+        recall = self.submitter.to_recall()
+        if recall is not None:
+            self._start_heartbeats()
+            self.effects.append(recall)
+
+    def _take_recalled(self, event: DispatchesRecalled) -> None:
+        """What is on the chain no longer is sent again."""
+        again = self.submitter.take_recalled(event, self.index.blocks, self.index.final_height)
+        self.effects.extend(SubmitTransaction(each) for each in again)
+        self._sign_next_dispatch()
+
+    def _take_dispatch_written(self, succeeded: bool) -> None:
+        """Durable: it is sent to the chain. A new round's states go out too, and its coordinator is told."""
+        is_new = self.submitter.writes_new_round
+        dispatch = self.submitter.take_written(self.now_ms, succeeded)
+        order = dispatch.round
+        if succeeded and dispatch.nonce in self.submitter.submissions:
+            self._start_heartbeats()
+            self.effects.append(SubmitTransaction(dispatch))
+        if succeeded and is_new:
+            self.distribution.take(self.now_ms, order)
+            self.states.deliver()
+            self.tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
+        elif is_new:
+            self.tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
+        self._sign_next_dispatch()
+
+    def _sign_next_dispatch(self) -> None:
+        order = self.submitter.next_to_sign(self.now_ms, self.height)
+        if order is not None:
+            self._start_heartbeats()
+            self.effects.append(order)
+
+    # The chain.
+
+    def _take_from_chain(self, event: HeadSeen | BlocksFetched) -> None:
+        if isinstance(event, HeadSeen):
+            self.index.take_head(self.now_ms, event)
+            self.submitter.base_fee_wei = event.base_fee_wei
+        else:
+            change = self.index.take_blocks(self.now_ms, event)
+            if change is not None:
+                self.taking_in = self.deployments.known_in(change.added)
+                self.breaking = self.index.broken_by(change)
+                broken = () if self.breaking is None else (self.breaking,)
+                taken = tuple(ContractTaken(known) for known in self.taking_in)
+                self.persist(OWN, 0, (*broken, self.index.record_of(change), *taken))
+        self._look_at_chain()
+
+    def _take_index_written(self, succeeded: bool) -> None:
+        """Durable: what went is undone, latest first, and what came is taken; then what became final."""
+        final_height = self.index.final_height
+        change = self.index.take_written(self.now_ms, succeeded)
+        if change is not None:
+            self._report_broken()
+            self.effects.extend(TakeInContract(known) for known in self.taking_in)
+            self._take_removed(change.parted_at, change.removed, final_height)
+            for block in change.added:
+                self._take_block(block)
+            self.perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
+            for block in self.index.take_final():
+                self._take_final(block)
+        self.taking_in, self.breaking = (), None
+        self._look_at_chain()
+
+    def _report_broken(self) -> None:
+        """Receipts that were reported no longer hold: users are told, and nothing new may rest on them."""
+        if self.breaking is None:
+            return
+        undone = tuple(dict.fromkeys(each.intent for each in self.breaking.undone))
+        for intent in undone:
+            self.intake.note_undone(intent)
+        for each in self.breaking.undone:
+            if each.contract == NO_CONTRACT:
+                self.deployments.note_undone(each.intent)
+        self.effects.append(ReportFinalityBroken(self.breaking.parted_at, self.breaking.final_height, undone))
+
+    def _look_at_chain(self) -> None:
+        """Ask for what is missing, and say when ledger or store is lost or found again (protocol §4.1)."""
+        fetch = self.index.next_fetch(self.now_ms)
+        if fetch is not None:
+            self.effects.append(FetchBlocks(fetch.first, fetch.last, self.deployments.awaited()))
+        if not self.index.has_just_been_lost(self.now_ms):
+            self.index.has_just_come_back(self.now_ms)
+        has_ledger = not self.index.is_lost and not self.durability.is_lost
+        if has_ledger != self.has_ledger:
+            self._take_for_all(LedgerBack() if has_ledger else LedgerLost())
+
+    def _take_block(self, block: ChainBlock) -> None:
+        """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
+        self.height, self.chain_time_s = block.height, block.time_s
+        outcomes = self._outcomes_of(block)
+        self.submitter.settle(block, outcomes)
+        self.states.take_outcomes(outcomes)
+        self._stand()
+        self.perform(NO_CONTRACT, self.deployments.block_indexed(block))
+        for contract in self._concerned(outcomes):
+            self._step(contract, BlockIndexed(block.height, block.time_s, _of(contract, outcomes)))
+
+    def _take_removed(self, parted_at: int, blocks: tuple[ChainBlock, ...], final_height: int) -> None:
+        """A reorganisation: the height falls, and the submitter sends again what is gone."""
+        if not blocks:
+            return
+        self.height = parted_at
+        undone: list[tuple[ContractAddress, LedgerOutcome]] = []
+        self._stand()
+        self.perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
+        for block in blocks:
+            outcomes = self._outcomes_of(block)
+            self.submitter.undo(block, outcomes, was_final=block.height <= final_height)
+            undone.extend(reversed(outcomes))
+        self.states.undo_outcomes(tuple(undone))
+        self._recall_dispatches()
+        for contract in self._concerned(tuple(undone)):
+            self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
+
+    def _take_final(self, block: ChainBlock) -> None:
+        """A block is as deep as it must be: nothing in it is undone any more."""
+        self.final_time_s = block.time_s
+        outcomes = self._outcomes_of(block)
+        self.submitter.finalise(block, outcomes)
+        self.states.time_is_final(block.time_s)
+        if effects := self.deployments.block_final(block):
+            self.perform(NO_CONTRACT, effects)
+        for contract in self._concerned(outcomes):
+            self._step(contract, OutcomesFinal(block.time_s, _of(contract, outcomes)))
+        self.dependencies.block_final(block)
+
+    def _outcomes_of(self, block: ChainBlock) -> Outcomes:
+        """What everybody reads in the block, and what only we know: which of our transactions failed."""
+        return block.outcomes + self.submitter.failures_in(block)
+
+    def _standing_before(self, blocks: tuple[ChainBlock, ...]) -> tuple[int, int]:
+        """Height and time of the latest final block: a new life begins there."""
+        final = [block for block in blocks if block.height <= self.index.final_height] or list(blocks[:1])
+        return (final[-1].height, final[-1].time_s) if final else (0, 0)
+
+    def _concerned(self, outcomes: Outcomes) -> tuple[ContractAddress, ...]:
+        """Who is awake, and whose outcomes these are."""
+        return tuple(dict.fromkeys((*self.sequencers.awake, *(address for address, _ in outcomes))))
+
+    # Everybody.
+
+    def _take_for_all(self, event: Event) -> None:
+        """Connections, the ledger, time: they concern who is awake; the others make up for it when they wake."""
+        match event:
+            case Tick():
+                self._run_timers()
+                self._look_at_chain()
+            case StopRequested():
+                for contract in tuple(self.sequencers.awake):
+                    self.tell(contract, event)
+            case ConnectionLost(peer) | ConnectionMade(peer):
+                is_made = isinstance(event, ConnectionMade)
+                self._note_connection(peer, is_made)
+                self.distribution.connection_changed(self.now_ms, peer, is_made)
+                self.states.deliver()
+                self.acquaintance.connection_changed(peer, is_made)
+                self.tell(NO_CONTRACT, event)
+                self._wake_all()
+            case _:
+                assert isinstance(event, LedgerLost | LedgerBack), f"a node does not know {type(event).__name__}"
+                self.has_ledger = isinstance(event, LedgerBack)
+                self._wake_all()
+                if self.has_ledger and not self.has_caught_up:
+                    self._go_on()
+
+    def _go_on(self) -> None:
+        """The index has caught up for the first time in this life: what the last one left goes on."""
+        self.has_caught_up = True
+        for contract in tuple(self.sequencers.loaded):
+            self.tell(contract, Tick())
+        self.sequencers.make_room(0)
+
+    def _note_connection(self, peer: NodeName, is_made: bool) -> None:
+        """Returns are counted, so that who slept through a loss and a return hears of them too."""
+        if not is_made:
+            self.lost_peers[peer] = None
+        elif peer in self.lost_peers:
+            del self.lost_peers[peer]
+            self.return_count += 1
+            self.returns[peer] = self.return_count
+
+    def _wake_all(self) -> None:
+        """Who is awake hears of it now, and who has said that it has no ledger."""
+        for contract in tuple(dict.fromkeys((*self.sequencers.awake, *self.without_ledger))):
+            self._wake(contract, self.sequencers.loaded[contract])
+
+    def _run_timers(self) -> None:
+        """Only those whose time has come are told: an idle contract costs nothing."""
+        if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
+            self._send_heartbeats()
+        self.states.deliver()
+        self.states.ask_for_incomplete()
+        self.acquaintance.run_timers()
+        if self.durability.is_try_due(self.now_ms):
+            self.persist(OWN, 0, (StoreTried(),))
+        due_ms = self.deployments.timers.next_due_ms
+        if due_ms is not None and due_ms <= self.now_ms:
+            self.tell(NO_CONTRACT, Tick())
+        while (contract := self.sequencers.take_due(self.now_ms)) is not None:
+            self.tell(contract, Tick())
+
+    # Effects.
+
+    def tell(self, contract: ContractAddress, event: Event) -> None:
+        """Tell a sequencer; one that slept first hears what it missed, one that is not in memory is loaded."""
+        if contract == NO_CONTRACT:
+            self._stand()
+            self.perform(NO_CONTRACT, self.deployments.step(self.now_ms, event))
+            return
+        sequencer = self.sequencers.loaded.get(contract)
+        if sequencer is None:
+            self._await_loading(contract, event)
+            return
+        self._wake(contract, sequencer)
+        if effects := sequencer.step(self.now_ms, event):
+            self.perform(contract, effects)
+        self.sequencers.note_step(contract, sequencer)
+
+    def _stand(self) -> None:
+        """Contracts that are to come have no sequencer that would hear where the chain stands."""
+        self.deployments.stand_at(self.now_ms, self.height, self.chain_time_s, self.has_ledger)
+
+    def _wake(self, contract: ContractAddress, sequencer: Sequencer) -> None:
+        """Where the chain stands, who is connected, and whether there is a ledger: what it missed, if anything."""
+        context = sequencer.context
+        if context.height != self.height or context.chain_time_s != self.chain_time_s:
+            self._step(contract, BlockIndexed(self.height, self.chain_time_s))
+        if sequencer.sender.final_time_s != self.final_time_s:
+            self._step(contract, OutcomesFinal(self.final_time_s, ()))
+        if sequencer.return_count != self.return_count:
+            heard, sequencer.return_count = sequencer.return_count, self.return_count
+            for peer in [peer for peer, number in self.returns.items() if number > heard]:
+                self._step(contract, ConnectionMade(peer))
+        if sequencer.lost_peers != self.lost_peers:
+            for peer in [peer for peer in self.lost_peers if peer not in sequencer.lost_peers]:
+                self._step(contract, ConnectionLost(peer))
+        if context.has_ledger and not self.has_ledger:
+            self.without_ledger[contract] = None
+            self._step(contract, LedgerLost())
+        elif self.has_ledger and not context.has_ledger:
+            del self.without_ledger[contract]
+            self._step(contract, LedgerBack())
+
+    def _await_loading(self, contract: ContractAddress, event: Event) -> None:
+        """Only what somebody said or asked brings a contract into memory."""
+        is_asked = isinstance(event, VerifierWanted) and event.asks_announced
+        if not is_asked and not isinstance(event, LOADING_EVENTS):
+            return
+        is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
+        if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:
+            self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
+            return
+        load = self.sequencers.await_loading(self.now_ms, contract, event)
+        if load is not None:
+            self.effects.append(load)
+
+    def _step(self, contract: ContractAddress, event: Event) -> None:
+        """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
+        sequencer = self.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            effects = sequencer.step(self.now_ms, event)
+            if effects:
+                self.perform(contract, effects)
+            self.sequencers.note_step(contract, sequencer)
+        else:
+            self.load(contract)
+
+    def load(self, contract: ContractAddress) -> None:
+        """Bring a contract into memory without paging another out."""
+        load = self.sequencers.load(self.now_ms, contract) if self.sequencers.has_room else None
+        if load is not None:
+            self.effects.append(load)
+
+    def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
+        """What a sequencer asks of the submitter stays inside; the rest is passed on."""
+        for effect in effects:
+            match effect:
+                case SendMessage():
+                    self.effects.append(effect)
+                case DispatchRound():
+                    self.submitter.take(effect)
+                    self._sign_next_dispatch()
+                case Persist(_, inner, records):
+                    self.persist(contract, inner, records)
+                case DistributeStates(_, leaf):
+                    self.states.distribute_own(contract, leaf)
+                case StoreStates(_, transition):
+                    self.states.store_seen(contract, transition)
+                case ContractWanted(wanted, peer):
+                    self.acquaintance.want_again(peer, wanted)
+                case ReportReceipt(receipt):
+                    self.effects.append(effect)
+                    self.dependencies.note_outcome(receipt.intent, receipt.outcome)
+                case _:
+                    self.effects.append(effect)
+
+    def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
+        """Have these records written; a contract is told by the number that it gave them."""
+        self.token += 1
+        self.writes[self.token] = (contract, inner, records)
+        self.effects.append(Persist(contract, self.token, records))
+
+    def _start_heartbeats(self) -> None:
+        if self.next_heartbeat_ms is None:
+            self.next_heartbeat_ms = (self.now_ms // self.config.heartbeat_ms + 1) * self.config.heartbeat_ms
+
+    def _send_heartbeats(self) -> None:
+        """Each sender hears of its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
+        self.next_heartbeat_ms = None
+        if not self.submitter.has_work:
+            return
+        self._start_heartbeats()
+        self._recall_dispatches()
+        self._sign_next_dispatch()
+        if not self.has_ledger:
+            return
+        self.effects.extend(SubmitTransaction(each) for each in self.submitter.to_be_sent_again(self.now_ms))
+        self.heartbeat_count += 1
+        number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
+        for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
+            for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
+                part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
+                self.send(sender, contract, SubmitterHeartbeat(number, part))
+
+    def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
+        """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
+        if self.sequencers.loaded[contract].sender.doubtful:
+            self.tell(contract, TransitionsShown(peer, transitions))
+
+    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+        """To a peer, or to ourselves without a wire."""
+        answers = body.in_reply_to if isinstance(body, Reply) else None
+        envelope = Envelope(
+            contract, self.ids.next(), self.incarnation, self.height, body, not self.has_ledger, answers
+        )
+        if peer == self.name:
+            self.tell(contract, MessageReceived(peer, envelope))
+        else:
+            self.effects.append(SendMessage(peer, envelope))
+
+    def _take_effects(self) -> list[Effect]:
+        """The effects of this step."""
+        if self.dependencies.awaited.unasked:
+            self.dependencies.ask_for_leaves()
+        effects, self.effects = self.effects, []
+        if len(effects) < 2:
+            return effects
+        for effect in effects:
+            if isinstance(effect, Report):
+                return _reports_before_writes(effects)
+        return effects
+
+
+def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
+    """Reports rest on records that are durable, and must not be lost with records that are not written."""
+    if any(isinstance(effect, Persist) for effect in effects):
+        return sorted(effects, key=lambda effect: not isinstance(effect, Report))
+    return effects
+
+
+def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
+    return tuple(outcome for address, outcome in outcomes if address == contract)

@@ -1,0 +1,309 @@
+"""Private states between nodes: one per node, for all its contracts (protocol §6, §8).
+
+Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
+other about it. States are taken from nodes that may have them. They are checked against their leaves, made durable if
+there is room for what is not on the chain (`unconfirmed.py`), then acknowledged, copies too. An acknowledgement is made
+durable and ends the delivery. A node that lacks states asks every member and endorser by leaf; who is asked sends what
+the asking node may see and nothing else (S8), which is not assured, since who wants them asks until it has them.
+Contents that a list grants this node and that were not sent with the others it asks for by itself (`incomplete.py`). It
+looks in its store, where it has what it dispatched, was sent, and signed as a sender: who dispatched may be dead. And
+it looks among what it has seen as an endorser, because sender and dispatcher may both be. What was committed without
+its sender's permission the sender itself sends to all on the lists, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rota.exchange.distribution import FOUND_PARTS_FROM, Delivery, order_of, parts_of, states_with_bytes
+from rota.exchange.effects import StatesAcknowledged, StatesReceived
+from rota.exchange.incomplete import TIMES_MAX, Incomplete
+from rota.exchange.unconfirmed import SentTransition, Unconfirmed
+from rota.machine.effects import FindStates, Record, TransitionPrepared
+from rota.machine.pacing import FOUND_BYTES_MAX, QUESTION_BYTES, WRITTEN_AGAIN_TIMES_MAX, Debts, Pacing
+from rota.model.blocks import LedgerStatus, Outcomes
+from rota.model.consistency import Consistent, consistent, consistent_for, shows_too_much
+from rota.model.sharing import holders_of
+from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Transition
+from rota.wire.messages import (
+    STATE_REQUEST_LEAVES_MAX,
+    StateDistribution,
+    StateDistributionAcknowledgement,
+    StateRequest,
+)
+from rota.wire.sizes import transition_bytes
+
+if TYPE_CHECKING:
+    from rota.node.node import Node
+    from rota.sequencer.sequencer import Sequencer
+
+# A transition of a contract in which this node neither endorses nor coordinates is large above this size. A payment is
+# small. What a peer has this node store of large ones in an interval is bounded, whether a block has them or not: a
+# transition on the chain costs its author the same gas whatever the size of its private states.
+SMALL_BYTES = 16_384
+LARGE_BYTES_MAX = 67_108_864
+LARGE_INTERVAL_MS = 3_600_000
+# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
+RECEIVING_MAX = 1_000
+UNPERMITTED_MAX = 1_000
+# What we have seen ourselves: no peer can send a part of this number, and so stand in its way.
+SEEN_PART = -1
+
+
+class PrivateStates:
+    """The private states that this node is sent, asks for, is asked for, and delivers."""
+
+    def __init__(self, node: Node, sent: Iterable[SentTransition] = ()) -> None:
+        self.node = node
+        self.unconfirmed = Unconfirmed(node.config, sent)
+        self.distribution = node.distribution
+        self.pacing = Pacing(node)
+        self.found = Debts(node, FOUND_BYTES_MAX, node.config.request_timeout_ms)
+        self.large = Debts(node, LARGE_BYTES_MAX, LARGE_INTERVAL_MS)
+        self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
+        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
+        self.acknowledging: dict[tuple[NodeName, Digest, int], None] = {}
+        # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
+        self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
+
+    def take(
+        self,
+        peer: NodeName,
+        contract: ContractAddress,
+        body: StateDistribution | StateDistributionAcknowledgement | StateRequest,
+    ) -> None:
+        """A peer sends states, or has them, or asks for its own."""
+        if isinstance(body, StateDistribution):
+            self.take_states(peer, contract, body)
+        elif isinstance(body, StateRequest):
+            self._answer(peer, contract, body)
+        elif self.distribution.is_open(peer, body.digest, body.part):
+            key = (peer, body.digest, body.part)
+            # Copies that come while it is written write nothing.
+            if key not in self.acknowledging:
+                self.acknowledging[key] = None
+                self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
+
+    def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
+        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too.
+
+        What a stranger to the contract sends does not come here (`Acquaintance.is_hidden_from`).
+        """
+        sequencer = self.node.sequencers.loaded[contract]
+        key = (contract, body.digest, body.part)
+        if not states_with_bytes(body.transitions) or key in self.receiving:
+            return
+        checked = [self._checked(sequencer, transition) for transition in body.transitions]
+        known = tuple(transition for transition in checked if transition is not None)
+        if len(known) < len(checked):
+            return
+        self.node.show(peer, contract, known)
+        for transition in known:
+            self.incomplete.note(self.node.now_ms, peer, contract, transition)
+        # What is durable is not written again, under another digest, beside something new.
+        new = tuple(each for each in known if not self._is_durable(contract, each))
+        if not new:
+            self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
+            return
+        large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
+        if (
+            len(self.receiving) < RECEIVING_MAX
+            and self._may_write_again(peer, contract, new)
+            and (not large_bytes or self.large.is_clear(peer))
+            and self._has_room(peer, contract, new)
+        ):
+            if large_bytes:
+                self.large.charge(peer, large_bytes)
+            self.receiving[key] = peer
+            self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
+
+    def _checked(self, sequencer: Sequencer, transition: Transition) -> Consistent | None:
+        """The transition, if it agrees with itself; a copy of what our endorser has checked is not hashed again."""
+        seen = sequencer.endorser.seen.equal_to(transition)
+        if seen is not None and not shows_too_much(self.node.name, seen):
+            return seen
+        return consistent_for(sequencer.context.separator, self.node.name, transition)
+
+    def _is_durable(self, contract: ContractAddress, transition: Transition) -> bool:
+        """With its bound: one that is valid for longer than we knew must not be deleted before."""
+        is_received = self.distribution.is_received(contract, (transition,))
+        return is_received and not self.unconfirmed.outlives(contract, transition)
+
+    def _may_write_again(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
+        """What is stored takes no more room: a peer that sends it again and again has it written so many times."""
+        if not any((contract, each.leaf) in self.unconfirmed.sent for each in transitions):
+            return True
+        return self.pacing.is_due(("again", peer), self.node.config.request_timeout_ms, WRITTEN_AGAIN_TIMES_MAX)
+
+    def _has_room(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Transition, ...]) -> bool:
+        """What the chain has, as far as we know, needs no room; of the rest all are taken or none."""
+        leaf_of = self.node.sequencers.loaded[contract].coordinator.outcomes.leaf_of
+        unconfirmed = [each for each in transitions if leaf_of(each.intent) != each.leaf]
+        outliving = {(contract, each.leaf) for each in unconfirmed if self.unconfirmed.outlives(contract, each)}
+        if not self.unconfirmed.take(peer, contract, unconfirmed, self.node.chain_time_s):
+            return False
+        if outliving:
+            # Their later bounds are not durable yet, and a copy must not be acknowledged before that.
+            self.distribution.forget_received(outliving)
+        return True
+
+    def take_outcomes(self, outcomes: Outcomes) -> None:
+        """What a block has takes no room any more. What it skipped is written again if it is sent again."""
+        if not outcomes or not self.unconfirmed.sent:
+            return
+        released = self.unconfirmed.release((contract, outcome.leaf) for contract, outcome in outcomes)
+        skipped = {(address, each.leaf) for address, each in outcomes if each.status is not LedgerStatus.COMMITTED}
+        skipped.intersection_update(released)
+        if skipped:
+            self.distribution.forget_received(skipped)
+
+    def undo_outcomes(self, outcomes: Outcomes) -> None:
+        """A block that had these is gone: whoever sends them again has them written, with their bounds."""
+        self.distribution.forget_received({(contract, outcome.leaf) for contract, outcome in outcomes})
+
+    def time_is_final(self, final_time_s: int) -> None:
+        """What has expired is deleted from the store, and takes no room any more."""
+        expired = self.unconfirmed.take_expired(final_time_s)
+        if expired:
+            self.distribution.forget_received(set(expired))
+
+    def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
+        """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
+        key = (contract, Digest(transition.leaf), SEEN_PART)
+        if key not in self.receiving and not self.distribution.is_own_written(contract, transition):
+            self.receiving[key] = self.node.name
+            self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART),))
+
+    def take_written(
+        self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool
+    ) -> None:
+        """States or an acknowledgement are durable, or are not and will come again."""
+        if isinstance(record, StatesReceived):
+            peer = self.receiving.pop((contract, record.digest, record.part))
+            if not succeeded:
+                self.unconfirmed.release((contract, transition.leaf) for transition in record.transitions)
+            else:
+                self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
+                if peer != self.node.name:
+                    self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
+            return
+        del self.acknowledging[record.peer, record.digest, record.part]
+        if succeeded:
+            self.distribution.acknowledged(self.node.now_ms, record.peer, record.digest, record.part)
+            self.deliver()
+
+    def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
+        """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
+
+        They are on the chain, and so they need no room of the peers that send them. A contract that is not in memory is
+        loaded, to be there when it is asked for again.
+        """
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is None:
+            self.node.load(contract)
+            return
+        self.unconfirmed.note_asked(contract, leaves)
+        holders = holders_of(sequencer.context.contract)
+        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
+            for holder in holders:
+                if holder != self.node.name:
+                    request = StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX])
+                    self.node.send(holder, contract, request)
+
+    def ask_for_incomplete(self) -> None:
+        """Ask for the contents that we may see of transitions on the chain and that were not sent with the others."""
+        wanted: dict[ContractAddress, list[Leaf]] = {}
+        for lacking in self.incomplete.take_due(self.node.now_ms):
+            sequencer = self.node.sequencers.loaded.get(lacking.contract)
+            is_complete = all((lacking.contract, state) in self.distribution.received for state in lacking.states)
+            if is_complete or lacking.attempt > TIMES_MAX:
+                self.incomplete.forget(lacking)
+            elif sequencer is None or sequencer.coordinator.outcomes.leaf_of(lacking.intent) == lacking.leaf:
+                wanted.setdefault(lacking.contract, []).append(lacking.leaf)
+        for contract, leaves in wanted.items():
+            self.ask(contract, tuple(leaves))
+
+    def _answer(self, peer: NodeName, contract: ContractAddress, request: StateRequest) -> None:
+        """From the store, and from what an endorser remembers and nobody else may have; each under its own leaf.
+
+        The store answers one question after the other, those of users too: a peer has so many of them in a while, and
+        as many bytes as the answers of these may have on average, whether it may see them or not.
+        """
+        if not self.found.is_clear(peer):
+            return
+        self.found.charge(peer, QUESTION_BYTES)
+        self.node.effects.append(FindStates(contract, peer, request.leaves))
+        sequencer = self.node.sequencers.loaded.get(contract)
+        for seen in sequencer.endorser.seen.find(request.leaves) if sequencer is not None else ():
+            self.send_found(contract, peer, Digest(seen.leaf), (seen,))
+
+    def take_found(
+        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
+    ) -> None:
+        """The store has answered a question of a peer, or of our own sender."""
+        self.found.charge(peer, sum(map(transition_bytes, transitions)))
+        self.send_found(contract, peer, digest, transitions)
+
+    def send_found(
+        self, contract: ContractAddress, peer: NodeName, digest: Digest, transitions: tuple[Transition, ...]
+    ) -> None:
+        """A peer's own states again, and nobody else's; or what our own sender has asked our store for."""
+        if peer == self.node.name:
+            self._distribute_found(contract, transitions)
+            self._show_own(contract, transitions)
+            return
+        seen = [transition.as_seen_by(peer) for transition in transitions]
+        owed = [transition for transition in seen if states_with_bytes((transition,))]
+        for part, due in enumerate(parts_of(owed), FOUND_PARTS_FROM):
+            self.node.send(peer, contract, StateDistribution(digest, due, part))
+
+    def distribute_own(self, contract: ContractAddress, leaf: Leaf) -> None:
+        """What our party signed and we did not permit is on the chain; our store has it, and perhaps nobody else."""
+        self.unpermitted[contract, leaf] = None
+        if len(self.unpermitted) > UNPERMITTED_MAX:
+            del self.unpermitted[next(iter(self.unpermitted))]
+        self.node.effects.append(FindStates(contract, self.node.name, (leaf,)))
+
+    def _distribute_found(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        """Once to each on a list. That is not assured: who does not get it asks the members for it."""
+        for transition in transitions:
+            if (contract, transition.leaf) in self.unpermitted:
+                del self.unpermitted[contract, transition.leaf]
+                for peer in dict.fromkeys(peer for state in transition.outputs for peer in state.distribution):
+                    if peer != self.node.name:
+                        self.send_found(contract, peer, Digest(transition.leaf), (transition,))
+
+    def _show_own(self, contract: ContractAddress, transitions: tuple[Transition, ...]) -> None:
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            checked = (consistent(sequencer.context.separator, transition) for transition in transitions)
+            own = tuple(transition for transition in checked if transition is not None)
+            self.node.show(self.node.name, contract, own)
+
+    def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
+        """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
+        for record in [each for each in records if isinstance(each, TransitionPrepared)]:
+            self.distribution.take(self.node.now_ms, order_of(contract, record))
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""
+        for due in self.distribution.take_due(self.node.now_ms):
+            if isinstance(due, Delivery):
+                self.node.send(due.peer, due.contract, StateDistribution(due.digest, due.transitions, due.part))
+            else:
+                self.node.effects.append(due)
+
+    def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool) -> None:
+        """Durable: an endorser finds them in the store from now on."""
+        self.distribution.note_received(contract, transitions, is_own)
+        sequencer = self.node.sequencers.loaded.get(contract)
+        if sequencer is not None:
+            sequencer.endorser.states_stored(transitions)
+            sequencer.sender.assembly.states_arrived()
+
+
+def _large_bytes(transitions: tuple[Transition, ...]) -> int:
+    """The size of those that are large."""
+    return sum(size for size in map(transition_bytes, transitions) if size > SMALL_BYTES)

@@ -1,0 +1,206 @@
+"""Keys of the prover as files, and the transcript of the set-up that made them.
+
+    NAME.key          the proving key of a circuit: a line of JSON about it, which wires have points, then all points
+    transcript.json   which circuits were set up, from what constraints, with what result, by whom and when
+
+The transcript has the hash of each key and the verifying keys themselves, from which the contracts are generated. A
+proving key is read only if it has the hash that its transcript says: one that was changed gives proofs that nobody
+takes, and one that was changed with skill gives proofs that tell more than they should.
+
+The keys of this package are for development (docs/zeto.md). A network that has had a ceremony has a folder of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from rota.domains.zeto.circuits import Circuit, structure
+from rota.prover.curve import G1_BYTES, G2_BYTES, read_first, read_second, write_points
+from rota.prover.groth16 import ProvingKey, VerifyingKey
+
+DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
+TRANSCRIPT: Final = "transcript.json"
+
+_MAGIC: Final = b"rota groth16 1\n"
+_HEADER_BYTES_MAX: Final = 4096
+
+
+class KeyFileWrong(ValueError):
+    """A proving key cannot be used: which file, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits."""
+
+    circuit: str
+    constraint_count: int
+    constraints_hash: str
+    proving_key_hash: str
+    proving_key_bytes: int
+    verifying_key: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A set-up of several circuits: how it was made, in words, and what came of it."""
+
+    made_by: str
+    made_at: str
+    library: str
+    circuits: tuple[SetUp, ...]
+
+    def of(self, circuit: Circuit) -> SetUp:
+        """What it says of this circuit."""
+        for entry in self.circuits:
+            if entry.circuit == circuit.name:
+                return entry
+        raise KeyFileWrong(f"the set-up has no keys for the circuit {circuit.name}")
+
+
+def read_transcript(folder: Path) -> Transcript:
+    try:
+        content = json.loads((folder / TRANSCRIPT).read_text(encoding="utf-8"))
+        circuits = tuple(SetUp(**entry) for entry in content["circuits"])
+        return Transcript(content["made_by"], content["made_at"], content["library"], circuits)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise KeyFileWrong(f"{folder / TRANSCRIPT} is not the transcript of a set-up: {error!r}") from error
+
+
+@cache
+def _development_points() -> tuple[bytes, ...]:
+    """Of each development key the number that a verifier's code has as a constant, without leading zeros."""
+    circuits = read_transcript(DEVELOPMENT_KEYS).circuits
+    return tuple(bytes.fromhex(entry.verifying_key["alpha"][0]).lstrip(b"\0") for entry in circuits)
+
+
+def is_development_verifier(code: bytes) -> bool:
+    """Whether a verifier's code has one of the development keys in it: then whoever made them can forge its proofs."""
+    return any(point in code for point in _development_points())
+
+
+def key_path(folder: Path, circuit: Circuit) -> Path:
+    return folder / f"{circuit.name}.key"
+
+
+def hash_of_constraints(circuit: Circuit) -> str:
+    """What a set-up is for: when it differs, keys are of another circuit."""
+    digest = hashlib.sha256()
+    written = structure(circuit)
+    digest.update(f"{circuit.name} {written.wire_count} {written.public_count}\n".encode())
+    for constraint in written.constraints:
+        sides = (constraint.left, constraint.right, constraint.result)
+        digest.update(json.dumps([sorted(side.items()) for side in sides], separators=(",", ":")).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def write_key(circuit: Circuit, key: ProvingKey) -> bytes:
+    """The content of a proving key's file."""
+    written = structure(circuit)
+    verifying = key.verifying
+    header = {
+        "circuit": circuit.name,
+        "domain_size": key.domain_size,
+        "wires": written.wire_count,
+        "public": written.public_count,
+        "left": len(key.left),
+        "right": len(key.right),
+    }
+    parts = [
+        _MAGIC,
+        json.dumps(header).encode() + b"\n",
+        _marks(key.left_wires, written.wire_count),
+        _marks(key.right_wires, written.wire_count),
+    ]
+    parts += [write_points(points) for points in (key.left, key.right, key.rest, key.quotient)]
+    parts += [write_points((verifying.alpha, key.beta, key.delta)), write_points(verifying.inputs)]
+    parts += [write_points(key.right_second), write_points((verifying.beta, verifying.gamma, verifying.delta))]
+    return b"".join(parts)
+
+
+def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambda _: None) -> ProvingKey:
+    """The proving key of a circuit. `KeyFileWrong` unless it is the one that its transcript says.
+
+    It takes seconds; `tell` hears how many of a hundred parts are read.
+    """
+    entry = read_transcript(folder).of(circuit)
+    path = key_path(folder, circuit)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise KeyFileWrong(f"the proving key {path} cannot be read: {error}") from error
+    if hashlib.sha256(content).hexdigest() != entry.proving_key_hash:
+        raise KeyFileWrong(f"{path} does not have the SHA-256 that {TRANSCRIPT} beside it says")
+    try:
+        return _read_key(content, tell)
+    except (KeyError, ValueError) as error:
+        raise KeyFileWrong(f"{path} is not a proving key: {error}") from error
+
+
+def _read_key(content: bytes, tell: Callable[[int], None]) -> ProvingKey:
+    if not content.startswith(_MAGIC):
+        raise ValueError(f"it does not begin with {_MAGIC!r}")
+    end = content.index(b"\n", len(_MAGIC), len(_MAGIC) + _HEADER_BYTES_MAX) + 1
+    header = json.loads(content[len(_MAGIC) : end])
+    wires, public, size = header["wires"], header["public"], header["domain_size"]
+    rest = _Reader(content, end, tell)
+    left_wires, right_wires = rest.marks(wires), rest.marks(wires)
+    left, right = rest.first(header["left"]), rest.first(header["right"])
+    hidden, quotient = rest.first(wires - public - 1), rest.first(size - 1)
+    alpha, beta, delta = rest.first(3)
+    inputs = rest.first(public + 1)
+    right_second = rest.second(header["right"])
+    beta_second, gamma_second, delta_second = rest.second(3)
+    rest.require_end()
+    verifying = VerifyingKey(alpha, beta_second, gamma_second, delta_second, inputs)
+    return ProvingKey(
+        verifying, beta, delta, size, left_wires, left, right_wires, right, right_second, hidden, quotient
+    )
+
+
+class _Reader:
+    """Goes through the content of a key, and tells how far it is."""
+
+    def __init__(self, content: bytes, start: int, tell: Callable[[int], None]) -> None:
+        self._content = content
+        self._position = start
+        self._tell = tell
+
+    def marks(self, count: int) -> tuple[int, ...]:
+        taken = self._take(-(-count // 8))
+        return tuple(wire for wire in range(count) if taken[wire // 8] >> wire % 8 & 1)
+
+    def first(self, count: int) -> tuple[Any, ...]:
+        return self._points(read_first, count * G1_BYTES)
+
+    def second(self, count: int) -> tuple[Any, ...]:
+        return self._points(read_second, count * G2_BYTES)
+
+    def require_end(self) -> None:
+        if self._position != len(self._content):
+            raise ValueError(f"{len(self._content) - self._position} bytes are left over")
+
+    def _points(self, read: Callable[[bytes], Iterator[Any]], size: int) -> tuple[Any, ...]:
+        points = tuple(read(self._take(size)))
+        self._tell(100 * self._position // len(self._content))
+        return points
+
+    def _take(self, size: int) -> bytes:
+        taken = self._content[self._position : self._position + size]
+        if len(taken) != size:
+            raise ValueError("it ends too early")
+        self._position += size
+        return taken
+
+
+def _marks(wires: Sequence[int], count: int) -> bytes:
+    marks = bytearray(-(-count // 8))
+    for wire in wires:
+        marks[wire // 8] |= 1 << wire % 8
+    return bytes(marks)

@@ -1,0 +1,186 @@
+"""The prover that comes with Rota: processes that make proofs, so that the event loop is never held up.
+
+A proof is seconds of one core's whole work. It is made in a process of its own, one core each, and with less right to
+the processor than the node, whose heartbeats must not wait. Processes are started when the node has a contract that
+needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, which takes
+up to half a minute, so that the first proof does not wait for it. A process that is started anew reads the key of a
+circuit when it first proves something of it. How far that is can be seen in `progress`, and is told while somebody
+waits.
+
+Statements have secrets in them. They go to the processes by a pipe and nowhere else (`workers.processes`).
+
+How many may wait is bounded. Whoever comes then is told `Unavailable`, and comes again by the core's own rule. A
+process that dies takes its proof with it: that is `Unavailable` too, and new processes are started for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from ctypes import Array, c_ubyte
+from functools import cache
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, Statement, trace
+from rota.ports import Unavailable
+from rota.prover.curve import CurveMissing, require_curve
+from rota.prover.groth16 import ProvingKey, prove, verify
+from rota.prover.key_files import DEVELOPMENT_KEYS, KeyFileWrong, load_key
+from rota.workers.processes import Processes, WorkerEnded
+
+WAITING_MAX: Final = 256
+TELL_EVERY_S: Final = 2.0
+WORKERS: Final = 1
+ALL_READ: Final = 100
+
+Progress: TypeAlias = "Array[c_ubyte]"
+
+
+class ProofWrong(Exception):
+    """A proof that was made does not verify: the key or the memory is damaged."""
+
+
+class ProverProcesses:
+    """Makes proofs of `Statement`s; a `Prover` of `domains.base`."""
+
+    def __init__(
+        self,
+        keys: Path = DEVELOPMENT_KEYS,
+        workers: int = WORKERS,
+        waiting_max: int = WAITING_MAX,
+        tell: Callable[[str, int], None] = lambda _circuit, _parts: None,
+    ) -> None:
+        self._keys: Final = keys
+        self._workers: Final = workers
+        self._waiting_max: Final = waiting_max
+        self._tell: Final = tell
+        self._read: Progress | None = None
+        self._told: Final[dict[str, int]] = {}
+        self._processes: Final = Processes(workers, _begin, self._made_ready)
+        self._waiting = 0
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """How many of a hundred parts of each circuit's key were read, by the process that began last."""
+        read = [0] * len(CIRCUITS) if self._read is None else self._read[:]
+        return dict(zip((circuit.name for circuit in CIRCUITS), read, strict=True))
+
+    async def prove(self, statement: object) -> bytes:
+        """A proof, as its contract takes it. `Unprovable` when the statement is not true, `Unavailable` for now."""
+        assert isinstance(statement, Statement), f"a {type(statement).__name__} is proved elsewhere"
+        try:
+            require_curve()
+        except CurveMissing as error:
+            raise Unavailable(str(error)) from error
+        if self._waiting >= self._waiting_max:
+            raise Unavailable(f"{self._waiting} proofs are waiting to be made, which is all that may")
+        self._waiting += 1
+        try:
+            return await self._proved(statement)
+        except WorkerEnded as error:
+            raise Unavailable("the process that made the proof has ended; it is started anew") from error
+        except KeyFileWrong as error:
+            raise Unavailable(str(error)) from error
+        except ProofWrong as error:
+            # Another process reads the key anew, in other memory.
+            self._processes.replace()
+            raise Unavailable(str(error)) from error
+        finally:
+            self._waiting -= 1
+
+    async def prepare(self, circuits: Sequence[object]) -> None:
+        """Have the keys of these circuits read, the first one first. `Unavailable` when one cannot be."""
+        try:
+            require_curve()
+            for circuit in circuits:
+                assert isinstance(circuit, Circuit), f"a {type(circuit).__name__} is proved elsewhere"
+                await self._read_by_all(circuit)
+        except (CurveMissing, KeyFileWrong) as error:
+            raise Unavailable(str(error)) from error
+        except WorkerEnded as error:
+            raise Unavailable("the process that read a proving key has ended") from error
+
+    async def close(self) -> None:
+        """End the processes, at once. Proofs that are being made are given up."""
+        await self._processes.close()
+
+    async def _proved(self, statement: Statement) -> bytes:
+        made = self._processes.order(_prove, self._keys, statement)
+        try:
+            while not made.done():
+                self._tell_of_key(statement.circuit.name)
+                await asyncio.wait((made,), timeout=TELL_EVERY_S)
+            self._tell_of_key(statement.circuit.name)
+            return await made
+        finally:
+            # Nobody waits any more: a proof that was not begun is not made.
+            made.cancel()
+
+    async def _read_by_all(self, circuit: Circuit) -> None:
+        """One order for each process: reading takes so long that no process takes two."""
+        reading = [self._processes.order(_read, self._keys, circuit) for _ in range(self._workers)]
+        try:
+            while not all(one.done() for one in reading):
+                self._tell_of_key(circuit.name)
+                await asyncio.wait(reading, timeout=TELL_EVERY_S)
+            self._tell_of_key(circuit.name)
+            await asyncio.gather(*reading)
+        finally:
+            for one in reading:
+                one.cancel()
+
+    def _tell_of_key(self, circuit: str) -> None:
+        """How far its key is read: when that begins, on the way, and when it is done. Once for all who wait."""
+        parts = self.progress[circuit]
+        if parts != self._told.get(circuit, -1 if parts < ALL_READ else ALL_READ):
+            self._told[circuit] = parts
+            self._tell(circuit, parts)
+
+    def _made_ready(self) -> tuple[object, ...]:
+        self._read = multiprocessing.get_context("spawn").RawArray(c_ubyte, len(CIRCUITS))
+        self._told.clear()
+        return (self._read,)
+
+
+# What follows runs in the processes.
+
+_progress: Progress | None = None
+
+
+def _begin(progress: Progress) -> None:
+    global _progress
+    _progress = progress
+    os.environ["RAYON_NUM_THREADS"] = "1"
+
+
+def _prove(keys: Path, statement: Statement) -> bytes:
+    key = _key(keys, statement.circuit)
+    proof = prove(key, trace(statement))
+    # A key that is damaged, or memory that is, must not cost a transaction on the chain.
+    if not verify(key.verifying, statement.public_inputs, proof):
+        raise ProofWrong(
+            f"a proof of {statement.circuit.name} that was made does not verify: the proving key or this machine's "
+            "memory is damaged; it is made anew"
+        )
+    return proof.to_bytes()
+
+
+def _read(keys: Path, circuit: Circuit) -> None:
+    _key(keys, circuit)
+
+
+@cache
+def _key(keys: Path, circuit: Circuit) -> ProvingKey:
+    place = CIRCUITS.index(circuit)
+
+    def tell(parts: int) -> None:
+        assert _progress is not None, "the process has begun"
+        _progress[place] = parts
+
+    tell(0)
+    key = load_key(keys, circuit, tell)
+    tell(ALL_READ)
+    return key

@@ -1,0 +1,1 @@
+"""Values that the node and its client exchange as JSON."""

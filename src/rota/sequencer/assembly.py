@@ -1,0 +1,469 @@
+"""A sender's side of assembly: have the domain assemble and the party sign, then answer (protocol §7).
+
+Theory of operation. The coordinator asks for a slot of our intents; we assemble them on its snapshot, once
+our own index has reached the request's height, and answer when every intent has its result: in one message, or
+in several when the results are large. Within a slot
+one transition is signed while the next is assembled. Every copy of the current request is answered, an
+older one changes nothing, and a coordinator that an intent is not with gets an error for it. What was
+signed is durable before the answer leaves, one record a slot: only a recorded leaf confirms its intent (trust rule 1),
+and whoever gets it endorsed may commit it without asking us, when nobody else honest may have its contents. What is
+being voided needs no domain: it is assembled here, as an empty transition (protocol §4.3).
+
+The snapshot is the coordinator's word, which ends nothing: an intent that the domain reverts or parks on it is
+assembled once more on our own confirmed states. If that succeeds it is contention: the coordinator is told so, and the
+intent is delegated again with backoff. An intent that endorsers have refused on such a snapshot is from then on
+assembled on our own states alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rota.calldata import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
+from rota.machine.pacing import ANSWERED_TIMES_MAX, ASSEMBLED_TIMES_MAX, VOIDED_TIMES_MAX
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.consistency import Authorised, Consistent
+from rota.model.digests import void_leaf
+from rota.model.types import (
+    NO_ATTESTERS,
+    Attesters,
+    Contract,
+    Intent,
+    IntentId,
+    NodeName,
+    RequestId,
+    SignedLeaf,
+    SubmitMode,
+    Transition,
+)
+from rota.sequencer.attestation import flaw_of_attesters
+from rota.sequencer.effects import AssembleIntents, LeavesSigned
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
+from rota.sequencer.events.sender import LeavesDurable, LeavesNotWritten, VersionDurable, VersionNotWritten
+from rota.sequencer.events.sender_transaction import (
+    AssembleAndSignSuccess,
+    Assembled,
+    AssembleError,
+    AssemblePark,
+    AssembleRequestReceived,
+    AssembleRevert,
+    LeafRecorded,
+    RetryDue,
+)
+from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.states.sender_transaction import WAITING
+from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.versions import must_wait_to_sign, reads_all_dependencies
+from rota.wire.messages import AssembleError as AssembleErrorMessage
+from rota.wire.messages import (
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    ErrorCode,
+    IntentError,
+    Snapshot,
+)
+from rota.wire.sizes import in_parts, planned_bytes, result_bytes
+
+if TYPE_CHECKING:
+    from rota.sequencer.sender import Sender
+
+# The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
+LATEST_S = 2**64 - 1
+NOT_READ: Final = "it reads nothing of what it depends on, which has to be confirmed first"
+
+
+class Recorded(Enum):
+    """Whether the leaves that were signed for a slot are on the disk."""
+
+    NO = "no"
+    BEING_WRITTEN = "being written"
+    YES = "yes"
+
+
+@dataclass(slots=True)
+class Slot:
+    """The assemble request that we are working on, and the results so far."""
+
+    request: AssembleRequest
+    peer: NodeName
+    intents: tuple[IntentId, ...]
+    size: int
+    since_ms: int
+    results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
+    errors: dict[IntentId, IntentError] = field(default_factory=dict)
+    record: Recorded = Recorded.NO
+    # Those that the domain is asked about once more, on our own states alone, and why.
+    alone: dict[IntentId, str] = field(default_factory=dict)
+    # Those that are assembled on our own states to begin with.
+    own: dict[IntentId, None] = field(default_factory=dict)
+    # Of both, those that were not given what is kept for prepared transitions; and those that were in the end.
+    without_kept: dict[IntentId, None] = field(default_factory=dict)
+    with_kept: dict[IntentId, None] = field(default_factory=dict)
+
+
+class Early(NamedTuple):
+    """A request for a height that our index has not reached, and when its coordinator has given it up."""
+
+    height: int
+    request: AssembleRequest
+    due_ms: int
+
+
+class Assembly:
+    """The slots that this sender works on, one for each coordinator that it has delegated to."""
+
+    def __init__(self, sender: Sender) -> None:
+        self.sender = sender
+        self.context = sender.context
+        self.slots: dict[NodeName, Slot] = {}
+        self._recording: dict[SignedLeaf, None] = {}
+        self.early: dict[NodeName, Early] = {}
+        # Whose last assembly failed for want of a state that is on its way to us.
+        self.lacking: dict[IntentId, None] = {}
+
+    def take_request(self, peer: NodeName, height: int, request: AssembleRequest) -> None:
+        """Assemble once our index has reached the request's height; answer every copy.
+
+        Only a coordinator that an intent is with may make us wait, with one request at a time; it repeats it.
+        """
+        self._drop_early(peer)
+        height = self.sender.observer.height_bound(peer, height)
+        if height > self.context.height and any(self._refusal(peer, intent) is None for intent in request.intents):
+            due_ms = self.context.after(self.context.config.assemble_timeout_ms)
+            self.early[peer] = Early(height, request, due_ms)
+            return
+        slot = self.slots.get(peer)
+        if slot is not None and request.request_id <= slot.request.request_id:
+            if request.request_id == slot.request.request_id and self._may_answer_again(peer):
+                self._answer_if_complete(slot)
+            return
+        if slot is not None and not self._may_replace(slot):
+            return
+        errors = {}
+        intents = tuple(dict.fromkeys(request.intents))
+        for intent in intents:
+            code = self._refusal(peer, intent)
+            if code is None and self._is_voided_too_often(peer, self.sender.transactions[intent]):
+                code = ErrorCode.FAILED
+            if code is not None:
+                errors[intent] = IntentError(intent, code)
+        accepted = tuple(intent for intent in intents if intent not in errors)
+        if not accepted:
+            self.context.send(peer, AssembleErrorMessage(request.request_id, tuple(errors.values())))
+            return
+        slot = self.slots[peer] = Slot(request, peer, accepted, len(intents), self.context.now_ms, errors=errors)
+        for intent in accepted:
+            self.sender.transactions[intent].handle(AssembleRequestReceived(peer, request.request_id))
+        self._start(slot)
+        self._answer_if_complete(slot)
+
+    def _may_answer_again(self, peer: NodeName) -> bool:
+        """A copy is short, and its answer may be as long as a message can be."""
+        interval_ms = self.context.config.request_timeout_ms
+        is_ours = peer == self.context.node
+        return is_ours or self.sender.pacing.is_due(("copy", peer), interval_ms, ANSWERED_TIMES_MAX)
+
+    def _may_replace(self, slot: Slot) -> bool:
+        """A slot is an order that waits in line at the domain: few of those that its coordinator does not wait for."""
+        if len(slot.results) + len(slot.errors) == slot.size:
+            return True
+        interval_ms = self.context.config.request_timeout_ms
+        return self.sender.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
+
+    def handle(self, event: Event) -> None:
+        """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
+        if isinstance(event, VersionDurable | VersionNotWritten):
+            self._recording.pop(event.signed, None)
+            if isinstance(event, VersionDurable):
+                self._version_recorded(event.signed)
+            return
+        assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
+        slot = self.slots.get(event.peer)
+        if slot is not None and slot.request.request_id == event.request_id:
+            slot.record = Recorded.YES if isinstance(event, LeavesDurable) else Recorded.NO
+
+    def record(self, transaction: SenderTransaction, transition: Authorised) -> None:
+        """Our party signed this in an earlier life, and our disk may have lost the record: durable before it counts."""
+        known_until_s = transaction.versions.get(transition.leaf)
+        if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
+            return
+        transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
+        signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
+        self._recording[signed] = None
+        self.context.persist(LeavesSigned((transition,)), self, VersionDurable(signed), VersionNotWritten(signed))
+
+    def is_recording(self, intent: IntentId) -> bool:
+        """A leaf of this intent that an earlier life signed is being written."""
+        return any(signed.intent == intent for signed in self._recording)
+
+    def _version_recorded(self, signed: SignedLeaf) -> None:
+        transaction = self.sender.transactions.get(signed.intent)
+        if transaction is not None:
+            transaction.note_version(signed.leaf, signed.valid_until_s)
+            transaction.handle(LeafRecorded())
+
+    def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
+        """One result of the slot."""
+        slot = self._slot_of(transaction)
+        if slot is not None:
+            slot.results[transaction.intent.id] = result
+            self._answer_if_complete(slot)
+
+    def fail(self, transaction: SenderTransaction, reason: str, code: ErrorCode) -> None:
+        """Domain or signer failed on one intent of the slot, or it was contention."""
+        slot = self._slot_of(transaction)
+        if slot is not None:
+            slot.errors[transaction.intent.id] = IntentError(transaction.intent.id, code, reason)
+            self._answer_if_complete(slot)
+
+    def leave(self, transaction: SenderTransaction, code: ErrorCode) -> None:
+        """An intent that goes while its slot is assembled is no longer waited for: the others must not wait in vain."""
+        slot = self._slot_of(transaction)
+        intent = transaction.intent.id
+        if slot is not None and intent not in slot.results and intent not in slot.errors:
+            slot.errors[intent] = IntentError(intent, code)
+            self._answer_if_complete(slot)
+
+    def _slot_of(self, transaction: SenderTransaction) -> Slot | None:
+        """The slot that the transaction is being assembled for, if its coordinator has not asked anew since."""
+        slot = self.slots.get(transaction.delegate) if transaction.delegate is not None else None
+        return slot if slot is not None and slot.request.request_id == transaction.request_id else None
+
+    def take_finished(self, event: AssemblyFinished) -> None:
+        """The domain's result, for the latest order only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is None:
+            return
+        slot = self._slot_of(transaction)
+        told = self._told_by(transaction, event)
+        needs_none = slot is not None and (slot.request.snapshot == Snapshot() or event.intent in slot.own)
+        transaction.is_on_own_states = needs_none
+        transaction.kept_from = None
+        if transaction.unmet and not _reads_all_dependencies(transaction, told):
+            # Also a revert: what it depends on may give it what it lacks.
+            transaction.awaits_confirmation = True
+            transaction.handle(AssembleError(NOT_READ, awaits_dependencies=True))
+        elif slot is None and isinstance(told, AssembleRevert | AssemblePark):
+            # Its coordinator went on to another slot: on what this one was assembled is not known any more.
+            transaction.handle(AssembleError(f"its coordinator did not wait for it: {told.reason}"))
+        elif slot is not None and isinstance(told, AssembleRevert | AssemblePark):
+            self._take_invalid(slot, transaction, told, needs_none)
+        elif slot is not None and isinstance(told, Assembled) and event.intent in slot.alone:
+            if event.intent in slot.with_kept:
+                transaction.kept_from = told.transition
+            transaction.handle(AssembleError(f"contention: {slot.alone[event.intent]}", ErrorCode.CONTENTION))
+        else:
+            transaction.handle(told)
+
+    def _take_invalid(
+        self, slot: Slot, transaction: SenderTransaction, told: AssembleRevert | AssemblePark, needs_none: bool
+    ) -> None:
+        """It counts on our own states, with those that are kept for others for a while; else it is tried on more."""
+        intent = transaction.intent.id
+        if intent in slot.without_kept:
+            del slot.without_kept[intent]
+            slot.with_kept[intent] = None
+            slot.alone[intent] = told.reason
+            self._order((transaction.intent,), Snapshot())
+        elif needs_none or intent in slot.alone:
+            transaction.handle(told)
+        else:
+            # Others wrote the snapshot: what it does not allow is tried once on what our own index says.
+            slot.alone[intent] = told.reason
+            self._order_alone(slot, transaction)
+
+    def _told_by(self, transaction: SenderTransaction, event: AssemblyFinished) -> Event:
+        if event.outcome is AssemblyOutcome.REVERTED:
+            return AssembleRevert(event.reason, event.code)
+        if event.outcome is AssemblyOutcome.PARKED:
+            return AssemblePark(event.reason)
+        assert event.transition is not None, "an assembled intent has a transition"
+        contract, config, sender = self.context.contract, self.context.config, transaction.intent.sender
+        flaw = flaw_of_attesters(contract, sender, event.attesters)
+        flaw = flaw or flaw_of_size(event.transition, contract, config, event.attesters)
+        bounded = _bounded(transaction, event.transition)
+        return AssembleRevert(flaw) if flaw else _assembled(transaction, bounded, event.attesters)
+
+    def take_failed(self, event: AssemblyFailed) -> None:
+        """The domain or the signer failed, for the latest order only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is not None:
+            transaction.handle(AssembleError(event.reason, lacks_states=event.lacks_states))
+
+    def states_arrived(self) -> None:
+        """States are durable or committed here that were not: what backs off for want of one is tried again at once.
+
+        Each failure is cut short once, so that nobody makes us try more often than states arrive.
+        """
+        lacking, self.lacking = self.lacking, {}
+        for intent in lacking:
+            transaction = self.sender.transactions.get(intent)
+            if transaction is not None and transaction.not_before_ms > self.context.now_ms:
+                transaction.not_before_ms = self.context.now_ms
+                self.context.timers.set(transaction, "retry", self.context.now_ms, RetryDue())
+
+    def take_signed(self, event: TransitionSigned) -> None:
+        """The signer's result, for the latest order only."""
+        transaction = self._in_assembly(event.request_id, event.intent)
+        if transaction is not None:
+            transaction.handle(AssembleAndSignSuccess(event.signature, event.cosignatures))
+
+    def _refusal(self, peer: NodeName, intent: IntentId) -> ErrorCode | None:
+        """Why this coordinator may not have this intent assembled, or nothing when it may."""
+        transaction = self.sender.transactions.get(intent)
+        if transaction is None:
+            return ErrorCode.UNKNOWN_INTENT
+        if transaction.is_ended:
+            return ErrorCode.FINAL_INTENT
+        if transaction.state is TransactionState.ENDING:
+            return ErrorCode.CANCELLED
+        transaction.forget_expired_versions()
+        if must_wait_to_sign(transaction):
+            return ErrorCode.FAILED
+        is_with_peer = transaction.delegate == peer and transaction.state not in WAITING
+        return None if is_with_peer else ErrorCode.NOT_CURRENT_DELEGATE
+
+    def _start(self, slot: Slot) -> None:
+        valid_until_s = self.context.chain_time_s + self.context.config.validity_s
+        transactions = [self.sender.transactions[intent] for intent in slot.intents]
+        for transaction in transactions:
+            if transaction.is_voiding:
+                intent = transaction.intent.id
+                leaf = void_leaf(self.context.separator, intent)
+                transaction.is_on_own_states = True
+                transaction.handle(Assembled(Transition(intent, leaf, valid_until_s=valid_until_s)))
+            elif transaction.needs_own_states:
+                slot.own[transaction.intent.id] = None
+                self._order_alone(slot, transaction)
+        intents = tuple(each.intent for each in transactions if not (each.is_voiding or each.needs_own_states))
+        if intents:
+            self._order(intents, slot.request.snapshot)
+
+    def _order_alone(self, slot: Slot, transaction: SenderTransaction) -> None:
+        """On our own states, but for what we know to be kept for prepared transitions: nobody would endorse that."""
+        intent = transaction.intent
+        locks = self.sender.coordinator.kept.locks((intent.id,))
+        if locks:
+            slot.without_kept[intent.id] = None
+        self._order((intent,), Snapshot(locks))
+
+    def _order(self, intents: tuple[Intent, ...], snapshot: Snapshot) -> None:
+        """Under an id of our own: two coordinators may ask under one id, on different snapshots."""
+        config, chain_time_s = self.context.config, self.context.chain_time_s
+        order = self.context.next_id()
+        for intent in intents:
+            self.sender.transactions[intent.id].order = order
+        self.context.effects.append(
+            AssembleIntents(
+                self.context.contract.address,
+                order,
+                intents,
+                snapshot,
+                self.context.height,
+                chain_time_s + config.validity_s,
+                chain_time_s + config.prepared_validity_s,
+            )
+        )
+
+    def _in_assembly(self, order: RequestId, intent: IntentId) -> SenderTransaction | None:
+        transaction = self.sender.transactions.get(intent)
+        return transaction if transaction is not None and transaction.order == order else None
+
+    def _is_voided_too_often(self, peer: NodeName, transaction: SenderTransaction) -> bool:
+        """Empty transitions are no versions, and any number of them may be signed: so many in a while."""
+        if not transaction.is_voiding or peer == self.context.node:
+            return False
+        key, interval_ms = ("void", peer, transaction.intent.id), self.context.config.request_timeout_ms
+        return not self.sender.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
+
+    def _record(self, slot: Slot) -> None:
+        """What was signed is durable, with all contents, before it leaves."""
+        made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
+        # Our domain made them, and our party signed them.
+        signed = tuple(Authorised(Consistent(each)) for each in made if each is not None and not each.is_empty)
+        if not signed:
+            slot.record = Recorded.YES
+            return
+        slot.record = Recorded.BEING_WRITTEN
+        done = LeavesDurable(slot.peer, slot.request.request_id)
+        failed = LeavesNotWritten(slot.peer, slot.request.request_id)
+        self.context.persist(LeavesSigned(signed), self, done, failed)
+
+    def _answer_if_complete(self, slot: Slot) -> None:
+        if len(slot.results) + len(slot.errors) < slot.size or slot.record is Recorded.BEING_WRITTEN:
+            return
+        if slot.record is Recorded.NO:
+            self._record(slot)
+        if slot.results:
+            results = tuple(
+                _as_seen_by(slot.peer, slot.results[intent]) for intent in slot.intents if intent in slot.results
+            )
+            took_ms = self.context.now_ms - slot.since_ms
+            for part in in_parts(results, result_bytes, self.context.config.message_bytes_max):
+                self.context.send(slot.peer, AssembleResponse(slot.request.request_id, part, took_ms))
+        if slot.errors:
+            errors = tuple(slot.errors.values())
+            self.context.send(slot.peer, AssembleErrorMessage(slot.request.request_id, errors))
+
+    def take_early_request(self) -> None:
+        """Our index has gone on: requests that were too early may be due; those of long ago are forgotten."""
+        for peer, early in tuple(self.early.items()):
+            if early.due_ms <= self.context.now_ms:
+                self._drop_early(peer)
+            elif early.height <= self.context.height:
+                self.take_request(peer, early.height, early.request)
+
+    def _drop_early(self, peer: NodeName) -> None:
+        """Our index did not get in time where the request says that the chain is: the coordinator is not waited for."""
+        early = self.early.pop(peer, None)
+        if early is not None and early.due_ms <= self.context.now_ms and early.height > self.context.height:
+            self.sender.observer.doubt(peer)
+
+
+def _bounded(transaction: SenderTransaction, transition: Transition) -> Transition:
+    """No version of an external intent is valid for longer than the first: states are kept until then."""
+    bound_s = transaction.first_bound_s
+    if bound_s is None or bound_s >= transition.valid_until_s:
+        return transition
+    return replace(transition, valid_until_s=bound_s)
+
+
+def _assembled(transaction: SenderTransaction, transition: Transition, attesters: Attesters) -> Event:
+    """Only an external intent may be prepared: of others the chain would refuse the whole round."""
+    if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
+        return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
+    return Assembled(transition, attesters)
+
+
+def _reads_all_dependencies(transaction: SenderTransaction, told: Event) -> bool:
+    return isinstance(told, Assembled) and reads_all_dependencies(transaction, told.transition)
+
+
+def _as_seen_by(node: NodeName, result: AssemblyResult) -> AssemblyResult:
+    """A state's bytes reach the coordinator only if it is on the state's list (S8)."""
+    transition = result.transition
+    seen = transition.as_seen_by(node) if transition is not None else None
+    return result if seen is transition else replace(result, transition=seen)
+
+
+def flaw_of_size(
+    transition: Transition, contract: Contract, config: Config, attesters: Attesters = NO_ATTESTERS
+) -> str:
+    """Why no message, or no base-ledger transaction (ledger), can hold it; nothing when both can."""
+    size_bytes = planned_bytes(transition, attesters)
+    if size_bytes > config.transition_bytes_max:
+        limit = f"a transition has at most {config.transition_bytes_max}"
+        return f"too large: it takes {size_bytes} bytes with the states that it makes, and {limit}"
+    if is_light(transition):
+        return ""
+    auth = AuthCost.of(contract)
+    parts = split_round((transition,), LATEST_S, auth)
+    if isinstance(parts, TooLarge):
+        limits = f"{COMMIT_GAS_MAX} gas and {PAYLOAD_BYTES_MAX} bytes"
+        return f"too large: it takes {parts.gas} gas and {parts.size_bytes} bytes, and a transaction holds {limits}"
+    return ""

@@ -1,0 +1,152 @@
+"""Who is passed over although it gives signs of life: by own experience, and by what others say (protocol §4.1).
+
+Theory of operation. A coordinator that lists our intents and moves none of them is *demoted*: this node's sender,
+coordinator and endorser pass it over, and nothing that it says ends that. A demotion by own experience ends with time,
+later each time, or when every member is demoted. Others say whom they have demoted in `tried`. With f = n - k of n
+endorsers of whom k must sign, f + 1 accusers are believed at once, because one of them is honest. A single accuser is
+believed about one member in `ACCUSATION_RANGES` ranges; that another member could not be reached, it is believed once
+in as many. So no single member deposes whom it likes as often as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rota.model.types import NodeName, Rotation, Tried
+from rota.sequencer.context import Context
+
+ACCUSATION_RANGES = 8
+GROWTH_MAX = 16
+
+
+@dataclass(slots=True)
+class Experience:
+    """What we have seen of a coordinator ourselves: until when it is demoted, and how often it was."""
+
+    until_ms: int = 0
+    count: int = 0
+
+
+@dataclass(slots=True)
+class Accuser:
+    """What one member says of others: whom its latest message lists, and what it was believed alone."""
+
+    listed: dict[NodeName, Tried] = field(default_factory=dict)
+    heard_ms: int = 0
+    is_first_hand: bool = False
+    target: NodeName | None = None
+    target_range: int = 0
+    is_spent: bool = False
+    deposed_range: int | None = None
+
+
+class Demotions:
+    """One per contract and node; the observer owns it."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        contract = context.contract
+        self.suffices = len(contract.endorsers) - contract.threshold + 1
+        self.own: dict[NodeName, Experience] = {}
+        self.accusers: dict[NodeName, Accuser] = {}
+
+    def demote(self, node: NodeName) -> None:
+        """It did nothing for us in time; longer each time."""
+        config = self.context.config
+        seen = self.own.setdefault(node, Experience())
+        delay_ms = min(config.demotion_ms << min(seen.count, GROWTH_MAX), config.demotion_max_ms)
+        seen.until_ms, seen.count = self.context.after(delay_ms), seen.count + 1
+
+    def redeem(self, node: NodeName) -> None:
+        """Something of ours has ended there: should it fail again, it begins anew."""
+        self.own.pop(node, None)
+
+    def pardon(self) -> bool:
+        """Nobody is left: all may be tried again, and no single accuser is believed about its target any more."""
+        was_demoted = any(self.is_demoted(node) for node in self.context.contract.committee)
+        for seen in self.own.values():
+            seen.until_ms = 0
+        for accuser in self.accusers.values():
+            accuser.is_spent = True
+        return was_demoted
+
+    def clear(self, node: NodeName) -> None:
+        """It does something here: no single accuser is believed about it any more."""
+        for accuser in self.accusers.values():
+            if accuser.target == node:
+                accuser.is_spent = True
+
+    def hear(self, author: NodeName, tried: Iterable[Tried], accepted: NodeName | None, is_first_hand: bool) -> None:
+        """Whom a delegation (first hand) or an endorsement request lists; the list takes the place of the last."""
+        members = self.context.contract.committee
+        others = (author, self.context.node)
+        listed = {entry.node: entry for entry in tried if entry.node in members and entry.node not in others}
+        if not listed and author not in self.accusers:
+            return
+        accuser = self.accusers.setdefault(author, Accuser())
+        accuser.listed, accuser.heard_ms, accuser.is_first_hand = listed, self.context.now_ms, is_first_hand
+        accused = [node for node, entry in listed.items() if entry.is_demoted]
+        if accused and (accuser.target is None or self._is_long_ago(accuser.target_range)):
+            accuser.target = accepted if accepted in accused else accused[0]
+            accuser.target_range, accuser.is_spent = self.context.block_range, False
+
+    def is_own(self, node: NodeName) -> bool:
+        """Demoted by our own experience."""
+        seen = self.own.get(node)
+        return seen is not None and self.context.now_ms < seen.until_ms
+
+    def is_demoted(self, node: NodeName) -> bool:
+        """By our own experience, by f + 1 accusers, or by one that is believed about it."""
+        return self.is_own(node) or self._is_accused(node, self._standing())
+
+    def first_hand(self, members: Iterable[NodeName]) -> tuple[NodeName, ...]:
+        """Those demoted by our own experience or by what senders told us.
+
+        Only these we pass on: hearsay must not go round.
+        """
+        if not (self.own or self.accusers):
+            return ()
+        accusers = [accuser for accuser in self._standing() if accuser.is_first_hand]
+        return tuple(node for node in members if self.is_own(node) or self._is_accused(node, accusers))
+
+    def is_believed_unreached(self, author: NodeName, node: NodeName) -> bool:
+        """f + 1 members list it, or this one has not been believed alone for long."""
+        listing = sum(node in accuser.listed for accuser in self._standing())
+        return listing >= self.suffices or self.may_depose(author)
+
+    def may_depose(self, author: NodeName) -> bool:
+        """Its word alone counts: where one accuser is enough, and else once in `ACCUSATION_RANGES` ranges.
+
+        Under strict every request is judged anew; there the word holds as long as the range.
+        """
+        accuser = self.accusers.get(author)
+        if self.suffices == 1 or accuser is None or accuser.deposed_range is None or author == self.context.node:
+            return True
+        is_strict = self.context.contract.rotation is Rotation.STRICT
+        is_same_range = is_strict and accuser.deposed_range == self.context.block_range
+        return is_same_range or self._is_long_ago(accuser.deposed_range)
+
+    def note_deposed(self, author: NodeName) -> None:
+        """A coordinator that we hear was left on its word."""
+        accuser = self.accusers.setdefault(author, Accuser())
+        if accuser.deposed_range is None or self._is_long_ago(accuser.deposed_range):
+            accuser.deposed_range = self.context.block_range
+
+    def _standing(self) -> list[Accuser]:
+        """Those that were heard lately, without those that we have demoted ourselves."""
+        since_ms = self.context.now_ms - self.context.config.demotion_ms
+        return [
+            accuser
+            for author, accuser in self.accusers.items()
+            if accuser.heard_ms > since_ms and not self.is_own(author)
+        ]
+
+    def _is_accused(self, node: NodeName, standing: list[Accuser]) -> bool:
+        accusing = [accuser for accuser in standing if node in accuser.listed and accuser.listed[node].is_demoted]
+        return len(accusing) >= self.suffices or any(
+            accuser.target == node and not accuser.is_spent for accuser in accusing
+        )
+
+    def _is_long_ago(self, block_range: int) -> bool:
+        return self.context.block_range - block_range >= ACCUSATION_RANGES

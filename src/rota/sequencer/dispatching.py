@@ -1,0 +1,151 @@
+"""Dispatch: an endorsed and permitted round goes to the submitter (protocol §7).
+
+Theory of operation. A round is dispatched when every member that is left in it is permitted and all that they
+stand on is dispatched. Members that left an endorsed round are given to the ledger as bare leaves: the signatures
+stay valid for the rest. A write that fails is tried again with backoff.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.machine.effects import DispatchRound
+from rota.machine.tables import Event
+from rota.model.types import FlushPoint, NodeName
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.sequencer.events.coordinator_transaction import Collected, NonceAllocated, Submitted
+from rota.sequencer.events.rounds import DispatchRetryDue
+from rota.sequencer.round import Phase, Round
+from rota.sequencer.states.coordinator_transaction import ON_THE_WAY, State
+from rota.wire.messages import SubmittedIntent, TransactionDispatched
+
+if TYPE_CHECKING:
+    from rota.sequencer.coordinator import Coordinator
+
+
+class Dispatching:
+    """The dispatches of one coordinator."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.rounds = coordinator.rounds.rounds
+
+    def handle(self, event: Event) -> None:
+        """A write that failed is due again."""
+        assert isinstance(event, DispatchRetryDue), "the dispatches know their timers"
+        self.rounds[event.digest].phase = Phase.ENDORSED
+        self.coordinator.something_changed()
+
+    def dispatch_ready(self) -> None:
+        """Dispatch what is ready."""
+        for opened in tuple(self.rounds.values()):
+            self._dispatch_if_ready(opened)
+
+    def dependencies_ready(self, transaction: CoordinatorTransaction) -> bool:
+        """All that it stands on is in its own round, or ready for dispatch, or another coordinator's dispatch."""
+        for placed in self.coordinator.graph.dependencies(transaction.leaf):
+            maker = self.coordinator.transactions.get(placed.intent)
+            if placed.point is not None or maker is None or maker.round is transaction.round:
+                continue
+            if maker.state not in ON_THE_WAY:
+                return False
+        return True
+
+    def dependencies_dispatched(self, transaction: CoordinatorTransaction) -> bool:
+        """All that it stands on is on the chain, or on its way there by a dispatch that is durable."""
+        makers = (
+            self.coordinator.transactions.get(placed.intent)
+            for placed in self.coordinator.graph.dependencies(transaction.leaf)
+            if placed.point is None
+        )
+        return all(maker is None or maker.state in (State.DISPATCHED, State.SUBMITTED) for maker in makers)
+
+    def is_undispatched(self, transaction: CoordinatorTransaction) -> bool:
+        """Its round has not been given to the submitter."""
+        return transaction.round is not None and transaction.round.phase is Phase.ENDORSED
+
+    def take_dispatched(self, event: RoundDispatched) -> None:
+        """The dispatch is durable: tell the senders."""
+        opened = self.rounds.get(event.digest)
+        if opened is None:
+            return
+        opened.phase = Phase.DISPATCHED
+        told: dict[NodeName, list[SubmittedIntent]] = {}
+        for transaction in tuple(opened.members.values()):
+            transaction.handle(Collected())
+            transaction.handle(NonceAllocated(event.signer, event.nonce))
+            submitted = SubmittedIntent(transaction.intent.id, transaction.leaf, event.signer, event.nonce, 0)
+            told.setdefault(transaction.sender, []).append(submitted)
+        for sender, intents in told.items():
+            self.context.send(sender, TransactionDispatched(event.digest, tuple(intents)))
+
+    def take_failure(self, event: RoundDispatchFailed) -> None:
+        """The write failed: try again with backoff; nobody else is touched."""
+        opened = self.rounds.get(event.digest)
+        if opened is None:
+            return
+        config = self.context.config
+        delay_ms = self.context.backoff_ms(
+            opened.dispatch_attempts, config.retry_backoff_ms, config.retry_backoff_max_ms
+        )
+        opened.dispatch_attempts += 1
+        due_ms = self.context.after(delay_ms)
+        self.context.timers.set(self, f"dispatch {opened.number}", due_ms, DispatchRetryDue(event.digest))
+
+    def take_submitted(self, event: RoundSubmitted) -> None:
+        """The round's base-ledger transaction was sent to the chain."""
+        opened = self.rounds.get(event.digest)
+        for transaction in tuple(opened.members.values()) if opened is not None else ():
+            transaction.handle(Submitted(event.submission_count))
+
+    def forget(self, opened: Round) -> None:
+        """The round is closed."""
+        self.context.timers.cancel(self, f"dispatch {opened.number}")
+
+    def flush_points(self) -> tuple[CoordinatorTransaction, ...]:
+        """All that is past the point of no return and has no outcome."""
+        return tuple(t for t in self.coordinator.transactions.values() if t.is_flush_point)
+
+    def has_unwritten_dispatch(self) -> bool:
+        """Something is ready for dispatch but not yet durable."""
+        return any(transaction.state is State.READY_FOR_DISPATCH for transaction in self.flush_points())
+
+    def _dispatch_if_ready(self, opened: Round) -> None:
+        if opened.phase is not Phase.ENDORSED:
+            return
+        members = opened.members.values()
+        for member in members:
+            if member.state is not State.READY_FOR_DISPATCH:
+                return
+        if not all(self._makers_are_dispatched(member, opened) for member in members):
+            return
+        opened.phase = Phase.DISPATCHING
+        for member in members if self.coordinator.gas.most else ():
+            self.coordinator.gas.charge(member.sender, member.made)
+        self.context.effects.append(
+            DispatchRound(
+                self.context.contract.address,
+                opened.digest,
+                opened.leaves,
+                tuple(member.made for member in members),
+                tuple(member.sender for member in members),
+                tuple(opened.signatures.items()),
+                opened.valid_until_s,
+            )
+        )
+
+    def _makers_are_dispatched(self, member: CoordinatorTransaction, opened: Round) -> bool:
+        for placed in self.coordinator.graph.dependencies(member.leaf):
+            maker = self.coordinator.transactions.get(placed.intent)
+            makers_round = maker.round if maker is not None else None
+            if makers_round not in (None, opened) and makers_round.phase is not Phase.DISPATCHED:
+                return False
+        return True
+
+
+def flush_point_of(transaction: CoordinatorTransaction) -> FlushPoint:
+    """A flush point is (round digest, intent id): a skip of an older version does not count."""
+    assert transaction.digest is not None, "a flush point was endorsed in a round"
+    return FlushPoint(transaction.digest, transaction.intent.id)

@@ -1,0 +1,227 @@
+"""What a sequencer orders, and its records; the effects that other packages share are in `rota.machine.effects`."""
+
+from __future__ import annotations
+
+from rota.machine.effects import Effect, Record, Report
+from rota.model.consistency import Authorised, Consistent
+from rota.model.frozen import dataclass
+from rota.model.types import (
+    Attesters,
+    CallFailure,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    Intent,
+    IntentId,
+    KeptStates,
+    Leaf,
+    NodeName,
+    Party,
+    RequestId,
+    Transition,
+)
+from rota.sequencer.signed import Signed as Signed
+from rota.wire.messages import EndorserSignature, PreparedTransaction, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPrepared(Report):
+    """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
+
+    contract: ContractAddress
+    prepared: PreparedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleIntents(Effect):
+    """Have the domain assemble these intents, one after the other, on this snapshot at this height.
+
+    A transition with a preparation may be valid until `prepared_valid_until_s`, any other until `valid_until_s`.
+    """
+
+    contract: ContractAddress
+    request_id: RequestId
+    intents: tuple[Intent, ...]
+    snapshot: Snapshot
+    height: int
+    valid_until_s: int
+    prepared_valid_until_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignTransition(Effect):
+    """Have the `from` party sign the leaf of what was assembled, and until when it may be committed (trust rule 3).
+
+    Where transitions are proved, the intent's own key signs it, which the nonce leads to, and a proof is made of it.
+    """
+
+    contract: ContractAddress
+    request_id: RequestId
+    intent: IntentId
+    party: Party
+    leaf: Leaf
+    valid_until_s: int
+    nonce: bytes = b""
+    cosigners: tuple[Party, ...] = ()  # Parties of the same node that sign the same.
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeFailure(Effect):
+    """Ask the sender's own domain whether an intent whose version failed on the ledger is worth another attempt."""
+
+    contract: ContractAddress
+    intent: Intent
+    leaf: Leaf
+    failure: CallFailure
+
+
+@dataclass(frozen=True, slots=True)
+class VerifySignature(Effect):
+    """Does this leaf bear our party's signature, with this end of its validity?"""
+
+    contract: ContractAddress
+    request_id: RequestId
+    intent: IntentId
+    party: Party
+    leaf: Leaf
+    valid_until_s: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyParties(Effect):
+    """Which of these transitions bear the signatures of the party beside them and of those that their plans add?"""
+
+    contract: ContractAddress
+    request_id: RequestId
+    transitions: tuple[Transition, ...]
+    senders: tuple[Party, ...]
+    attesters: tuple[Attesters, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRound(Effect):
+    """Have the domain check these transitions on top of one another, and sign the digest if all are right.
+
+    `makers` made what they spend or read and is not on the chain, as far as we know them. What is in neither, and not
+    in the store, is missing. Whether each has the `attesters` that it needs the domain says, too.
+    """
+
+    contract: ContractAddress
+    peer: NodeName
+    request_id: RequestId
+    digest: Digest
+    transitions: tuple[Transition, ...]
+    senders: tuple[Party, ...]
+    valid_until_s: int
+    makers: tuple[Transition, ...] = ()
+    attesters: tuple[Attesters, ...] = ()
+    approvals: tuple[EndorserSignature, ...] = ()
+    asks_approval: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyEndorsement(Effect):
+    """Did this endorser sign that round? One wrong signature would fail the whole transaction on the ledger."""
+
+    contract: ContractAddress
+    peer: NodeName
+    digest: Digest
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyEndorsers(Effect):
+    """Which of these did their endorsers sign? Asked of refusals, with the intent by its sender, and of hand-overs."""
+
+    contract: ContractAddress
+    request_id: RequestId
+    signed: tuple[Signed, ...]
+    intent: IntentId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DistributeStates(Effect):
+    """Send what this leaf of ours makes to all on the lists: who committed it need not have done so."""
+
+    contract: ContractAddress
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStates(Effect):
+    """Write what this endorser has seen: it is on the chain, and nobody has sent it."""
+
+    contract: ContractAddress
+    transition: Consistent
+
+
+@dataclass(frozen=True, slots=True)
+class IntentParked(Record):
+    """The domain parked it; it waits for the user."""
+
+    intent: IntentId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntentResumed(Record):
+    """The user resumed it."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class EndingDecided(Record):
+    """It ends for this reason when no version of it can happen any more; a cancel is one reason."""
+
+    intent: IntentId
+    reason: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesSigned(Record):
+    """What parties of ours signed for one slot, with all contents: then it leaves.
+
+    Whoever gets it endorsed may commit it without asking us, so that from now on our own node must have the contents.
+    """
+
+    transitions: tuple[Authorised, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionGranted(Record):
+    """Permission granted: then the answer leaves. What the leaf makes is durable since it was signed."""
+
+    intent: IntentId
+    number: DelegationNumber
+    delegate: NodeName
+    leaf: Leaf
+    valid_until_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedAcknowledged(Record):
+    """The sender has that prepared transition, or has no use for it: it is not sent again."""
+
+    intent: IntentId
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionIssued(Record):
+    """Prepared at the sender: then it is acknowledged and given to the user.
+
+    After `void_after_s` no version of the intent is valid: none is signed after this one.
+    """
+
+    prepared: PreparedTransaction
+    void_after_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEndorsed(Record):
+    """A round's prepared transitions are endorsed: then the signature leaves. No other intent gets these states."""
+
+    kept: tuple[KeptStates, ...]

@@ -1,0 +1,523 @@
+"""Check, sign, remember: one node's endorser for one contract.
+
+Theory of operation. An endorser signs for one coordinator at a time, the one that this node accepts
+(protocol §5); a request of another is answered with whom it accepts and its own height, which is no
+refusal. It recomputes every leaf from the full transition and never signs a digest with a leaf that it
+has not checked (ledger). The domain's judgement is an effect; its answer comes back as an event. The domain is
+given what made the states that are not on the chain: what the coordinator shows, each recomputed too, and what
+was seen before (`seen.py`). If it lacks a state all the same, that is no refusal: the coordinator is told and
+shows it, and all who may have it are asked, because what is on the chain the coordinator need not have. A domain
+that fails is no refusal either. Only the domain's own judgement of a leaf is signed. Nothing
+is kept across restarts but what prepared transitions spend: that is durable before the signature leaves, and
+while it stands no other intent's transition that spends or reads it is signed (`kept.py`). How much is kept for whom,
+and for how long, is limited (`turns.py`). Where the plan of a transaction names endorsers, these approve a round before
+any endorser signs it (`attestation.py`); an approval is no signature, and nothing is kept for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import NamedTuple
+
+from rota.machine.tables import Event
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.consistency import Consistent, consistent_for, flaw_of
+from rota.model.digests import ROUND_LEAVES_MAX, is_id_of, round_digest
+from rota.model.sharing import holders_of
+from rota.model.types import (
+    NEVER_HEARD,
+    IntentId,
+    KeptStates,
+    Leaf,
+    Mode,
+    NodeName,
+    Party,
+    RequestId,
+    Rotation,
+    StateId,
+    Transition,
+    node_of,
+)
+from rota.sequencer.attestation import refusals_of_plan
+from rota.sequencer.context import Context
+from rota.sequencer.effects import CheckRound, PreparedEndorsed, StoreStates
+from rota.sequencer.events import RoundChecked
+from rota.sequencer.events.endorser import EndorsementDurable, EndorsementNotWritten, StatesOverdue
+from rota.sequencer.kept import Kept
+from rota.sequencer.observer import Observer
+from rota.sequencer.seen import Seen
+from rota.sequencer.turns import Turns
+from rota.wire.messages import (
+    REFUSAL_KEPT_MAX,
+    STATE_REQUEST_LEAVES_MAX,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    Refusal,
+    Rejection,
+    StateRequest,
+)
+from rota.wire.sizes import transition_bytes
+
+ANSWERS_KEPT_MAX = 256
+CHECKS_OPEN_MAX = 1_024
+# States of what is on the chain arrive within so many time-outs, or nobody sends them.
+UNSENT_TIMEOUTS = 2
+# As many rounds as one coordinator may have on their way, and more.
+CHECKS_OF_PEER_MAX = 256
+# What a coordinator shows is in memory until it is judged. A round takes 3 MiB at most.
+CHECKS_BYTES_MAX = 67_108_864
+CHECKS_BYTES_OF_PEER_MAX = 33_554_432
+
+
+class Asking(NamedTuple):
+    """Since when a coordinator that we do not accept asks us to sign, and when it did so last."""
+
+    since_ms: int
+    last_ms: int
+
+
+class Check(NamedTuple):
+    """A round that the domain is judging."""
+
+    request: EndorsementRequest
+    since_ms: int
+    size_bytes: int = 0
+
+
+class Signing(NamedTuple):
+    """A round whose signature waits until what its prepared transitions spend is durable."""
+
+    request: EndorsementRequest
+    signature: bytes
+    kept: tuple[KeptStates, ...]
+
+
+class Endorser:
+    """Answers endorsement requests; not a table, because it has no states of its own."""
+
+    def __init__(
+        self, context: Context, observer: Observer, kept: Kept | None = None, turns: Turns | None = None
+    ) -> None:
+        self.context = context
+        self.observer = observer
+        self.kept = kept or Kept()
+        self.turns = turns or Turns(context)
+        self.seen = Seen()
+        # What is on the chain and nobody has sent us yet, and when we write what we have seen of it ourselves.
+        self.unsent: dict[Leaf, int] = {}
+        self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
+        self.checking: dict[tuple[NodeName, RequestId], Check] = {}
+        self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
+        self.asking: dict[NodeName, Asking] = {}
+        self.accepted_ms = 0
+
+    def take_request(self, peer: NodeName, height: int, request: EndorsementRequest) -> None:
+        """Answer every copy; check each request once."""
+        rejection = self.rejection_of(peer, height, request)
+        is_only_one = rejection is Rejection.NOT_PREFERRED_COORDINATOR and self._is_only_one_that_asks(peer)
+        if rejection is not None and not is_only_one:
+            accepted = self.observer.accepted
+            number = self.observer.peer(accepted).number if accepted is not None else NEVER_HEARD
+            error = EndorsementError(request.request_id, rejection, accepted, number)
+            self.context.send(peer, error)
+            return
+        self.accepted_ms = self.context.now_ms
+        if self.observer.has_observation:
+            if not is_only_one:
+                self._note_deposed(peer, request)
+            self.observer.accept(peer)
+            self.observer.believe_tried(peer, request.tried)
+            self.observer.forget_tried(request.tried)
+        key = (peer, request.request_id)
+        answer = self.answers.get(key)
+        # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
+        if answer is not None and answer.digest == request.digest:
+            self.context.send(peer, answer)
+        elif key not in self.signing and self._is_to_be_checked(key, request):
+            self._check(peer, request)
+
+    def take_checked(self, event: RoundChecked) -> None:
+        """The domain has judged: sign or refuse, unless we follow another coordinator by now (S6)."""
+        key = (event.peer, event.request_id)
+        check = self.checking.get(key)
+        if check is None or check.request.digest != event.digest:
+            return
+        del self.checking[key]
+        if self.observer.has_observation and self.observer.accepted != event.peer:
+            return
+        # While the domain was judging, we may have signed away what these transitions spend.
+        late = self._refusals_of_kept(check.request) if self.kept.signed and not event.refusals else ()
+        if event.refusals or late:
+            self._answer(event.peer, check.request, b"", event.refusals or late)
+        elif event.missing:
+            self._ask_for_states(event.peer, check.request, event.missing)
+        elif event.unjudged or not event.signature:
+            # A fault of ours is no judgement: we are asked again, by another id.
+            error = EndorsementError(event.request_id, Rejection.UNAVAILABLE, unjudged=event.unjudged)
+            self.context.send(event.peer, error)
+        else:
+            self._sign(event.peer, check.request, event.signature)
+
+    def _sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
+        """From now on what is in this round may be committed, whatever becomes of who shows it.
+
+        If it is only approved, it may not.
+        """
+        if request.asks_approval:
+            self._answer(peer, request, signature, ())
+            return
+        for transition, sender in zip(request.transitions, request.senders, strict=True):
+            self.seen.note_signed(Consistent(transition), node_of(sender))  # What is not consistent was refused.
+        if any(transition.preparation is not None for transition in request.transitions):
+            self._keep_and_sign(peer, request, signature)
+        else:
+            self._answer(peer, request, signature, ())
+
+    def take_outcome(self, outcome: LedgerOutcome, is_ours: bool) -> None:
+        """What we sent or dispatched is in our store. What was skipped may still be committed until its bound.
+
+        Who committed anything else may distribute it to nobody: it is given a while.
+        """
+        if is_ours:
+            self.seen.forget(outcome.leaf)
+        elif outcome.status is LedgerStatus.COMMITTED and self.seen.find((outcome.leaf,)):
+            self.unsent[outcome.leaf] = self.context.after(UNSENT_TIMEOUTS * self.context.config.request_timeout_ms)
+            self._watch_unsent()
+
+    def states_stored(self, transitions: tuple[Transition, ...]) -> None:
+        """What was distributed to us is durable."""
+        for transition in transitions:
+            self.seen.stored(transition)
+            if self.unsent and not self.seen.find((transition.leaf,)):
+                self.unsent.pop(transition.leaf, None)
+
+    def _watch_unsent(self) -> None:
+        if self.unsent and not self.context.timers.is_set(self, "unsent"):
+            self.context.timers.set(self, "unsent", next(iter(self.unsent.values())), StatesOverdue())
+
+    def _store_unsent(self) -> None:
+        """Perhaps nobody else has it who would give it: durable here, and whoever may see it gets it from us."""
+        due = [leaf for leaf, due_ms in self.unsent.items() if due_ms <= self.context.now_ms]
+        for leaf in due:
+            del self.unsent[leaf]
+        for transition in self.seen.find(due):
+            self.context.effects.append(StoreStates(self.context.contract.address, transition))
+        self._watch_unsent()
+
+    def handle(self, event: Event) -> None:
+        """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
+        if isinstance(event, StatesOverdue):
+            self._store_unsent()
+            return
+        assert isinstance(event, EndorsementDurable | EndorsementNotWritten), "the endorser knows its events"
+        request, signature, kept = self.signing.pop((event.peer, event.request_id))
+        follows_another = self.observer.has_observation and self.observer.accepted != event.peer
+        if isinstance(event, EndorsementNotWritten):
+            self._forget_unwritten(kept)
+            return
+        for each in kept:
+            self.kept.note_durable(each.leaf)
+        if not follows_another:
+            self._answer(event.peer, request, signature, ())
+
+    def _forget_unwritten(self, kept: tuple[KeptStates, ...]) -> None:
+        """Nobody has a signature for which these states are kept, unless they are durable or being written again."""
+        writing = {each.leaf for signing in self.signing.values() for each in signing.kept}
+        for each in kept:
+            if each.leaf not in writing and not self.kept.signed.get(each.leaf, True):
+                self.kept.forget(each.leaf)
+                if not self.kept.keeps_for(each.intent):
+                    self.turns.drop(each.intent)
+
+    def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
+        """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
+        contract = self.context.contract
+        if not self.context.has_ledger:
+            return Rejection.NO_LEDGER
+        count = len(request.transitions)
+        is_well_formed = 0 < count == len(request.senders) == len(request.nonces) <= ROUND_LEAVES_MAX
+        is_well_formed = is_well_formed and len(request.attesters) in (0, count)
+        # The refusal of one copy would count as one of the other, which may be shown as its party made it.
+        is_well_formed = is_well_formed and len({each.intent for each in request.transitions}) == count
+        # Who does not endorse here remembers nothing of what it is shown: a stranger has contracts of its own.
+        endorses = self.context.node in contract.endorsers
+        if not is_well_formed or not endorses or not self._may_coordinate(peer, request):
+            return Rejection.NOT_ALLOWED
+        if contract.mode is not Mode.RING:
+            return None
+        if self.observer.is_demoted(peer) and peer != self.context.node:
+            return Rejection.NOT_PREFERRED_COORDINATOR
+        is_strict = contract.rotation is Rotation.STRICT
+        is_followed = self.observer.accepted == peer
+        if (is_strict or not is_followed) and contract.range_at(height) != self.context.block_range:
+            return Rejection.MISMATCHED_BLOCK_HEIGHT
+        accepts = self._leads(peer, request) if is_strict else is_followed or self._may_replace(peer, request)
+        return None if accepts else Rejection.NOT_PREFERRED_COORDINATOR
+
+    def _may_coordinate(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        contract = self.context.contract
+        if contract.mode is Mode.SENDER:
+            return all(node_of(sender) == peer for sender in request.senders)
+        return peer in contract.committee
+
+    def _leads(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Strict: every member that outranks it is silent here, demoted, or listed as tried by one that is believed."""
+        return all(self.observer.is_tried_by(peer, request.tried, node) for node in self._better_than(peer))
+
+    def _better_than(self, peer: NodeName) -> list[NodeName]:
+        """The members that outrank it and are neither silent here nor demoted."""
+        better = takewhile(lambda node: node != peer, self.context.ranking(self.context.block_range))
+        return [node for node in better if not self.observer.is_passed_over(node)]
+
+    def _may_replace(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Sticky: the one that we accept is no obstacle, or the requester outranks it."""
+        accepted = self.observer.accepted
+        if accepted is None or self.observer.is_silent(accepted) or not self.observer.is_live(accepted):
+            return True
+        was_tried = self.observer.is_tried_by(peer, request.tried, accepted)
+        return was_tried or self.observer.outranks(peer, accepted)
+
+    def _is_only_one_that_asks(self, peer: NodeName) -> bool:
+        """It has asked for half of `progress_timeout`, and in that time nobody whom we accept has asked for anything.
+
+        So no word of others, and no rank of one that does nothing, keeps us from signing for ever (protocol §5).
+        """
+        now_ms, config = self.context.now_ms, self.context.config
+        asking = self.asking.get(peer, Asking(now_ms, now_ms))
+        has_paused = now_ms - asking.last_ms > 2 * config.retry_backoff_max_ms
+        since_ms = now_ms if has_paused or self.accepted_ms >= asking.since_ms else asking.since_ms
+        self.asking[peer] = Asking(since_ms, now_ms)
+        if now_ms - since_ms < config.progress_timeout_ms // 2 or self.observer.demotions.is_own(peer):
+            return False
+        self.observer.demotions.clear(peer)
+        return True
+
+    def _note_deposed(self, peer: NodeName, request: EndorsementRequest) -> None:
+        """Nothing but the requester's word makes us leave one that we hear: that is remembered (`demotion.py`)."""
+        if self.context.contract.mode is not Mode.RING:
+            return
+        if self.context.contract.rotation is Rotation.STRICT:
+            is_decisive = bool(self._better_than(peer))
+        else:
+            is_decisive = self.observer.accepted != peer and not self._may_replace(peer, replace(request, tried=()))
+        if is_decisive:
+            self.observer.demotions.note_deposed(peer)
+
+    def _is_to_be_checked(self, key: tuple[NodeName, RequestId], request: EndorsementRequest) -> bool:
+        """New, or so old that the check was lost: with a step whose records could not be written.
+
+        Another round under the id of one that is being judged does not take its place.
+        """
+        check = self.checking.get(key)
+        if check is None:
+            return self._has_room_for(key[0], request)
+        is_old = self.context.now_ms - check.since_ms >= self.context.config.request_timeout_ms
+        is_same = check.request.digest == request.digest and check.request.asks_approval == request.asks_approval
+        return is_old and is_same
+
+    def _has_room_for(self, peer: NodeName, request: EndorsementRequest) -> bool:
+        """Among the rounds that are being judged, in number and in bytes. One is judged whatever its size."""
+        if not self.checking:
+            return True
+        if len(self.checking) >= CHECKS_OF_PEER_MAX:
+            self._forget_lost_checks()
+        of_peer = [check.size_bytes for (asking, _), check in self.checking.items() if asking == peer]
+        if len(self.checking) >= CHECKS_OPEN_MAX or len(of_peer) >= CHECKS_OF_PEER_MAX:
+            return False
+        size_bytes = shown_bytes(request)
+        all_bytes = sum(check.size_bytes for check in self.checking.values())
+        return sum(of_peer) + size_bytes <= CHECKS_BYTES_OF_PEER_MAX and all_bytes + size_bytes <= CHECKS_BYTES_MAX
+
+    def _forget_lost_checks(self) -> None:
+        """Nobody waits for what the domain has not judged for so long."""
+        before_ms = self.context.now_ms - self.context.config.unavailable_ttl_ms
+        for key in [key for key, check in self.checking.items() if check.since_ms < before_ms]:
+            del self.checking[key]
+
+    def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
+        """Durable first: from now on no other intent gets these states from us. What is kept already suffices."""
+        latest_s = self.context.latest_valid_until_s(is_prepared=True)
+        wanted = [
+            (node_of(sender), self._kept_for(transition, request.valid_until_s, latest_s))
+            for transition, sender in zip(request.transitions, request.senders, strict=True)
+            if transition.preparation is not None
+        ]
+        kept = tuple(each for _, each in wanted if not self.kept.has_signed_for(each))
+        if not kept:
+            self._answer(peer, request, signature, ())
+            return
+        refusals = self._take_turns(wanted, request.valid_until_s)
+        if refusals:
+            self._answer(peer, request, b"", refusals)
+            return
+        for each in kept:
+            self.kept.sign(each)
+        self.signing[(peer, request.request_id)] = Signing(request, signature, kept)
+        done, failed = EndorsementDurable(peer, request.request_id), EndorsementNotWritten(peer, request.request_id)
+        self.context.persist(PreparedEndorsed(kept), self, done, failed)
+
+    def _take_turns(self, wanted: list[tuple[NodeName, KeptStates]], until_s: int) -> tuple[Refusal, ...]:
+        """One after the other, so that a round takes no more than its transitions could alone; all of them or none."""
+        refusals: list[Refusal] = []
+        begun: list[IntentId] = []
+        for sender, each in wanted:
+            reason = self.turns.flaw_of(sender, each.intent, each.inputs, until_s)
+            if reason:
+                refusals.append(Refusal(each.intent, reason, leaf=each.leaf))
+                continue
+            if each.intent not in self.turns.turns:
+                begun.append(each.intent)
+            self.turns.take(sender, each)
+        for intent in begun if refusals else ():
+            self.turns.drop(intent)
+        return tuple(refusals)
+
+    def _kept_for(self, transition: Transition, until_s: int, latest_s: int) -> KeptStates:
+        """What this version takes, until the bound that its party gave the first one: later ones are within that."""
+        first_s = min(transition.valid_until_s, latest_s)
+        until_s = max(until_s, self.turns.bound_of(transition.intent, first_s))
+        return KeptStates(transition.intent, transition.leaf, transition.inputs, until_s)
+
+    def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
+        authors = zip(request.transitions, request.senders, strict=True)
+        found = (self._refusal_of_kept(transition, sender, request) for transition, sender in authors)
+        return tuple(refusal for refusal in found if refusal is not None)
+
+    def _refusal_of_kept(self, transition: Transition, sender: Party, request: EndorsementRequest) -> Refusal | None:
+        """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
+        kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
+        if kept:
+            return Refusal(transition.intent, "a state is kept for a prepared transition", kept, leaf)
+        if transition.preparation is None:
+            return None
+        until_s = request.valid_until_s
+        reason = self.turns.flaw_of(node_of(sender), transition.intent, transition.inputs, until_s)
+        return Refusal(transition.intent, reason, leaf=leaf) if reason else None
+
+    def _check(self, peer: NodeName, request: EndorsementRequest) -> None:
+        """What can be judged without the domain is judged here: leaves, digest, validity.
+
+        All of that depends on what the coordinator shows and writes, so that none of it is a judgement of the leaf:
+        these refusals are not signed, and nobody can end an intent with them.
+        """
+        leaves = tuple(transition.leaf for transition in request.transitions)
+        is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
+        makers, false = self._makers_of(peer, request)
+        authors = tuple(zip(request.transitions, request.senders, request.nonces, strict=True))
+        strangers = {
+            transition.leaf: None
+            for transition, sender, nonce in authors
+            if not is_id_of(transition.intent, sender, self.context.contract.address, nonce)
+        }
+        found = (
+            self._refusal_of(transition, sender, request, peer, is_signed_over, false, strangers)
+            for transition, sender, _ in authors
+        )
+        refusals = tuple(refusal for refusal in found if refusal is not None)
+        refusals = refusals or refusals_of_plan(self.context.contract, self.context.node, request)
+        if refusals:
+            self._answer(peer, request, b"", refusals)
+            return
+        size_bytes = sum(map(transition_bytes, request.makers))
+        for transition in request.transitions:
+            own_bytes = transition_bytes(transition)
+            size_bytes += own_bytes
+            self.seen.note(Consistent(transition), peer, own_bytes)  # What is not consistent was refused.
+        self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, size_bytes)
+        self.context.effects.append(
+            CheckRound(
+                self.context.contract.address,
+                peer,
+                request.request_id,
+                request.digest,
+                request.transitions,
+                request.senders,
+                request.valid_until_s,
+                makers,
+                request.attesters,
+                request.approvals,
+                request.asks_approval,
+            )
+        )
+
+    def _makers_of(
+        self, peer: NodeName, request: EndorsementRequest
+    ) -> tuple[tuple[Transition, ...], dict[Leaf, None]]:
+        """What made the states that the round needs from outside: shown and true, or seen before; and what is false."""
+        made_here = {transition.leaf for transition in request.transitions}
+        needed = dict.fromkeys(
+            reference.leaf
+            for transition in request.transitions
+            for reference in (*transition.inputs, *transition.reads)
+            if reference.leaf not in made_here
+        )
+        false: dict[Leaf, None] = {}
+        for maker in request.makers:
+            if maker.leaf not in needed:
+                continue
+            known = consistent_for(self.context.separator, self.context.node, maker)
+            if known is None:
+                false[maker.leaf] = None
+            else:
+                self.seen.note(known, peer)
+        return self.seen.find(needed), false
+
+    def _refusal_of(
+        self,
+        transition: Transition,
+        sender: Party,
+        request: EndorsementRequest,
+        peer: NodeName,
+        is_signed_over: bool,
+        false: dict[Leaf, None],
+        strangers: dict[Leaf, None],
+    ) -> Refusal | None:
+        reason = self._flaw_of(transition, request, peer, is_signed_over)
+        if transition.leaf in strangers:
+            reason = reason or "the intent's id is not its party's"
+        if false and any(reference.leaf in false for reference in (*transition.inputs, *transition.reads)):
+            reason = reason or "what is said to have made a state did not make it"
+        if reason:
+            return Refusal(transition.intent, reason, (), transition.leaf)
+        return self._refusal_of_kept(transition, sender, request)
+
+    def _flaw_of(
+        self, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
+    ) -> str:
+        """Why this transition cannot be signed, or nothing."""
+        latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
+        if not is_signed_over:
+            return "the digest is not that of the round's leaves"
+        if not transition.signature:
+            return "the sender's signature is missing"
+        if request.valid_until_s > min(transition.valid_until_s, latest_s):
+            return "the round is valid longer than its leaves allow"
+        if request.valid_until_s < self.context.chain_time_s:
+            return "the round is no longer valid"
+        # Our own coordinator admits only what is consistent (`admission.py`).
+        return "" if peer == self.context.node else flaw_of(self.context.separator, transition)
+
+    def _ask_for_states(self, peer: NodeName, request: EndorsementRequest, missing: tuple[StateId, ...]) -> None:
+        """The coordinator shows what is not on the chain; the rest is in some member's store, or comes by itself."""
+        leaves = tuple(dict.fromkeys(state.leaf for state in missing))
+        self.context.send(peer, EndorsementError(request.request_id, Rejection.MISSING_STATES, missing=leaves))
+        for start in range(0, len(leaves), STATE_REQUEST_LEAVES_MAX):
+            for holder in dict.fromkeys((peer, *holders_of(self.context.contract))):
+                if holder != self.context.node:
+                    self.context.send(holder, StateRequest(leaves[start : start + STATE_REQUEST_LEAVES_MAX]))
+
+    def _answer(
+        self, peer: NodeName, request: EndorsementRequest, signature: bytes, refusals: tuple[Refusal, ...]
+    ) -> None:
+        response = EndorsementResponse(request.request_id, request.digest, signature, refusals)
+        self.answers[(peer, request.request_id)] = response
+        if len(self.answers) > ANSWERS_KEPT_MAX:
+            del self.answers[next(iter(self.answers))]
+        self.context.send(peer, response)
+
+
+def shown_bytes(request: EndorsementRequest) -> int:
+    """How much of a message the transitions take that it shows."""
+    return sum(map(transition_bytes, (*request.transitions, *request.makers)))

@@ -1,0 +1,193 @@
+"""All that a step may be told from outside. The machines' own events stand in their files."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from rota.machine.events import Result
+from rota.machine.tables import Event
+from rota.model.blocks import LedgerOutcome
+from rota.model.consistency import Consistent
+from rota.model.frozen import dataclass
+from rota.model.types import NO_ATTESTERS, Attesters, Digest, IntentId, Leaf, NodeName, RequestId, StateId, Transition
+from rota.wire.messages import AssemblyOutcome, Envelope, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSpoke(Event):
+    """A peer sent a message about a contract that the node itself takes: for the contract it is a sign of life."""
+
+    peer: NodeName
+    envelope: Envelope
+
+
+@dataclass(frozen=True, slots=True)
+class BlockIndexed(Event):
+    """This node's index has reached a height, with these outcomes of this contract."""
+
+    height: int
+    chain_time_s: int
+    outcomes: tuple[LedgerOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksRemoved(Event):
+    """A reorganisation took these outcomes of this contract back; the index stands at `height` again."""
+
+    height: int
+    outcomes: tuple[LedgerOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomesFinal(Event):
+    """The chain is final up to this chain time, with these outcomes: receipts may be reported."""
+
+    chain_time_s: int
+    outcomes: tuple[LedgerOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLost(Event):
+    """Raised by the node: its index has not reached the ledger, or its store has taken no write, for `ledger_grace`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerBack(Event):
+    """This node's index has reached the ledger, and its store takes writes, again."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyFinished(Result):
+    """The domain has assembled one intent of an order, or says why not; `request_id` is the order's."""
+
+    request_id: RequestId
+    intent: IntentId
+    outcome: AssemblyOutcome
+    transition: Transition | None = None
+    reason: str = ""
+    code: str = ""
+    attesters: Attesters = NO_ATTESTERS
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyFailed(Result):
+    """The domain or the signer failed on one intent of a slot: a fault of the world, not of the intent.
+
+    `error` is what the domain raised, for the operator's log; nothing is decided by it. `lacks_states`: the domain
+    needs a state that is not here yet.
+    """
+
+    request_id: RequestId
+    intent: IntentId
+    reason: str
+    error: Exception | None = field(default=None, compare=False, repr=False)
+    lacks_states: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FailureJudged(Result):
+    """The sender's own domain says whether an intent whose version failed on the ledger is worth another attempt."""
+
+    intent: IntentId
+    leaf: Leaf
+    is_worth_retrying: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionSigned(Result):
+    """The `from` party has signed the leaf of a transition, by this order; and the cosigners, in their order."""
+
+    request_id: RequestId
+    intent: IntentId
+    signature: bytes
+    cosignatures: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureVerified(Result):
+    """Whether a leaf that we are asked to permit bears the signature of our own party."""
+
+    request_id: RequestId
+    intent: IntentId
+    is_ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoundChecked(Result):
+    """The domain has checked a round for this endorser: a signature, or what it refuses.
+
+    Or it cannot judge: it lacks these states, which it may see and which our index does not know as spent; or it failed
+    on these leaves. The peer chose the request's id: `digest` says which round was checked.
+    """
+
+    peer: NodeName
+    request_id: RequestId
+    signature: bytes = b""
+    refusals: tuple[Refusal, ...] = ()
+    missing: tuple[StateId, ...] = ()
+    unjudged: tuple[Leaf, ...] = ()
+    digest: Digest = Digest(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsementVerified(Result):
+    """Whether an endorser's signature over a round is its own."""
+
+    peer: NodeName
+    digest: Digest
+    signature: bytes
+    is_valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartiesVerified(Result):
+    """The leaves without their party's signature, and those whose party's verifier is not known; the others have it."""
+
+    request_id: RequestId
+    false: tuple[Leaf, ...] = ()
+    unknown: tuple[Leaf, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsersVerified(Result):
+    """Whether each of the signatures in question is its endorser's own, in their order."""
+
+    request_id: RequestId
+    are_valid: tuple[bool, ...]
+    intent: IntentId | None = None
+
+
+# From the submitter.
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDispatched(Event):
+    """The dispatch syncpoint is durable: the round has a signer and a nonce."""
+
+    digest: Digest
+    signer: str
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDispatchFailed(Event):
+    """The dispatch write failed; it is to be tried again."""
+
+    digest: Digest
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSubmitted(Event):
+    """The round's base-ledger transaction was sent to the chain."""
+
+    digest: Digest
+    submission_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionsShown(Event):
+    """A member has sent these transitions, or our own store has them; for a sender that doubts whose a leaf is."""
+
+    peer: NodeName
+    transitions: tuple[Consistent, ...]

@@ -1,0 +1,157 @@
+"""What a sender is told (protocol §4.3); each says who raises it."""
+
+from __future__ import annotations
+
+from rota.machine.events import IntentSubmitted
+from rota.machine.tables import Event
+from rota.model.frozen import dataclass
+from rota.model.types import IntentId, NodeName, Party, RequestId, SignedLeaf
+from rota.wire.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchAnswersDue(Event):
+    """Raised by the sender itself: all intents of a permission request have answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatInterval(Event):
+    """Raised by our timer when a heartbeat of the delegate, or a lease, is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReceived(Event):
+    """Raised by the sequencer when a coordinator's heartbeat arrives, our own node's included."""
+
+    peer: NodeName
+    heartbeat: CoordinatorHeartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCreated(Event):
+    """Raised by the sender's transactions when one of them is to be delegated."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionConfirmed(Event):
+    """Raised by the sender's transactions when one of them has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaseLedgerTransactionReverted(Event):
+    """Raised by a transaction of ours that the ledger skipped or reverted and that goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock(Event):
+    """Raised by our own chain index when its height has changed."""
+
+    range_changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationAnswered(Event):
+    """Raised by the sequencer when a delegate accepts a command."""
+
+    peer: NodeName
+    incarnation: int
+    accepted: DelegationAccepted
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationRefused(Event):
+    """Raised by the sequencer when a delegate rejects a command."""
+
+    peer: NodeName
+    rejected: DelegationRejected
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationRepeatDue(Event):
+    """Raised by our timer when unanswered commands are to be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationTimedOut(Event):
+    """Raised by our timer when the delegate has not answered for `delegation_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue(Event):
+    """Raised by our timer when a rejected delegation, or the whole walk, is to be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeOverdue(Event):
+    """Raised by our timer when our index has not reached in `ledger_grace` what a delegate says the height is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressDue(Event):
+    """Raised by our timer when the delegate may have done nothing for us for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLost(Event):
+    """Raised by the sequencer when the connection to a node is lost."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class PeerHeard(Event):
+    """Raised by the sequencer when a node is there again: Startup, a new connection, its ledger is back."""
+
+    peer: NodeName
+
+
+@dataclass(frozen=True, slots=True)
+class IntentDurable(Event):
+    """Raised by the store when a user's intent is durable."""
+
+    submitted: IntentSubmitted
+
+
+@dataclass(frozen=True, slots=True)
+class IntentNotWritten(Event):
+    """Raised by the store when a user's intent was not written."""
+
+    reply_to: str
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierRepeatDue(Event):
+    """Raised by our timer when a party's node has not answered."""
+
+    party: Party
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDurable(Event):
+    """It is durable that our party signed a leaf of which we had no record."""
+
+    signed: SignedLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class VersionNotWritten(Event):
+    """It could not be written that our party signed a leaf."""
+
+    signed: SignedLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesDurable(Event):
+    """The leaves that were signed for a slot are durable."""
+
+    peer: NodeName
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class LeavesNotWritten(Event):
+    """The leaves that were signed for a slot could not be written: the answer was dropped."""
+
+    peer: NodeName
+    request_id: RequestId

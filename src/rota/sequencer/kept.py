@@ -1,0 +1,200 @@
+"""Which states are kept for prepared transitions: one per contract and node (protocol §4.2, ledger).
+
+Theory of operation. A prepared transition may be committed by somebody else at any time until its validity
+ends. So the states that it spends are kept for it: a coordinator has nothing assembled on them, and an
+endorser that has signed it signs no other intent's transition that spends or reads them. It says for what it keeps
+them, so that a coordinator that did not know can have the intent assembled on others. Another version of the same
+intent takes nothing from it, because only one of the two can commit; it is noted only if it takes further states.
+
+For `prepared_hold` they are kept from everybody. After that only from other prepared transitions: what is not committed
+by then competes with whoever needs the states, and the chain decides. So no user of a prepared transition blocks others
+for long, and none of them has to be voided without its party.
+
+What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
+of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
+final the states are only set aside. An endorser may forget none that it has signed: it rather signs no more, and how
+many it signs for whom is in `turns.py`. What a coordinator believes of others' refusals only saves work, and is
+forgotten when it becomes too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TypeVar
+
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.types import IntentId, KeptStates, Leaf, StateId, Transition
+
+KEPT_MAX = 2_048
+SNAPSHOT_LOCKS_MAX = 4_096
+# After all times: nothing is kept.
+NO_END_S = 2**63
+
+Key = TypeVar("Key", StateId, IntentId)
+
+
+class Kept:
+    """What is kept, by the leaf that it is kept for. Of what we `signed`: whether that is durable."""
+
+    def __init__(
+        self,
+        signed: Iterable[KeptStates] = (),
+        others: Iterable[KeptStates] = (),
+        hold_s: int = NO_END_S,
+        chain_time_s: int = 0,
+    ) -> None:
+        self.hold_s = hold_s
+        self.chain_time_s = chain_time_s
+        self.standing: dict[Leaf, KeptStates] = {}
+        self.signed: dict[Leaf, bool] = {}
+        self._set_aside: dict[Leaf, KeptStates] = {}
+        self._leaves: dict[StateId, dict[Leaf, None]] = {}
+        self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
+        self._since_s: dict[IntentId, int] = {}
+        # All that is kept is valid until then, or longer.
+        self._first_end_s = NO_END_S
+        for kept in signed:
+            self.sign(kept)
+            self.note_durable(kept.leaf)
+        for kept in others:
+            self.keep(kept)
+
+    # Keeping.
+
+    def keep(self, kept: KeptStates) -> None:
+        """Keep these states, unless too many are kept already: the endorsers see to it then.
+
+        A leaf binds its inputs: what names others for a leaf that is known is false, and changes nothing.
+        """
+        if kept.leaf in self.signed:
+            return
+        known = self.standing.get(kept.leaf)
+        is_false = known is not None and frozenset(known.inputs) != frozenset(kept.inputs)
+        if not is_false and (known is not None or len(self.standing) < KEPT_MAX + len(self.signed)):
+            self._put(kept)
+
+    def sign(self, kept: KeptStates) -> None:
+        """Keep these states because we sign them away; whether their sender may have them was asked before."""
+        known = self.standing.get(kept.leaf)
+        if known is not None and known.inputs != kept.inputs:
+            self.forget(kept.leaf)
+        self.signed.setdefault(kept.leaf, False)
+        self._put(kept)
+
+    def note_durable(self, leaf: Leaf) -> None:
+        """What we keep for this leaf is on our disk."""
+        if leaf in self.signed:
+            self.signed[leaf] = True
+
+    def has_signed_for(self, kept: KeptStates) -> bool:
+        """Durably, all these states are kept for versions of the same intent, for as long or longer."""
+        leaves = self._leaves_of_intent.get(kept.intent, ())
+        durable = [self.standing[leaf] for leaf in leaves if self.signed.get(leaf) and leaf in self.standing]
+        lasting = [each for each in durable if each.valid_until_s >= kept.valid_until_s]
+        return bool(lasting) and {state for each in lasting for state in each.inputs}.issuperset(kept.inputs)
+
+    def keeps_for(self, intent: IntentId) -> bool:
+        """Something is kept for a version of this intent."""
+        return intent in self._leaves_of_intent
+
+    def forget(self, leaf: Leaf) -> None:
+        """Nothing is kept for this leaf any more; it was not signed, or nobody has seen the signature."""
+        self.signed.pop(leaf, None)
+        set_aside = self._set_aside.pop(leaf, None)
+        kept = self._remove(leaf) or set_aside
+        if kept is not None:
+            _take_out(self._leaves_of_intent, kept.intent, leaf)
+            if kept.intent not in self._leaves_of_intent:
+                del self._since_s[kept.intent]
+
+    # Asking.
+
+    def is_taken(self, transition: Transition) -> bool:
+        """It spends or reads a state that is kept from it for another intent."""
+        return bool(self._leaves) and any(True for _ in self._keepers(transition))
+
+    def signed_away(self, transition: Transition) -> tuple[KeptStates, ...]:
+        """Prepared transitions of other intents to which we have signed away states that it spends or reads."""
+        if not self.signed:
+            return ()
+        keepers = dict.fromkeys(leaf for leaf in self._keepers(transition) if leaf in self.signed)
+        return tuple(self.standing[leaf] for leaf in keepers)
+
+    def locks(self, intents: Collection[IntentId]) -> tuple[StateId, ...]:
+        """The states that these intents must leave alone; their own older versions do not stand in their way."""
+        found = dict.fromkeys(
+            state
+            for kept in self.standing.values()
+            if kept.intent not in intents and not self.is_overdue(kept.intent)
+            for state in kept.inputs
+        )
+        return tuple(found)[:SNAPSHOT_LOCKS_MAX]
+
+    def _keepers(self, transition: Transition) -> Iterable[Leaf]:
+        for state in (*transition.inputs, *transition.reads):
+            for leaf in self._leaves.get(state, ()):
+                intent = self.standing[leaf].intent
+                is_free = transition.preparation is None and self.is_overdue(intent)
+                if intent != transition.intent and not is_free:
+                    yield leaf
+
+    def is_overdue(self, intent: IntentId) -> bool:
+        """What is kept for it was not committed in `prepared_hold`."""
+        return self.chain_time_s > self._since_s[intent] + self.hold_s
+
+    # What the ledger says.
+
+    def take_outcome(self, outcome: LedgerOutcome) -> None:
+        """The intent is used: no prepared version of it can be committed any more, unless that is undone."""
+        for kept in self._versions(self.standing, outcome):
+            self._remove(kept.leaf)
+            self._set_aside[kept.leaf] = kept
+
+    def undo_outcome(self, outcome: LedgerOutcome) -> None:
+        """A reorganisation took the outcome back."""
+        for kept in self._versions(self._set_aside, outcome):
+            self._put(self._set_aside.pop(kept.leaf))
+
+    def outcome_final(self, outcome: LedgerOutcome) -> None:
+        """The outcome stands."""
+        for kept in (*self._versions(self.standing, outcome), *self._versions(self._set_aside, outcome)):
+            self.forget(kept.leaf)
+
+    def time_is_final(self, chain_time_s: int) -> None:
+        """What is no longer valid in a final block is kept for nobody."""
+        if chain_time_s <= self._first_end_s:
+            return
+        self._first_end_s = NO_END_S
+        for kept in (*self.standing.values(), *self._set_aside.values()):
+            if kept.valid_until_s < chain_time_s:
+                self.forget(kept.leaf)
+            else:
+                self._first_end_s = min(self._first_end_s, kept.valid_until_s)
+
+    def _versions(self, among: dict[Leaf, KeptStates], outcome: LedgerOutcome) -> tuple[KeptStates, ...]:
+        if not among or outcome.status is not LedgerStatus.COMMITTED:
+            return ()
+        return tuple(among[leaf] for leaf in self._leaves_of_intent.get(outcome.intent, ()) if leaf in among)
+
+    def _put(self, kept: KeptStates) -> None:
+        known = self.standing.get(kept.leaf)
+        if known is None or known.valid_until_s < kept.valid_until_s:
+            self.standing[kept.leaf] = kept
+            self._first_end_s = min(self._first_end_s, kept.valid_until_s)
+            self._leaves_of_intent.setdefault(kept.intent, {})[kept.leaf] = None
+            self._since_s.setdefault(kept.intent, self.chain_time_s)
+            for state in kept.inputs:
+                self._leaves.setdefault(state, {})[kept.leaf] = None
+
+    def _remove(self, leaf: Leaf) -> KeptStates | None:
+        kept = self.standing.pop(leaf, None)
+        for state in dict.fromkeys(kept.inputs) if kept is not None else ():
+            _take_out(self._leaves, state, leaf)
+        return kept
+
+
+def _take_out(index: dict[Key, dict[Leaf, None]], key: Key, leaf: Leaf) -> None:
+    leaves = index[key]
+    leaves.pop(leaf, None)
+    if not leaves:
+        del index[key]

@@ -1,0 +1,62 @@
+"""What endorsers say that they keep for prepared transitions, and what a coordinator believes of it (protocol §4.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from rota.model.types import IntentId, KeptStates, Leaf, StateId, Transition
+from rota.wire.messages import Refusal
+
+if TYPE_CHECKING:
+    from rota.sequencer.coordinator import Coordinator
+
+
+def believed_of(
+    coordinator: Coordinator, transition: Transition, refusals: Iterable[Refusal]
+) -> tuple[KeptStates, ...]:
+    """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
+
+    Endorsers may have signed different versions of an intent: what counts is for which intent a state is kept.
+    """
+    contract = coordinator.context.contract
+    liars_max = min(contract.threshold - 1, len(contract.endorsers) - contract.threshold)
+    references = frozenset((*transition.inputs, *transition.reads))
+    bounds: dict[tuple[IntentId, StateId], list[int]] = {}
+    named: Counter[KeptStates] = Counter()
+    for refusal in refusals:
+        possible = [kept for kept in sorted(refusal.kept) if coordinator.may_be_kept(kept)]
+        named.update({_version_of(kept) for kept in possible})
+        latest = {(kept.intent, state): kept.valid_until_s for kept in possible for state in kept.inputs}
+        for pair, until_s in latest.items():
+            bounds.setdefault(pair, []).append(until_s)
+    sure: dict[IntentId, dict[StateId, int]] = {}
+    for (intent, state), some in bounds.items():
+        if len(some) > liars_max and intent != transition.intent:
+            sure.setdefault(intent, {})[state] = sorted(some)[-1 - liars_max]
+    return tuple(
+        _kept_of(intent, states, {version for version, count in named.items() if count > liars_max})
+        for intent, states in sorted(sure.items())
+        if not references.isdisjoint(states)
+    )
+
+
+def names_any(believed: Iterable[KeptStates], refusal: Refusal) -> bool:
+    """The refusal names a state that is kept for the same intent by what is believed."""
+    said = {(kept.intent, state) for kept in refusal.kept for state in kept.inputs}
+    return any((kept.intent, state) in said for kept in believed for state in kept.inputs)
+
+
+def _version_of(kept: KeptStates) -> KeptStates:
+    """What is kept for a leaf, whatever its end; each state once, in one order."""
+    return kept._replace(inputs=tuple(sorted(frozenset(kept.inputs))), valid_until_s=0)
+
+
+def _kept_of(intent: IntentId, states: dict[StateId, int], believed: Collection[KeptStates]) -> KeptStates:
+    """These states until then. Where they are not those of a version that is believed, a name of ours is its leaf."""
+    until_s, inputs = min(states.values()), tuple(sorted(states))
+    leaves = (kept.leaf for kept in sorted(believed) if (kept.intent, kept.inputs) == (intent, inputs))
+    spelled = repr((intent, inputs)).encode()
+    return KeptStates(intent, next(leaves, Leaf(hashlib.sha256(spelled).digest())), inputs, until_s)

@@ -1,0 +1,174 @@
+"""Who is who: parties are resolved to verifiers before their intent is delegated (protocol §4.3).
+
+A party's own node is asked, again and again until it answers; nobody else's word counts. What is known is
+kept. An unknown party reverts the intent, an unreachable node lets it wait, and no other intent waits.
+An endorser has to know the party that signed, too: whoever checks for it wants a verifier, and is told.
+
+A coordinator, or a sender, chooses which parties a check wants, and their nodes may never answer. So what is only
+wanted is asked for during `unavailable_ttl` and then forgotten; whoever wants it next has it asked for anew. One node
+has at most `WANTED_OF_NODE_MAX` parties that are wanted, and where all places are taken, the node that has the most of
+them makes room.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rota.machine.effects import LookUpVerifier, ReportVerifier
+from rota.machine.events import VerifierLookedUp
+from rota.machine.tables import Event
+from rota.model.types import Intent, NodeName, Party, RequestId, node_of
+from rota.sequencer.events.sender import VerifierRepeatDue
+from rota.sequencer.events.sender_transaction import PartyResolved
+from rota.wire.messages import VerifierRequest, VerifierResponse
+
+if TYPE_CHECKING:
+    from rota.sequencer.sender import Sender
+    from rota.sequencer.sender_transaction import SenderTransaction
+
+
+VERIFIERS_KEPT_MAX: Final = 10_000
+VERIFIERS_WANTED_MAX: Final = 4_096
+WANTED_OF_NODE_MAX: Final = 512
+# An address, or a key of a proved token, is much shorter.
+VERIFIER_CHARACTERS_MAX: Final = 512
+
+
+class Want(NamedTuple):
+    """A verifier that is to be reported: when it is given up, and whether it is asked if the party is announced."""
+
+    due_ms: int
+    asks_announced: bool
+
+
+class Parties:
+    """The verifiers that this node knows, and those that it asks for."""
+
+    def __init__(self, sender: Sender) -> None:
+        self.sender = sender
+        self.context = sender.context
+        self.verifiers: dict[Party, str] = {}
+        self.resolving: dict[Party, RequestId] = {}
+        # Those that intents of our own need, and those that are wanted, by their nodes.
+        self.needed: dict[Party, None] = {}
+        self.wanted: dict[NodeName, dict[Party, Want]] = {}
+        self.wanted_count = 0
+
+    def handle(self, event: Event) -> None:
+        """A party's node has not answered: ask again, with the same id, as long as somebody waits for it."""
+        assert isinstance(event, VerifierRepeatDue), "the parties know their timers"
+        party = event.party
+        want = self._want_of(party)
+        if want is not None and want.due_ms <= self.context.now_ms:
+            self._give_up(party)
+        if party in self.resolving:
+            self._ask(party)
+
+    def unresolved(self, intent: Intent) -> dict[Party, None]:
+        """The parties of an intent whose verifiers are not known."""
+        return {party: None for party in intent.parties if party not in self.verifiers}
+
+    def want(self, party: Party, *, asks_announced: bool = False) -> None:
+        """Report this party's verifier, now or when its node has answered; then also whether it is announced."""
+        known = self.verifiers.get(party)
+        if known is not None and not asks_announced:
+            self._report(party, known)
+            return
+        node = node_of(party)
+        of_node = self.wanted.get(node, {})
+        before = of_node.get(party)
+        if before is not None and (before.asks_announced or not asks_announced):
+            return
+        if before is None:
+            if len(of_node) >= WANTED_OF_NODE_MAX:
+                return
+            if self.wanted_count >= VERIFIERS_WANTED_MAX:
+                most = max(self.wanted.values(), key=len)
+                self._give_up(next(iter(most)))
+            self.wanted_count += 1
+        due_ms = self.context.after(self.context.config.unavailable_ttl_ms)
+        self.wanted.setdefault(node, {})[party] = Want(due_ms, asks_announced)
+        if asks_announced:
+            # An answer to what was asked before would not say it.
+            self.resolving.pop(party, None)
+        self._resolve(party)
+
+    def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
+        """The party's own node says who it is; nobody else may."""
+        if not self.is_awaited(peer, response):
+            return
+        if len(response.verifier) > VERIFIER_CHARACTERS_MAX:
+            return
+        del self.resolving[response.party]
+        self.needed.pop(response.party, None)
+        if response.verifier:
+            self.verifiers[response.party] = response.verifier
+            if len(self.verifiers) > VERIFIERS_KEPT_MAX:
+                del self.verifiers[next(iter(self.verifiers))]
+        if self._is_no_longer_wanted(response.party):
+            self._report(response.party, response.verifier, response.announced)
+        for transaction in tuple(self.sender.transactions.values()):
+            if response.party in transaction.unresolved:
+                transaction.note_party(response.party, response.verifier)
+                transaction.handle(PartyResolved(response.party, response.verifier))
+
+    def is_awaited(self, peer: NodeName, response: VerifierResponse) -> bool:
+        """It answers what we asked this peer."""
+        return self.resolving.get(response.party) == response.request_id and node_of(response.party) == peer
+
+    def take_request(self, peer: NodeName, request: VerifierRequest) -> None:
+        """Somebody asks for a party of ours: the key store knows."""
+        address = self.context.contract.address
+        look_up = LookUpVerifier(address, peer, request.request_id, request.party, request.asks_announced)
+        self.context.effects.append(look_up)
+
+    def answer(self, found: VerifierLookedUp) -> None:
+        """What the key store said."""
+        response = VerifierResponse(found.request_id, found.party, found.verifier, found.announced)
+        self.context.send(found.peer, response)
+
+    def resolve_for(self, transaction: SenderTransaction) -> None:
+        """Ask for those parties of an intent that are not known, and are not being asked for."""
+        transaction.unresolved = {party: None for party in transaction.unresolved if party not in self.verifiers}
+        for party in transaction.unresolved:
+            self.needed[party] = None
+            self._resolve(party)
+
+    def _give_up(self, party: Party) -> None:
+        """Its node does not answer: nobody waits for it any more, unless an intent of ours does."""
+        self._is_no_longer_wanted(party)
+        if party not in self.needed:
+            del self.resolving[party]
+            self.context.timers.cancel(self, _kind(party))
+
+    def _is_no_longer_wanted(self, party: Party) -> bool:
+        """Take it out of what is wanted; whether it was."""
+        of_node = self.wanted.get(node_of(party), {})
+        if of_node.pop(party, None) is None:
+            return False
+        self.wanted_count -= 1
+        if not of_node:
+            del self.wanted[node_of(party)]
+        return True
+
+    def _want_of(self, party: Party) -> Want | None:
+        return self.wanted.get(node_of(party), {}).get(party)
+
+    def _report(self, party: Party, verifier: str, announced: bool | None = None) -> None:
+        self.context.effects.append(ReportVerifier(self.context.contract.address, party, verifier, announced))
+
+    def _resolve(self, party: Party) -> None:
+        if party not in self.resolving:
+            self.resolving[party] = self.context.next_id()
+            self._ask(party)
+
+    def _ask(self, party: Party) -> None:
+        want = self._want_of(party)
+        asks_announced = want is not None and want.asks_announced
+        self.context.send(node_of(party), VerifierRequest(self.resolving[party], party, asks_announced))
+        due_ms = self.context.after(self.context.config.request_timeout_ms)
+        self.context.timers.set(self, _kind(party), due_ms, VerifierRepeatDue(party))
+
+
+def _kind(party: Party) -> str:
+    return f"verifier {party}"

@@ -1,0 +1,89 @@
+"""Quotas: how much each sender may take of what one coordinator has (protocol §7).
+
+Theory of operation. A coordinator holds so many intents and so many bytes of transitions, and a snapshot tells so many
+locks and states. Each sender has a share of each (`shares.py`). Nothing is refused for good: an intent that is over
+quota stays in its sender's own queue and is delegated again, a transition is assembled again later, and states that a
+snapshot has no room for are told to nobody before they are on the chain.
+
+Each transition that is under way makes every further slot dearer: its locks and states are in the snapshot. So no more
+are assembled than all rounds that may be under way hold, and some to choose from (`assembled_max`); other intents wait
+unassembled, which costs nothing. Without that bound a coordinator that is asked for more than it can do would do less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rota.model.types import NodeName, Transition
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.graph import SNAPSHOT_STATES_MAX
+from rota.sequencer.kept import SNAPSHOT_LOCKS_MAX
+from rota.sequencer.shares import Shares
+from rota.wire.sizes import state_bytes
+
+# Transitions to choose from, beyond those that rounds under way hold.
+ASSEMBLED_SPARE = 768
+
+if TYPE_CHECKING:
+    from rota.sequencer.coordinator import Coordinator
+
+
+class Quotas:
+    """What the senders of one coordinator hold, and what they may still take."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.places = self._shares()
+        self.held_bytes = self._shares()
+        self.assembled = self._shares()
+
+    def has_place(self, sender: NodeName) -> bool:
+        """For one more intent."""
+        return self.places.has_room(sender, 1, self.context.config.in_flight_max)
+
+    @property
+    def assembled_max(self) -> int:
+        """How many transitions are under way before no further slot is assembled."""
+        config = self.context.config
+        return config.round_max * (config.dispatch_ahead_max + config.rounds_open_max) + ASSEMBLED_SPARE
+
+    def may_assemble(self, sender: NodeName) -> bool:
+        """Whether a slot of this sender may be assembled."""
+        return self.assembled.has_room(sender, 1, self.assembled_max)
+
+    def has_room(self, sender: NodeName, transition: Transition, size_bytes: int) -> bool:
+        """For one more transition: in memory, and among the locks that a snapshot tells."""
+        if not self.held_bytes.has_room(sender, size_bytes, self.context.config.held_bytes_max):
+            return False
+        count, graph = len(transition.inputs), self.coordinator.graph
+        if graph.lock_count + count <= SNAPSHOT_LOCKS_MAX // 2:
+            return True
+        locks = self._shares({each: placings.inputs for each, placings in graph.senders.items()})
+        return locks.has_room(sender, count, SNAPSHOT_LOCKS_MAX)
+
+    def may_offer(self, transaction: CoordinatorTransaction) -> bool:
+        """There is room for its states among those that a snapshot tells."""
+        sender, outputs, graph = transaction.sender, transaction.made.outputs, self.coordinator.graph
+        most = self.context.config.message_bytes_max
+        count, size_bytes = len(outputs), sum(map(state_bytes, outputs))
+        if graph.fits_half(count, size_bytes, most):
+            return True
+        senders = graph.senders.items()
+        states = self._shares({each: placings.offered for each, placings in senders})
+        their_bytes = self._shares({each: placings.offered_bytes for each, placings in senders})
+        return states.has_room(sender, count, SNAPSHOT_STATES_MAX) and their_bytes.has_room(sender, size_bytes, most)
+
+    def _shares(self, held: Mapping[NodeName, int] = MappingProxyType({})) -> Shares:
+        """Of a resource of which senders hold so much."""
+        shares = Shares(self.context.contract, self.context.proven)
+        for sender in filter(held.get, held):
+            shares.take(sender, held[sender])
+        return shares
+
+    def show(self, transaction: CoordinatorTransaction) -> None:
+        """It was hidden and is dispatched: others may build on it, if there is room for its states."""
+        if self.may_offer(transaction):
+            self.coordinator.graph.show(transaction.made)

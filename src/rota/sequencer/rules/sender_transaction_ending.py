@@ -1,0 +1,311 @@
+"""How an intent ends that somebody may have endorsed: guards and actions of the sender's transaction (protocol §4.3).
+
+The decision is durable first, whatever its reason. Then the intent is voided: it travels the ordinary way
+once more, as an empty transition, and when that is on the chain no other version can be. Where that is not
+possible it waits until the last version that we signed is no longer valid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.machine.effects import ReplyToUser
+from rota.machine.tables import Event
+from rota.model.awaited import dependency_text
+from rota.model.types import DelegationNumber
+from rota.sequencer.effects import EndingDecided
+from rota.sequencer.events.sender_transaction import (
+    AssembleRevert,
+    CancelRequested,
+    ConfirmationFinal,
+    ConfirmationUndone,
+    ConfirmedReverted,
+    DependencyReverted,
+    DispatchConfirmationRequestReceived,
+    EndingDurable,
+    EndingNotWritten,
+    FailureJudged,
+    GivenUp,
+    PartyResolved,
+    RetryDue,
+)
+from rota.sequencer.rules import sender_transaction as rules
+from rota.wire.messages import ErrorCode
+
+if TYPE_CHECKING:
+    from rota.sequencer.sender_transaction import SenderTransaction
+
+CANCELLED = "cancelled"
+VOIDED = "voided on the chain"
+
+
+# Guards, in the table's order.
+
+
+def was_voided(transaction: SenderTransaction, event: Event) -> bool:
+    """before the restart its empty transition was on the chain for good, but not its receipt on the disk"""
+    return transaction.was_voided
+
+
+def was_ending(transaction: SenderTransaction, event: Event) -> bool:
+    """it was decided to end before"""
+    return transaction.is_ending
+
+
+def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
+    """a version could have been endorsed and is not void yet"""
+    return transaction.void_after_s > 0 and transaction.sender.final_time_s <= transaction.void_after_s
+
+
+def is_unknown_party_of_old(transaction: SenderTransaction, event: PartyResolved) -> bool:
+    """there is no such party, but a version of before a restart could have been endorsed"""
+    return rules.is_unknown_party(transaction, event) and something_may_be_endorsed(transaction, event)
+
+
+def asks_for_an_old_version(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """it is being voided, and the leaf is not the empty one"""
+    return transaction.is_voiding and not transaction.is_void(event.item.leaf)
+
+
+def is_voiding(transaction: SenderTransaction, event: Event) -> bool:
+    """it is being voided"""
+    return transaction.is_voiding
+
+
+def void_has_failed(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
+    """it is being voided, and its empty transition used the retries up"""
+    return transaction.is_voiding and rules.no_retry_is_left(transaction, event)
+
+
+def is_not_worth_retrying(transaction: SenderTransaction, event: FailureJudged) -> bool:
+    """our domain says that the version which failed last on our index is not worth another attempt"""
+    is_latest = event.leaf == transaction.skipped_leaf
+    return is_latest and not event.is_worth_retrying and not transaction.is_ending
+
+
+def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
+    """what is on the chain is the empty transition"""
+    return transaction.confirmed_leaf is not None and transaction.is_void(transaction.confirmed_leaf)
+
+
+def was_ending_passively(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
+    """it was ending before that version was confirmed, and not being voided"""
+    return transaction.is_ending and not transaction.is_voiding
+
+
+def is_decided(transaction: SenderTransaction, event: Event) -> bool:
+    """the decision to end is durable"""
+    return transaction.is_ending_durable
+
+
+def ends_anyway(transaction: SenderTransaction, event: CancelRequested) -> bool:
+    """it is being voided, and no other version is on the chain"""
+    leaf = transaction.confirmed_leaf
+    return transaction.is_voiding and (leaf is None or transaction.is_void(leaf))
+
+
+def versions_are_void(transaction: SenderTransaction, event: EndingDurable) -> bool:
+    """no version is valid any more"""
+    return not something_may_be_endorsed(transaction, event)
+
+
+def can_be_voided(transaction: SenderTransaction, event: EndingDurable) -> bool:
+    """the empty transition has not failed; by endorsers or, where transitions are proved, by the party alone"""
+    return not transaction.has_failed_to_void
+
+
+def ends_by_cancel_and_was_parked(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
+    """it ends by that cancel alone, and was parked before"""
+    return transaction.ends_by_cancel and transaction.parked_reason is not None
+
+
+def ends_by_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
+    """it ends by that cancel alone"""
+    return transaction.ends_by_cancel
+
+
+# Actions, in the table's order.
+
+
+def restore_ending(transaction: SenderTransaction, event: Event) -> None:
+    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    if transaction.was_voided:
+        transaction.ending_reason = transaction.ending_reason or VOIDED
+    _wait_for_nobody(transaction)
+
+
+def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
+    """When a dependency reverts, so does this."""
+    transaction.ending_reason = f"depends on {dependency_text(event.dependency)}, which {event.reason}"
+
+
+def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
+    """An unknown party reverts."""
+    transaction.ending_reason = f"unknown party {event.party}"
+
+
+def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
+    """The intent is not valid: it ends here."""
+    transaction.ending_reason, transaction.ending_code = event.reason, event.code
+    rules.answer_reverted(transaction, event.reason)
+
+
+def refuse_cancelled(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """It is ending."""
+    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, ErrorCode.CANCELLED)
+
+
+def refuse_old_version(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """The coordinator drops what it has; the intent is delegated to it anew, to be voided."""
+    transaction.reason = "its coordinator had an older version of it"
+    refuse_cancelled(transaction, event)
+
+
+def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
+    """Too many endorsers refuse it."""
+    transaction.ending_reason = event.reason
+
+
+def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Its coordinator gives up too, but its message may be lost."""
+    transaction.ending_reason = event.outcome.reason
+
+
+def give_up_on_verdict(transaction: SenderTransaction, event: FailureJudged) -> None:
+    """It ends with the ledger's reason."""
+    transaction.ending_reason = transaction.skipped_reason
+
+
+def stop_voiding(transaction: SenderTransaction, event: GivenUp) -> None:
+    """The empty transition is refused: the intent ends when its versions are no longer valid."""
+    _stop_voiding(transaction, event.reason)
+
+
+def stop_voiding_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """The empty transition fails on the ledger: the intent ends when its versions are no longer valid."""
+    _stop_voiding(transaction, event.outcome.reason)
+
+
+def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Whoever voided it: no version of it can happen any more."""
+    transaction.ending_reason = transaction.ending_reason or VOIDED
+
+
+def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It ends when no version of it can happen any more; the user is told when the decision is durable."""
+    transaction.ending_reason, transaction.ending_code = CANCELLED, ""
+    transaction.ends_by_cancel = True
+    transaction.cancels.append(event.reply_to)
+
+
+def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """No version of it was ever assembled: the receipt itself is the record."""
+    transaction.ending_reason = CANCELLED
+    transaction.reply_to = event.reply_to
+
+
+def agree_to_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It ends already, and that is durable."""
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def join_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It ends already; the user is told when the decision is durable."""
+    transaction.cancels.append(event.reply_to)
+
+
+def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Permission is out, or it has ended: say where it is."""
+    error = f"cannot be cancelled: it is {transaction.state.value}"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def tell_ending(transaction: SenderTransaction, event: EndingDurable) -> None:
+    """Durable: whoever asked for it is told."""
+    transaction.is_ending_durable, transaction.is_ending_being_written = True, False
+    _answer_cancels(transaction)
+
+
+def begin_voiding(transaction: SenderTransaction, event: EndingDurable) -> None:
+    """It travels once more, as an empty transition: what was permitted, held or awaited before is forgotten.
+
+    The number grows, so that permission for the empty transition is the only one under it (S4).
+    """
+    tell_ending(transaction, event)
+    transaction.is_voiding = True
+    transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    transaction.permission = transaction.result = transaction.transition = None
+    transaction.held = transaction.held_prepared = None
+    transaction.skipped_leaf = None
+    transaction.revert_count = transaction.failure_count = transaction.not_before_ms = 0
+    transaction.reason = ""
+    _wait_for_nobody(transaction)
+
+
+def withdraw_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> None:
+    """Not durable, so not cancelled: the users are told, and the intent goes on."""
+    _note_unwritten(transaction)
+    transaction.ending_reason, transaction.ends_by_cancel = None, False
+    transaction.reason = transaction.parked_reason or ""
+
+
+def tell_not_cancelled(transaction: SenderTransaction, event: EndingNotWritten) -> None:
+    """Confirmed meanwhile; should that be undone, an end that no user asked for is written again."""
+    _note_unwritten(transaction)
+    if transaction.ends_by_cancel:
+        transaction.ending_reason, transaction.ends_by_cancel = None, False
+
+
+def write_ending_later(transaction: SenderTransaction, event: EndingNotWritten) -> None:
+    """It ends all the same: the decision is written again, with backoff."""
+    _note_unwritten(transaction)
+    rules.retry_later(transaction)
+
+
+def write_ending_again(transaction: SenderTransaction, event: RetryDue) -> None:
+    """A backoff has ended: try to write the decision again."""
+    _write_unless_durable(transaction)
+
+
+# Entry action.
+
+
+def enter_ending(transaction: SenderTransaction) -> None:
+    """Durable first, whatever the reason; once it is, what can be done about it is looked at."""
+    rules.stop_hold(transaction)
+    transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
+    transaction.sender.transaction_ended(transaction)
+    if transaction.is_ending_durable:
+        transaction.context.post(transaction, EndingDurable())
+    else:
+        _write_unless_durable(transaction)
+
+
+def _write_unless_durable(transaction: SenderTransaction) -> None:
+    if transaction.is_ending_durable or transaction.is_ending_being_written:
+        return
+    assert transaction.ending_reason is not None, "what ends has a reason"
+    transaction.is_ending_being_written = True
+    record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
+    transaction.context.persist(record, transaction, EndingDurable(), EndingNotWritten())
+
+
+def _note_unwritten(transaction: SenderTransaction) -> None:
+    transaction.is_ending_being_written = False
+    _answer_cancels(transaction, "the cancellation could not be written; try again")
+
+
+def _answer_cancels(transaction: SenderTransaction, error: str = "") -> None:
+    for reply_to in transaction.cancels:
+        transaction.context.effects.append(ReplyToUser(reply_to, transaction.intent.id, error))
+    transaction.cancels.clear()
+
+
+def _stop_voiding(transaction: SenderTransaction, reason: str) -> None:
+    transaction.is_voiding, transaction.has_failed_to_void = False, True
+    transaction.reason = reason
+
+
+def _wait_for_nobody(transaction: SenderTransaction) -> None:
+    transaction.unmet.clear()
+    transaction.unresolved.clear()

@@ -1,0 +1,500 @@
+"""One per contract and node: routes each event to sender, coordinator and endorser, and collects effects.
+
+Messages to our own node do not go out: they are taken at once, unless something of this contract is
+being written; then they wait for the disk like every other message (protocol §7, §8).
+"""
+
+from __future__ import annotations
+
+from rota.machine.context import Ids
+from rota.machine.effects import Effect, ReplyToUser, SendMessage, TransitionPrepared
+from rota.machine.events import (
+    CancelRequested,
+    ConnectionLost,
+    ConnectionMade,
+    IntentSubmitted,
+    MessageReceived,
+    Persisted,
+    PersistFailed,
+    Result,
+    ResumeRequested,
+    StopRequested,
+    Tick,
+    VerifierLookedUp,
+    VerifierWanted,
+)
+from rota.machine.pacing import ANSWERED_TIMES_MAX, HEARTBEATS_TIMES_MAX, Pacing
+from rota.machine.tables import Event
+from rota.model.blocks import LedgerOutcome
+from rota.model.config import Config
+from rota.model.frozen import dataclass
+from rota.model.types import Contract, IntentId, KeptStates, NodeName, Outcome
+from rota.sequencer.context import Context
+from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.endorser import Endorser
+from rota.sequencer.events import (
+    AssemblyFailed,
+    AssemblyFinished,
+    BlockIndexed,
+    BlocksRemoved,
+    EndorsementVerified,
+    EndorsersVerified,
+    FailureJudged,
+    LedgerBack,
+    LedgerLost,
+    OutcomesFinal,
+    PartiesVerified,
+    PeerSpoke,
+    RoundChecked,
+    RoundDispatched,
+    RoundDispatchFailed,
+    RoundSubmitted,
+    SignatureVerified,
+    TransitionSigned,
+    TransitionsShown,
+)
+from rota.sequencer.events import coordinator as coordinator_events
+from rota.sequencer.events import sender as sender_events
+from rota.sequencer.events import sender_transaction as sender_transaction_events
+from rota.sequencer.kept import Kept
+from rota.sequencer.observer import Observer
+from rota.sequencer.sender import Sender
+from rota.sequencer.startup import StartupNotices
+from rota.sequencer.states.sender_transaction import Restored
+from rota.sequencer.turns import Turns
+from rota.wire.messages import (
+    AssembleError,
+    AssembleRequest,
+    AssembleResponse,
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    DelegationAccepted,
+    DelegationCommand,
+    DelegationRejected,
+    DispatchConfirmationError,
+    DispatchConfirmationRequest,
+    DispatchConfirmationResponse,
+    EndorsementError,
+    EndorsementRequest,
+    EndorsementResponse,
+    Envelope,
+    HandedOver,
+    HandedRound,
+    Handover,
+    HandoverRequest,
+    ListingRequest,
+    Message,
+    PreparedTransaction,
+    PreparedTransactionAcknowledgement,
+    Startup,
+    StartupAcknowledgement,
+    SubmitterHeartbeat,
+    TransactionDispatched,
+    TransactionReverted,
+    VerifierRequest,
+    VerifierResponse,
+)
+
+# Above every height: nothing is missing.
+WHOLE_CHAIN = 2**63
+
+# Messages about a single transaction; the others concern coordinators.
+TRANSACTION_MESSAGES: frozenset[type[Message]] = frozenset(
+    (
+        VerifierRequest,
+        VerifierResponse,
+        AssembleRequest,
+        AssembleResponse,
+        AssembleError,
+        EndorsementRequest,
+        EndorsementResponse,
+        EndorsementError,
+        DispatchConfirmationRequest,
+        DispatchConfirmationResponse,
+        DispatchConfirmationError,
+        TransactionDispatched,
+        SubmitterHeartbeat,
+        TransactionReverted,
+        PreparedTransaction,
+        PreparedTransactionAcknowledgement,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContract:
+    """What the store remembers of a contract: unfinished intents, dispatches without an outcome, prepared transitions.
+
+    `rounds` are those of the dispatches.
+
+    `indexed` is what our own index has said of the contract lately. Of prepared transitions without an outcome
+    there are those that are to be sent to their senders, and what is kept for all that we have prepared (`kept`) and
+    for those that we have endorsed (`endorsed`).
+    `latest_chain_time_s` is the greatest that was ever indexed, also in a block that is gone: until then, and
+    `validity` longer, something may be valid that was endorsed before the restart.
+    `final_height` is how far the chain was taken to be final in all this.
+    """
+
+    intents: tuple[Restored, ...] = ()
+    dispatched: tuple[HandedOver, ...] = ()
+    rounds: tuple[HandedRound, ...] = ()
+    outcomes: tuple[tuple[IntentId, Outcome], ...] = ()
+    indexed: tuple[LedgerOutcome, ...] = ()
+    unacknowledged: tuple[TransitionPrepared, ...] = ()
+    kept: tuple[KeptStates, ...] = ()
+    endorsed: tuple[KeptStates, ...] = ()
+    latest_chain_time_s: int = 0
+    final_height: int = WHOLE_CHAIN
+
+
+class Sequencer:
+    """`step(now, event) -> effects` for one contract."""
+
+    def __init__(
+        self,
+        node: NodeName,
+        ids: Ids,
+        contract: Contract,
+        config: Config,
+        now_ms: int = 0,
+        height: int = 0,
+        chain_time_s: int = 0,
+        stored: StoredContract | None = None,
+    ) -> None:
+        stored = stored or StoredContract()
+        self.context = Context(node, ids, contract, config, now_ms, height, chain_time_s)
+        self.observer = Observer(self.context)
+        self.kept = Kept(stored.endorsed, stored.kept, config.prepared_hold_s, chain_time_s)
+        self.turns = Turns(self.context, (*stored.endorsed, *stored.kept))
+        self.coordinator = Coordinator(
+            self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds, self.turns
+        )
+        # A hand-over may name flush points that were settled before our restart.
+        for outcome in stored.indexed:
+            self.coordinator.outcomes.note(outcome)
+            self.coordinator.outcomes.note_final(outcome)
+        self.sender = Sender(self.context, self.observer, self.coordinator)
+        self.endorser = Endorser(self.context, self.observer, self.kept, self.turns)
+        self.startup = StartupNotices(self.context, self.observer, lambda: bool(self.sender.transactions))
+        self.pacing = Pacing(self.context)
+        self.lost_peers: dict[NodeName, None] = {}
+        self.return_count = 0
+        self.sender.latest_chain_time_s = max(chain_time_s, stored.latest_chain_time_s)
+        for restored in stored.intents:
+            self.sender.restore(restored, dict(stored.outcomes))
+
+    def step(self, now_ms: int, event: Event) -> list[Effect]:
+        """Be told one event at this time; everything that follows from it is done before the next."""
+        context = self.context
+        assert now_ms >= context.now_ms, "time does not run backwards within a node"
+        context.now_ms = now_ms
+        self._take(event)
+        if context.posted or context.speaks_to_itself:
+            self._settle()
+        return context.take_effects()
+
+    def hears_again(self, now_ms: int, peer: NodeName, envelope: Envelope) -> bool:
+        """Note a sign of life of a peer that is not silent; False, and nothing is noted, when it is."""
+        self.context.now_ms = now_ms
+        if self.observer.is_silent(peer):
+            return False
+        self.observer.hear(peer, envelope)
+        return True
+
+    @property
+    def is_awake(self) -> bool:
+        """Something is under way here: every block matters."""
+        if self.sender.transactions or self.coordinator.state is not CoordinatorState.IDLE:
+            return True
+        return bool(self.coordinator.issuing.open)
+
+    @property
+    def is_busy(self) -> bool:
+        """It cannot be paged out: something is under way, to be written, or dispatched and without an outcome."""
+        is_to_write = self.context.is_writing or bool(self.endorser.unsent)
+        return self.is_awake or is_to_write or bool(self.coordinator.restored)
+
+    def next_deadline_ms(self) -> int | None:
+        """When the next `Tick` is due."""
+        return self.context.timers.next_due_ms
+
+    # Routing.
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case MessageReceived():
+                self._take_message(event.peer, event.envelope)
+            case Persisted(token):
+                self.context.written(token, succeeded=True)
+            case Result():
+                self._take_result(event)
+            case BlockIndexed():
+                self._block_indexed(event)
+            case OutcomesFinal():
+                self._outcomes_final(event)
+            case Tick():
+                self._run_timers()
+            case PeerSpoke():
+                if self.observer.hear(event.peer, event.envelope):
+                    self.coordinator.something_changed()
+            case PersistFailed(token):
+                self.context.written(token, succeeded=False)
+            case ConnectionLost(peer):
+                self._connection_lost(peer)
+            case ConnectionMade(peer):
+                self._connection_made(peer)
+            case BlocksRemoved():
+                self._blocks_removed(event)
+            case LedgerLost():
+                self.context.has_ledger = False
+                self.coordinator.handle(event)
+            case LedgerBack():
+                self.context.has_ledger = True
+                self.startup.send()
+                self.sender.handle(sender_events.PeerHeard(self.context.node))
+            case StopRequested():
+                self.coordinator.handle(event)
+            case IntentSubmitted() | ResumeRequested() | CancelRequested():
+                self._take_user(event)
+            case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
+                self._take_submitter(event)
+            case TransitionsShown(peer, transitions):
+                self.sender.take_shown(peer, transitions)
+            case _:
+                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
+
+    def _take_user(self, event: IntentSubmitted | ResumeRequested | CancelRequested) -> None:
+        if isinstance(event, IntentSubmitted):
+            self.sender.take_intent(event)
+            return
+        transaction = self.sender.transactions.get(event.intent)
+        if transaction is None:
+            error = "there is no such intent under way at this node"
+            self.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
+        elif isinstance(event, ResumeRequested):
+            transaction.handle(sender_transaction_events.Resumed(event.reply_to))
+        else:
+            transaction.handle(sender_transaction_events.CancelRequested(event.reply_to))
+
+    def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
+        if isinstance(event, RoundDispatched):
+            self.coordinator.dispatching.take_dispatched(event)
+        elif isinstance(event, RoundDispatchFailed):
+            self.coordinator.dispatching.take_failure(event)
+        else:
+            self.coordinator.dispatching.take_submitted(event)
+
+    def _take_result(self, event: Result) -> None:
+        """What the domain, the signer and the key store answer."""
+        match event:
+            case AssemblyFinished():
+                self.sender.assembly.take_finished(event)
+            case AssemblyFailed():
+                self.sender.assembly.take_failed(event)
+            case TransitionSigned():
+                self.sender.assembly.take_signed(event)
+            case SignatureVerified(request_id, intent, is_ours):
+                transaction = self.sender.transactions.get(intent)
+                if transaction is not None:
+                    transaction.handle(sender_transaction_events.SignatureVerified(request_id, is_ours))
+            case FailureJudged(intent, leaf, is_worth_retrying):
+                transaction = self.sender.transactions.get(intent)
+                if transaction is not None:
+                    transaction.handle(sender_transaction_events.FailureJudged(leaf, is_worth_retrying))
+            case RoundChecked():
+                self.endorser.take_checked(event)
+            case EndorsementVerified():
+                self.coordinator.rounds.take_verified(event)
+            case PartiesVerified():
+                self.coordinator.signers.take_verified(event)
+            case EndorsersVerified():
+                self._take_verified(event)
+            case VerifierLookedUp():
+                self.sender.parties.answer(event)
+            case _:
+                assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
+                self.sender.parties.want(event.party, asks_announced=event.asks_announced)
+
+    def _take_verified(self, event: EndorsersVerified) -> None:
+        """Signatures of endorsers that the sender, or the coordinator, had verified."""
+        if event.intent is not None:
+            self.sender.take_verified(event, event.intent)
+        elif event.request_id in self.coordinator.claims:
+            self.coordinator.take_handover_verified(event)
+        else:
+            self.coordinator.rounds.take_refusals_verified(event)
+
+    def _take_message(self, peer: NodeName, envelope: Envelope) -> None:
+        """The peer is the author, whatever the payload says."""
+        if self.observer.hear(peer, envelope):
+            self.coordinator.something_changed()
+        body = envelope.body
+        self.startup.notice(body)
+        if type(body) in TRANSACTION_MESSAGES:
+            self._take_transaction_message(peer, envelope)
+            return
+        match body:
+            case DelegationCommand():
+                self.observer.weigh(peer, body.tried, is_first_hand=True)
+                height = self.observer.height_bound(peer, envelope.height)
+                self.coordinator.handle(coordinator_events.TransactionsDelegated(peer, height, body))
+            case DelegationAccepted():
+                self.sender.heard(peer)
+                self.sender.handle(sender_events.DelegationAnswered(peer, envelope.incarnation, body))
+            case DelegationRejected():
+                self.sender.handle(sender_events.DelegationRefused(peer, body))
+            case CoordinatorHeartbeat():
+                self._take_heartbeat(peer, body)
+            case HandoverRequest():
+                if self.observer.may_coordinate(peer) and self._is_due("hand-over", peer, ANSWERED_TIMES_MAX):
+                    self.coordinator.handle(coordinator_events.HandoverRequestReceived(peer, body))
+            case Handover():
+                self.coordinator.take_handover(peer, body)
+            case Startup():
+                self.startup.acknowledge(peer, body)
+                self.sender.handle(sender_events.PeerHeard(peer))
+            case ListingRequest():
+                self.coordinator.tell_whole_list(peer)
+            case StartupAcknowledgement():
+                self.startup.take_acknowledgement(peer, body)
+            case _:
+                raise AssertionError(f"the sequencer does not know {type(body).__name__}")
+
+    def _take_transaction_message(self, peer: NodeName, envelope: Envelope) -> None:
+        """A transaction's way, left to right."""
+        body = envelope.body
+        match body:
+            case VerifierRequest():
+                self.sender.parties.take_request(peer, body)
+            case VerifierResponse():
+                self.sender.parties.take_response(peer, body)
+            case AssembleRequest():
+                self.sender.assembly.take_request(peer, envelope.height, body)
+            case AssembleResponse():
+                self.coordinator.slots.take_assembly(peer, body)
+            case AssembleError():
+                self.coordinator.slots.take_assembly_error(peer, body)
+            case EndorsementRequest():
+                self.observer.weigh(peer, body.tried, is_first_hand=False)
+                self.endorser.take_request(peer, envelope.height, body)
+            case EndorsementResponse():
+                self.coordinator.rounds.take_endorsement(peer, body)
+            case EndorsementError():
+                self.coordinator.rounds.take_endorsement_error(peer, body)
+            case DispatchConfirmationRequest():
+                self.sender.take_permission_request(peer, body)
+            case DispatchConfirmationResponse():
+                self.coordinator.permissions.take(peer, body)
+            case DispatchConfirmationError():
+                self.coordinator.permissions.take_error(peer, body)
+            case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
+                self.sender.take_dispatched(peer, intents)
+            case TransactionReverted():
+                self.sender.take_reverted(peer, body)
+            case PreparedTransaction():
+                self.sender.take_prepared(peer, body)
+            case _:
+                assert isinstance(body, PreparedTransactionAcknowledgement), "all of `TRANSACTION_MESSAGES` are here"
+                self.coordinator.issuing.take_acknowledgement(peer, body)
+
+    def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
+        """A stranger's heartbeat, an old or a repeated one changes nothing."""
+        if not self.context.has_part and not self.sender.transactions:
+            # We have nothing to do there: a stranger that beats in its own contracts must not fill our memory.
+            return
+        if not self.observer.may_coordinate(peer) or not self.observer.hear_heartbeat(peer, heartbeat):
+            return
+        config = self.context.config
+        times_max = HEARTBEATS_TIMES_MAX + 2 * config.request_timeout_ms // config.heartbeat_ms
+        if not self._is_due("heartbeat", peer, times_max):
+            # The observer knows the latest; sender and coordinator, which go through all intents, act on the next one.
+            return
+        self.sender.heard(peer)
+        if peer != self.context.node:
+            self.coordinator.handle(coordinator_events.HeartbeatReceived(peer, heartbeat))
+        self.sender.handle(sender_events.HeartbeatReceived(peer, heartbeat))
+
+    def _is_due(self, what: str, peer: NodeName, times_max: int) -> bool:
+        """What a peer has us go through all our intents for is done so many times in a while; we are no peer."""
+        interval_ms = self.context.config.request_timeout_ms
+        return peer == self.context.node or self.pacing.is_due((what, peer), interval_ms, times_max)
+
+    def _connection_lost(self, peer: NodeName) -> None:
+        self.lost_peers[peer] = None
+        self.observer.connection_changed(peer, connected=False)
+        self.coordinator.handle(coordinator_events.PeerLost(peer))
+        self.sender.handle(sender_events.PeerLost(peer))
+
+    def _connection_made(self, peer: NodeName) -> None:
+        """After a reconnection with nothing in flight the next activity is answered with Startup (§4.4)."""
+        self.lost_peers.pop(peer, None)
+        self.observer.connection_changed(peer, connected=True)
+        self.coordinator.something_changed()
+        if not self.sender.transactions and not self.coordinator.transactions:
+            self.startup.arm()
+        self.startup.repeat_to(peer)
+        self.sender.handle(sender_events.PeerHeard(peer))
+
+    def _block_indexed(self, event: BlockIndexed) -> None:
+        """The ledger's word first, then what the new height makes possible."""
+        range_before = self.context.block_range
+        self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
+        self.kept.chain_time_s = event.chain_time_s
+        if event.outcomes:
+            self.startup.notice(None)
+        for outcome in event.outcomes:
+            self.sender.take_outcome(outcome)
+            self.kept.take_outcome(outcome)
+            if self.turns.turns:
+                self.turns.take_outcome(outcome)
+            is_ours = self.sender.has_signed(outcome) or self.coordinator.has_dispatched(outcome)
+            self.endorser.take_outcome(outcome, is_ours)
+            self.coordinator.take_outcome(outcome)
+        if event.outcomes:
+            self.sender.assembly.states_arrived()
+        changed = self.context.block_range != range_before
+        self.coordinator.handle(coordinator_events.NewBlock(changed))
+        self.sender.handle(sender_events.NewBlock(changed))
+        self.sender.block_indexed()
+
+    def _outcomes_final(self, event: OutcomesFinal) -> None:
+        """Nothing that these blocks say is undone any more."""
+        for outcome in event.outcomes:
+            self.coordinator.outcomes.note_final(outcome)
+            self.sender.outcome_final(outcome)
+            self.kept.outcome_final(outcome)
+            if self.turns.turns:
+                self.turns.outcome_final(outcome)
+        self.sender.time_is_final(event.chain_time_s)
+        self.coordinator.issuing.time_is_final(event.chain_time_s)
+        self.kept.time_is_final(event.chain_time_s)
+        self.turns.time_is_final(event.chain_time_s)
+
+    def _blocks_removed(self, event: BlocksRemoved) -> None:
+        self.context.height = event.height
+        for outcome in event.outcomes:
+            self.sender.undo_outcome(outcome)
+            self.kept.undo_outcome(outcome)
+            self.coordinator.undo_outcome(outcome)
+
+    def _run_timers(self) -> None:
+        """Each timer's consequences are dealt with before the next one runs out."""
+        while (due := self.context.timers.pop_due(self.context.now_ms)) is not None:
+            due.machine.handle(due.event)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Until nothing is left to be told: posted events, then what we say to ourselves."""
+        context = self.context
+        while True:
+            while context.posted:
+                machine, event = context.posted.popleft()
+                machine.handle(event)
+            if context.writing or not context.speaks_to_itself:
+                return
+            context.speaks_to_itself = False
+            effects, node = context.effects, context.node
+            to_ourselves = [each.envelope for each in effects if isinstance(each, SendMessage) and each.peer == node]
+            context.effects = [each for each in effects if not isinstance(each, SendMessage) or each.peer != node]
+            for envelope in to_ourselves:
+                self._take_message(node, envelope)

@@ -1,0 +1,114 @@
+"""Whose signature a coordinator verifies before a transition shares a round with others (protocol §7, trust rule 9).
+
+Theory of operation. Endorsers verify the signature of each party, and refuse a round with a false one, so that its
+other members lose time. The coordinator therefore verifies a sender's signatures itself until `ENDORSED_ENOUGH`
+transitions of that sender were endorsed: at least one honest endorser has verified those. A fault of the sender
+(`probation.py`) makes the coordinator verify anew, and after one false signature it goes on for as long as it remembers
+the sender. So the processor time of a verification is spent on new senders and on liars.
+
+Until the answer comes, the transition is in no round and its states are offered to nobody. One with a false signature
+puts its sender on probation and goes apart, and so does one whose party's verifier is not known in time, without a
+fault: the endorsers judge it, because the word of a coordinator ends nothing. Our own node's transitions, and contracts
+without endorsers, are not verified here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from rota.machine.tables import Event
+from rota.model.types import Leaf, NodeName, RequestId
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.effects import VerifyParties
+from rota.sequencer.events import PartiesVerified
+from rota.sequencer.events.rounds import VerificationOverdue
+
+if TYPE_CHECKING:
+    from rota.sequencer.coordinator import Coordinator
+
+ENDORSED_ENOUGH: Final = 8
+SENDERS_MAX: Final = 1_024
+
+Kept = TypeVar("Kept")
+
+
+class Signers:
+    """The transitions of one coordinator that await the verification of their signature, and who needs none."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.endorsed: dict[NodeName, int] = {}
+        self.forgers: dict[NodeName, None] = {}
+        self.waiting: dict[Leaf, CoordinatorTransaction] = {}
+        self.asked: dict[RequestId, tuple[Leaf, ...]] = {}
+        self.unasked: dict[Leaf, CoordinatorTransaction] = {}
+
+    def handle(self, event: Event) -> None:
+        """The verifier of a party was not found in time."""
+        assert isinstance(event, VerificationOverdue), "the signers know their timers"
+        self.take_verified(PartiesVerified(event.request_id, (), self.asked.get(event.request_id, ())))
+
+    def must_verify(self, transaction: CoordinatorTransaction) -> bool:
+        """Its sender is new here, or brought a false signature, or was at fault lately."""
+        sender = transaction.sender
+        if transaction.is_apart or sender == self.context.node or not self.context.contract.threshold:
+            return False
+        return sender in self.forgers or self.endorsed.get(sender, 0) < ENDORSED_ENOUGH
+
+    def hold(self, transaction: CoordinatorTransaction) -> None:
+        """It joins no round before its signature is verified."""
+        self.waiting[transaction.leaf] = self.unasked[transaction.leaf] = transaction
+
+    def drop(self, transaction: CoordinatorTransaction) -> None:
+        """It does not wait any more, if it did."""
+        if self.waiting:
+            self.waiting.pop(transaction.leaf, None)
+            self.unasked.pop(transaction.leaf, None)
+
+    def ask(self) -> None:
+        """Have all verified that wait since the last time, in one order."""
+        some, self.unasked = tuple(self.unasked.values()), {}
+        request_id = self.context.next_id()
+        self.asked[request_id] = tuple(each.leaf for each in some)
+        transitions, senders = tuple(each.made for each in some), tuple(each.intent.sender for each in some)
+        has_attesters = any(each.attesters.signers for each in some)
+        attesters = tuple(each.attesters for each in some) if has_attesters else ()
+        address = self.context.contract.address
+        self.context.effects.append(VerifyParties(address, request_id, transitions, senders, attesters))
+        due_ms = self.context.after(self.context.config.request_timeout_ms)
+        self.context.timers.set(self, f"verify {request_id}", due_ms, VerificationOverdue(request_id))
+
+    def take_verified(self, event: PartiesVerified) -> None:
+        """Those with their party's signature await a round; the others go apart."""
+        leaves = self.asked.pop(event.request_id, ())
+        self.context.timers.cancel(self, f"verify {event.request_id}")
+        for leaf in leaves:
+            transaction = self.waiting.get(leaf)
+            if transaction is None:
+                continue
+            if leaf in event.false:
+                self._remember(self.forgers, transaction.sender, None)
+                self.coordinator.isolate(transaction.sender)
+            elif leaf in event.unknown:
+                self.coordinator.rounds.set_apart(transaction)
+            else:
+                self.drop(transaction)
+                self.coordinator.rounds.join(transaction)
+        self.coordinator.something_changed()
+
+    def note_endorsed(self, sender: NodeName) -> None:
+        """So many endorsers signed its transition that one of them is honest."""
+        count = self.endorsed.get(sender, 0)
+        if count < ENDORSED_ENOUGH:
+            self._remember(self.endorsed, sender, count + 1)
+
+    def doubt(self, sender: NodeName) -> None:
+        """It was at fault: its signatures are verified again."""
+        self.endorsed.pop(sender, None)
+
+    def _remember(self, known: dict[NodeName, Kept], sender: NodeName, value: Kept) -> None:
+        known.pop(sender, None)
+        known[sender] = value
+        if len(known) > SENDERS_MAX:
+            del known[next(iter(known))]

@@ -1,0 +1,312 @@
+"""Assembly slots: whose intents are assembled next (protocol §7).
+
+Theory of operation. Assembly is asked of one sender at a time: a slot holds several of its intents, to be
+assembled one after the other on one snapshot. Senders take turns; the first assembly of one sender's
+intents is in the order in which they were delegated. A slot's request is repeated until it is answered,
+and only the answer to the current one counts. A sender that does not answer loses its turn and comes back
+with backoff: it holds nobody up. One that answers slowly waits until the others may have had as much time. Where any
+registered node may send, any number of strangers may do so; senders that made progress get every second slot.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rota.machine.tables import Event
+from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
+from rota.sequencer.admission import is_admissible
+from rota.sequencer.attestation import flaw_of_attesters
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.events.coordinator_transaction import (
+    AssembleErrorResponse,
+    AssembleParkResponse,
+    AssembleRequestSent,
+    AssembleRevertResponse,
+    AssembleSuccess,
+    AssembleTimeout,
+    Selected,
+)
+from rota.sequencer.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
+from rota.sequencer.states.coordinator_transaction import UNASSEMBLED
+from rota.wire.messages import (
+    AssembleError,
+    AssembleRequest,
+    AssembleResponse,
+    AssemblyOutcome,
+    AssemblyResult,
+    ErrorCode,
+)
+from rota.wire.sizes import planned_bytes
+
+if TYPE_CHECKING:
+    from rota.sequencer.coordinator import Coordinator
+
+
+MANY = 1_000_000
+
+
+@dataclass(slots=True)
+class Slot:
+    """One assemble request under way: whose intents, which are unanswered, and what has gone since."""
+
+    request: AssembleRequest
+    sender: NodeName
+    size: int
+    unanswered: dict[IntentId, None]
+    since_ms: int
+    answered_bytes: int = 0
+    gone: set[Leaf] = field(default_factory=set)
+
+
+class Slots:
+    """The assembly of one coordinator; slots are selected only while it is Active."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self.context = coordinator.context
+        self.slot: Slot | None = None
+        self.awaiting: dict[NodeName, list[tuple[int, IntentId]]] = {}
+        self.turns: list[NodeName] = []
+        self.last_sender: NodeName | None = None
+        self.lost_turns: dict[NodeName, int] = {}
+        self.sizes: dict[NodeName, int] = {}
+        self.not_before_ms: dict[NodeName, int] = {}
+
+    def handle(self, event: Event) -> None:
+        """A timer of ours has run out."""
+        match event:
+            case SlotRepeatDue():
+                self._repeat()
+            case SlotTimedOut():
+                self._lose_turn()
+            case _:
+                assert isinstance(event, LookAgain), "the slots know their timers"
+        self.coordinator.something_changed()
+
+    def await_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Queue for a slot, in the order of delegation."""
+        queue = self.awaiting.setdefault(transaction.sender, [])
+        insort(queue, (order, transaction.intent.id))
+        if transaction.sender not in self.turns:
+            self.turns.append(transaction.sender)
+
+    def stop_awaiting_assembly(self, transaction: CoordinatorTransaction, order: int) -> None:
+        """Assembled, or gone."""
+        queue = self.awaiting[transaction.sender]
+        queue.remove((order, transaction.intent.id))
+        if not queue:
+            del self.awaiting[transaction.sender]
+            self.turns.remove(transaction.sender)
+
+    def look_again_at(self, due_ms: int) -> None:
+        """Make sure that somebody looks when a backoff ends."""
+        self.context.timers.set(self, f"look {due_ms}", due_ms, LookAgain())
+
+    def is_usable(self, transition: Transition) -> bool:
+        """It is valid, spends and reads nothing that is locked or spent or went while it was assembled."""
+        slot = self.slot
+        assert slot is not None, "an assembled transition belongs to the slot"
+        if transition.valid_until_s < self.context.chain_time_s:
+            return False
+        references = (*transition.inputs, *transition.reads)
+        graph = self.coordinator.graph
+        giving_way = self.coordinator.giving_way_to(slot.sender, graph.spenders_of(references))
+        if graph.conflicts(transition, giving_way) or not self.coordinator.outcomes.are_unspent(references):
+            return False
+        return all(state.leaf not in slot.gone for state in references)
+
+    def refuse_states_of(self, leaf: Leaf) -> None:
+        """What was assembled on this leaf in the open slot cannot be used either."""
+        if self.slot is not None:
+            self.slot.gone.add(leaf)
+
+    def take_assembly(self, peer: NodeName, response: AssembleResponse) -> None:
+        """The answer of the slot's sender; any other changes nothing."""
+        if not self._is_current(peer, response.request_id):
+            return
+        assert self.slot is not None
+        self.lost_turns.pop(peer, None)
+        results = [result for result in response.results if result.intent in self.slot.unanswered]
+        sizes = [planned_bytes(each.transition, each.attesters) if each.transition else 0 for each in results]
+        self._note_pace(response.took_ms, sum(sizes))
+        for result, size_bytes in zip(results, sizes, strict=True):
+            transaction = self._answered(result.intent)
+            if transaction is not None:
+                transaction.handle(self._event_of(result, size_bytes, transaction))
+        self._close_if_answered()
+
+    def take_assembly_error(self, peer: NodeName, error: AssembleError) -> None:
+        """Intents that the slot's sender does not assemble for us."""
+        if not self._is_current(peer, error.request_id):
+            return
+        for failed in error.errors:
+            transaction = self._answered(failed.intent)
+            if transaction is not None:
+                transaction.handle(AssembleErrorResponse(failed.code))
+        self._close_if_answered()
+
+    def close(self) -> None:
+        """The slot is over, and with it its sender's turn; its late answer will change nothing."""
+        if self.slot is not None and self.slot.sender in self.turns:
+            self.turns.remove(self.slot.sender)
+            self._pause_after(self.slot)
+            self.turns.append(self.slot.sender)
+        self.slot = None
+        self.context.timers.cancel(self, "slot repeat")
+        self.context.timers.cancel(self, "slot timeout")
+        self.coordinator.something_changed()
+
+    def _pause_after(self, slot: Slot) -> None:
+        """A sender that took long comes back when each of the others may have taken as long: it gets no more time."""
+        config = self.context.config
+        took_ms = self.context.now_ms - slot.since_ms
+        if took_ms > config.slot_ms_max and self.turns:
+            due_ms = self.context.after(min(took_ms * len(self.turns), config.retry_backoff_max_ms))
+            self.not_before_ms[slot.sender] = max(due_ms, self.not_before_ms.get(slot.sender, 0))
+            self.look_again_at(due_ms)
+
+    def select(self) -> None:
+        """Senders take turns; one slot at a time, and none while what is under way is too much for a snapshot."""
+        if self.slot is not None or not self.turns or not self.coordinator.has_room_for_a_slot:
+            return
+        for sender in self._in_turn():
+            chosen = self._choose(sender)
+            if chosen:
+                self._request_assembly(sender, chosen)
+                return
+
+    def _in_turn(self) -> list[NodeName]:
+        """Where anybody may send, proven senders go before others after each slot of a stranger (`shares.py`)."""
+        proven = self.context.proven.senders
+        if self.context.contract.mode is Mode.RING or self.last_sender is None or self.last_sender in proven:
+            return self.turns
+        return sorted(self.turns, key=lambda sender: sender not in proven)
+
+    def size_max(self, sender: NodeName) -> int:
+        """As many as this sender lately assembled in `slot_ms_max` and told in one message.
+
+        So a slow one holds nobody up for long, and what is large does not come all at once.
+        """
+        return min(self.sizes.get(sender, MANY), self.context.config.assembly_slot_max)
+
+    def _note_pace(self, took_ms: int, told_bytes: int) -> None:
+        """The next slot of a sender that took too long or told too much is shorter; another gets twice as many."""
+        slot, limit_ms, limit_bytes = self.slot, self.context.config.slot_ms_max, self.context.config.message_bytes_max
+        assert slot is not None, "only a slot takes time"
+        slot.answered_bytes += told_bytes
+        if took_ms > limit_ms or slot.answered_bytes > limit_bytes:
+            by_time = slot.size * limit_ms // max(limit_ms, took_ms)
+            by_size = slot.size * limit_bytes // max(limit_bytes, slot.answered_bytes)
+            self.sizes[slot.sender] = max(1, min(by_time, by_size))
+        elif slot.sender in self.sizes and took_ms * 2 <= limit_ms and slot.answered_bytes * 2 <= limit_bytes:
+            self.sizes[slot.sender] = self.size_max(slot.sender) * 2
+            if self.sizes[slot.sender] >= self.context.config.assembly_slot_max:
+                del self.sizes[slot.sender]
+
+    def _choose(self, sender: NodeName) -> list[CoordinatorTransaction]:
+        """As many intents of a sender as a slot holds; what waits for others goes right behind them."""
+        coordinator = self.coordinator
+        is_paused = self.not_before_ms.get(sender, 0) > self.context.now_ms or coordinator.probation.is_paused(sender)
+        has_turn = not is_paused and coordinator.quotas.may_assemble(sender) and not coordinator.gas.is_used_up(sender)
+        if not has_turn or not coordinator.observer.is_reachable(sender):
+            return []
+        chosen: dict[IntentId, CoordinatorTransaction] = {}
+        for _, intent in self.awaiting[sender]:
+            transaction = self.coordinator.transactions[intent]
+            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
+            if is_free and all(awaited in chosen for awaited in transaction.waits_for):
+                chosen[intent] = transaction
+                if len(chosen) == self.size_max(sender):
+                    break
+        return list(chosen.values())
+
+    def _unseen_by(self, node: NodeName) -> list[Leaf]:
+        """What is under way that this node has not been asked to endorse."""
+        transactions, placed = self.coordinator.transactions, self.coordinator.graph.placed
+        under_way = ((leaf, transactions.get(each.intent)) for leaf, each in placed.items())
+        return [leaf for leaf, transaction in under_way if transaction is None or node not in transaction.seen_by]
+
+    def _request_assembly(self, sender: NodeName, chosen: list[CoordinatorTransaction]) -> None:
+        request_id = self.context.next_id()
+        intents = tuple(transaction.intent.id for transaction in chosen)
+        self.coordinator.give_up_foreign(intents)
+        bytes_max = self.context.config.message_bytes_max
+        graph = self.coordinator.graph
+        giving_way = self.coordinator.giving_way_to(sender, graph.placed)
+        snapshot = graph.snapshot(sender, intents, self._unseen_by(sender), bytes_max, giving_way)
+        request = AssembleRequest(request_id, intents, snapshot)
+        self.slot = Slot(request, sender, len(intents), dict.fromkeys(intents), self.context.now_ms)
+        self.last_sender = sender
+        for transaction in chosen:
+            transaction.handle(Selected(request_id))
+        self.context.send(sender, request)
+        for transaction in chosen:
+            transaction.handle(AssembleRequestSent(request_id))
+        config = self.context.config
+        self.context.timers.set(self, "slot repeat", self.context.after(config.request_timeout_ms), SlotRepeatDue())
+        self.context.timers.set(self, "slot timeout", self.context.after(config.assemble_timeout_ms), SlotTimedOut())
+
+    def _repeat(self) -> None:
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        self.context.send(slot.sender, slot.request)
+        self.coordinator.tell_asked_again(slot.unanswered)
+        self.context.timers.set(
+            self, "slot repeat", self.context.after(self.context.config.request_timeout_ms), SlotRepeatDue()
+        )
+
+    def _lose_turn(self) -> None:
+        """A sender that does not answer comes back with backoff: it holds nobody up (protocol §4.2)."""
+        slot = self.slot
+        assert slot is not None, "a slot's timers end with it"
+        lost = self.lost_turns[slot.sender] = self.lost_turns.get(slot.sender, 0) + 1
+        self.sizes[slot.sender] = max(1, slot.size // 2)
+        config = self.context.config
+        delay_ms = self.context.backoff_ms(lost - 1, config.retry_backoff_ms, config.retry_backoff_max_ms)
+        self.not_before_ms[slot.sender] = self.context.after(delay_ms)
+        self.look_again_at(self.not_before_ms[slot.sender])
+        self.close()
+        for intent in slot.unanswered:
+            self.coordinator.transactions[intent].handle(AssembleTimeout())
+
+    def _is_current(self, peer: NodeName, request_id: RequestId) -> bool:
+        return self.slot is not None and self.slot.sender == peer and self.slot.request.request_id == request_id
+
+    def _answered(self, intent: IntentId) -> CoordinatorTransaction | None:
+        """The transaction of an intent of the slot that was unanswered until now."""
+        assert self.slot is not None
+        if intent not in self.slot.unanswered:
+            return None
+        del self.slot.unanswered[intent]
+        return self.coordinator.transactions[intent]
+
+    def _event_of(self, result: AssemblyResult, size_bytes: int, transaction: CoordinatorTransaction) -> Event:
+        """What one result of a slot tells its transaction; what cannot join a round is an error."""
+        transition = result.transition
+        if result.outcome is AssemblyOutcome.REVERTED:
+            return AssembleRevertResponse(result.reason)
+        if result.outcome is AssemblyOutcome.PARKED:
+            return AssembleParkResponse(result.reason)
+        if transition is None or size_bytes > self.context.config.transition_bytes_max:
+            return _ERROR
+        is_planned_well = not flaw_of_attesters(self.context.contract, transaction.intent.sender, result.attesters)
+        is_admitted = transition.intent == result.intent and is_admissible(self.context.separator, transition)
+        if not is_admitted or not is_planned_well:
+            self.coordinator.isolate(transaction.sender)
+            return _ERROR
+        return AssembleSuccess(result.number, transition, size_bytes, result.attesters)
+
+    def leave(self, transaction: CoordinatorTransaction) -> None:
+        """An intent that goes while it is assembled is no longer waited for."""
+        if self.slot is not None and transaction.intent.id in self.slot.unanswered:
+            del self.slot.unanswered[transaction.intent.id]
+            self._close_if_answered()
+
+    def _close_if_answered(self) -> None:
+        if self.slot is not None and not self.slot.unanswered:
+            self.close()
+
+
+_ERROR = AssembleErrorResponse(ErrorCode.FAILED)

@@ -1,0 +1,90 @@
+"""When a sender may sign another version of an intent (protocol §4.3).
+
+Every version that is signed and not expired may be committed, so each is recorded, and there are at most
+`VERSIONS_MAX` of them (trust rule 1). Half of them may follow one another at once; the rest are spaced, so that a
+coordinator that asks again and again leaves room for the next one.
+
+A version of an intent that depends on others of its contract (`dependsOn`) may be signed before these are confirmed,
+if it reads or spends a state of a version of each of them. A state is known by the leaf that made it, so the chain
+commits the version only after these leaves, with any endorsers and any submitter. Any other version is not signed,
+since a transition that the chain skips takes along only those that read its states. The sender tries once: it
+delegates the dependent when what it depends on is assembled for the same coordinator. If the assembled version reads
+nothing of that, the intent waits for the confirmation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.model.types import AwaitedLeaf, Dependency, Leaf, SubmitMode, Transition
+from rota.sequencer.states.sender_transaction import PERMITTED, State
+
+if TYPE_CHECKING:
+    from rota.sequencer.sender_transaction import SenderTransaction
+
+VERSIONS_MAX = 32
+
+
+def must_wait_to_sign(transaction: SenderTransaction) -> bool:
+    """No coordinator can have the intent assembled at present: it has too many versions, or a version must expire."""
+    is_external = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    if transaction.is_voiding or not (is_external or len(transaction.versions) >= VERSIONS_MAX // 2):
+        return False
+    return _has_signed_too_often(transaction, is_external) or _must_expire_first(transaction)
+
+
+def _has_signed_too_often(transaction: SenderTransaction, is_external: bool) -> bool:
+    final_time_s = transaction.sender.final_time_s
+    live = [until_s for until_s in transaction.versions.values() if until_s >= final_time_s]
+    if len(live) < VERSIONS_MAX // 2:
+        return False
+    config = transaction.context.config
+    validity_s = config.prepared_validity_s if is_external else config.validity_s
+    last_signed_s = max(live) - validity_s
+    is_early = transaction.context.chain_time_s < last_signed_s + validity_s // (VERSIONS_MAX // 2)
+    return is_early or len(live) >= VERSIONS_MAX
+
+
+def _must_expire_first(transaction: SenderTransaction) -> bool:
+    """Another version would be valid no longer than the first: too short for whoever is to commit it."""
+    bound_s = transaction.first_bound_s
+    if bound_s is None:
+        return False
+    config = transaction.context.config
+    least_s = min(config.validity_s, config.prepared_validity_s) // 2
+    return bound_s - transaction.context.chain_time_s < least_s
+
+
+def may_be_pipelined(transaction: SenderTransaction) -> bool:
+    """All that it waits for is under way in its own contract, so that it may be assembled on what that makes."""
+    if transaction.awaits_confirmation or transaction.intent.submit_mode is SubmitMode.EXTERNAL:
+        return False
+    return all(_is_under_way(transaction, other) for other in transaction.unmet)
+
+
+def reads_all_dependencies(transaction: SenderTransaction, transition: Transition) -> bool:
+    """The chain cannot commit this version before all that its intent waits for (O3)."""
+    leaves = {state.leaf for state in (*transition.inputs, *transition.reads)}
+    return all(not leaves.isdisjoint(_leaves_of(transaction, other)) for other in transaction.unmet)
+
+
+def _is_under_way(transaction: SenderTransaction, dependency: Dependency) -> bool:
+    """A coordinator shows states of it to the dependent: it is with the same one, or on the chain."""
+    other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
+    if other is None or other.is_ending or other.intent.submit_mode is SubmitMode.EXTERNAL:
+        return False
+    if other.state is State.CONFIRMED:
+        return True
+    is_assembled = other.state in (State.ENDORSEMENT_GATHERING, *PERMITTED)
+    return is_assembled and other.delegate == transaction.sender.delegate
+
+
+def _leaves_of(transaction: SenderTransaction, dependency: Dependency) -> set[Leaf]:
+    """The versions of a dependency that our party has signed, or is about to sign in the same slot."""
+    other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
+    if other is None:
+        return set()
+    leaves = set(other.versions)
+    if other.transition is not None:
+        leaves.add(other.transition.leaf)
+    return leaves

@@ -1,0 +1,68 @@
+"""One key of a configuration: its name, what it may hold, its default, its unit, and what it is for.
+
+A section is a frozen dataclass whose fields are made with `key`, so that a key and all that is told of it stand in
+one place; the reader, the file that `rota init` writes and the reference page are made from that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from rota.server.configuring.kinds import Kind, RawValue
+
+_METADATA: Final = "rota"
+
+
+class Absent(Enum):
+    """What stands for a default where there is none."""
+
+    REQUIRED = "required"
+    NOTHING = "nothing"
+
+
+REQUIRED: Final = Absent.REQUIRED
+NOTHING: Final = Absent.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What can be set. A default is raw, as a file would hold it; one without default is required, or may be absent."""
+
+    section: str
+    name: str
+    kind: Kind
+    default: RawValue | Absent
+    text: str
+    unit: str = ""
+    is_environment_only: bool = False
+
+    @property
+    def path(self) -> str:
+        """As errors name it."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that stands before the file."""
+        return f"ROTA_{self.section}_{self.name}".upper()
+
+
+def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is_environment_only: bool = False) -> Any:  # noqa: ANN401  # A dataclass takes any type for what makes its field.
+    """The field of a section's dataclass for this key."""
+    metadata = {_METADATA: Key("", "", kind, default, text, unit, is_environment_only)}
+    if default is REQUIRED:
+        return field(metadata=metadata)
+    value = None if default is NOTHING else kind.read(default, Path())
+    return field(default=value, metadata=metadata)
+
+
+def keys_of(section: str, kind: type) -> tuple[Key, ...]:
+    """The keys of a section's dataclass, in its order; fields of other types are somebody else's."""
+    return tuple(
+        replace(each.metadata[_METADATA], section=section, name=each.name)
+        for each in fields(kind)
+        if _METADATA in each.metadata
+    )

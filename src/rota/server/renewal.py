@@ -1,0 +1,101 @@
+"""A node renews its own certificate where the Registry is a contract, 30 days before it ends.
+
+The steps are those of `rota keys rotate-certificate` (`keys.transport_files.next_step`): make a next one, announce it,
+show it, and drop the old one when every peer has had the time to see the new one. Each step is found from what lies in
+the folder and what the Registry says, so that whatever is cut short, also by an end of the node, is carried on at the
+next look, and an operator's own exchange as well. The registrar pays. What cannot be done is told once and tried again
+at the next look; meanwhile operators are warned (`expiry.py`). A registry that is a file is an operator's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from rota.keys.files import KeyFileError
+from rota.keys.transport_files import NO_FINGERPRINT, Registered, Step, TransportFolder, next_step
+from rota.ledger.account import Account, TransactionRejected
+from rota.ledger.registering import announce, look_up, require_owner, rotate
+from rota.model.types import ContractAddress
+from rota.ports import Unavailable
+
+FIRST_LOOK_S: Final = 60
+LOOK_S: Final = 3_600
+STEPS_MAX: Final = 4
+
+logger = structlog.get_logger("rota.certificates")
+
+
+class Renewal:
+    """Of one node. For `overlap_s` the new certificate is shown before the old one is dropped."""
+
+    def __init__(
+        self,
+        folder: TransportFolder,
+        account: Account,
+        registry: ContractAddress,
+        overlap_s: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._folder: Final = folder
+        self._account: Final = account
+        self._registry: Final = registry
+        self._overlap_s: Final = overlap_s
+        self._clock: Final = clock
+        self._told = ""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await asyncio.sleep(FIRST_LOOK_S)
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_S)
+
+    async def look(self) -> tuple[Step, ...]:
+        """Take the steps that are due, once around at most; those that were taken."""
+        taken: list[Step] = []
+        try:
+            while len(taken) < STEPS_MAX and (step := await self._due()) not in (Step.NOTHING, Step.REGISTER):
+                await self._take(step)
+                taken.append(step)
+                logger.info("a certificate is being exchanged", step=step.value)
+            self._told = ""
+        except (TransactionRejected, Unavailable, KeyFileError, ValueError, OSError) as error:
+            if str(error) != self._told:
+                logger.error("the certificate cannot be renewed; it is tried again", reason=str(error))
+            self._told = str(error)
+        return tuple(taken)
+
+    async def _due(self) -> Step:
+        found = await look_up(self._account, self._registry, self._folder.node)
+        registered = Registered()
+        if found is not None:
+            registered = Registered(found.current_fingerprint, found.next_fingerprint or NO_FINGERPRINT)
+        following = self._folder.next()
+        step = next_step(
+            self._folder.current().certificate,
+            following.certificate if following is not None else None,
+            registered,
+            int(self._clock()),
+        )
+        if found is not None and step in (Step.PREPARE, Step.ANNOUNCE, Step.ROTATE):
+            require_owner(self._account, self._folder.node, found)
+        return step
+
+    async def _take(self, step: Step) -> None:
+        if step is Step.PREPARE:
+            self._folder.ensure_next(int(self._clock()))
+        elif step is Step.ANNOUNCE:
+            following = self._folder.next()
+            assert following is not None, "what is announced is there"
+            await announce(self._account, self._registry, self._folder.node, following.certificate.fingerprint)
+        elif step is Step.PROMOTE:
+            self._folder.promote()
+        else:
+            assert step is Step.ROTATE, f"{step.value} is no step of a renewal"
+            await asyncio.sleep(self._overlap_s)
+            await rotate(self._account, self._registry, self._folder.node)

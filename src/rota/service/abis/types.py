@@ -1,0 +1,159 @@
+"""What bytes on the chain mean, and who parties are there: `service.interface.Types` on this node's store and keys.
+
+Every ABI that a user stores or submits is kept, and its functions, events and errors are found by what stands in front
+of them on the chain. Two entries may share that: the first that fits the bytes is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, cast
+
+import msgspec
+
+from rota.abi import codec
+from rota.abi.codec import PANIC, SELECTOR_BYTES, TEXT_ERROR, Entry, Style
+from rota.domains.base import party_of
+from rota.engine.verifiers import Verifiers
+from rota.keys.names import party_key
+from rota.model.types import NO_CONTRACT, NodeName, Party, Rejected, node_of
+from rota.ports import AbiStore, Signer, StoredAbi, Unavailable, UnknownKey
+from rota.rpc import errors
+from rota.service.asking import read_query
+from rota.service.interface import AbiEntry, AbiView, Decoded, JsonValue
+
+ALGORITHM: Final = "ecdsa:secp256k1"
+ETH_ADDRESS: Final = "eth_address"
+ETH_ADDRESS_CHECKSUM: Final = "eth_address_checksum"
+# Clients look for it: the event is one of somebody else's, and that is no fault.
+NO_EVENT: Final = "PD012229"
+
+NoteParty = Callable[[Party], Awaitable[object]]
+
+
+class Types:
+    """`service.interface.Types`."""
+
+    def __init__(self, node: NodeName, store: AbiStore, signer: Signer, verifiers: Verifiers, note: NoteParty) -> None:
+        self._node: Final = node
+        self._store: Final = store
+        self._signer: Final = signer
+        self._verifiers: Final = verifiers
+        self._note: Final = note
+
+    # ABIs.
+
+    async def store_abi(self, abi: Sequence[AbiEntry]) -> bytes:
+        """Remember an ABI; the hash by which it is known."""
+        return await self._store.add(read_abi(abi, "abi"))
+
+    async def stored_abi(self, hash_: bytes) -> AbiView | None:
+        """The ABI of this hash."""
+        found = await self._store.get(hash_)
+        return _view(found) if found is not None else None
+
+    async def query_abis(self, query: JsonValue) -> tuple[AbiView, ...]:
+        """The ABIs that a QueryJSON looks for."""
+        try:
+            return tuple(_view(found) for found in await self._store.find(read_query(query)))
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+
+    # Decoding.
+
+    async def decode_call(self, call_data: bytes, data_format: str) -> Decoded:
+        """A call, by whatever ABI was stored."""
+        style = _style(data_format)
+        known = await self._store.entries("function", call_data[:SELECTOR_BYTES])
+        decoded = _first(known, style, lambda entry: codec.decode_call(entry, call_data, "callData", style), call_data)
+        if decoded is None:
+            raise errors.invalid("callData", f"no ABI that is stored has a function 0x{_head(call_data)}")
+        return decoded
+
+    async def decode_error(self, revert_data: bytes, data_format: str) -> Decoded:
+        """What a contract reverted with: Solidity's own errors, or one of an ABI that was stored."""
+        style = _style(data_format)
+        known = (TEXT_ERROR, PANIC, *await self._store.entries("error", revert_data[:SELECTOR_BYTES]))
+        decoded = _first(
+            known, style, lambda entry: codec.decode_call(entry, revert_data, "revertData", style), revert_data
+        )
+        if decoded is None:
+            raise errors.invalid("revertData", f"no ABI that is stored has an error 0x{_head(revert_data)}")
+        return decoded
+
+    async def decode_event(self, topics: Sequence[bytes], data: bytes, data_format: str) -> Decoded:
+        """An event."""
+        style = _style(data_format)
+        known = await self._store.entries("event", topics[0]) if topics else ()
+        decoded = _first(known, style, lambda entry: codec.decode_event(entry, topics, data, "topics", style))
+        if decoded is None:
+            which = f"0x{topics[0].hex()}" if topics else "without topics"
+            raise errors.invalid("topics", f"{NO_EVENT}: no ABI that is stored has an event {which} of this form")
+        return decoded
+
+    # Parties.
+
+    async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
+        """The address of a party; another node's party is that node's to tell."""
+        if algorithm != ALGORITHM:
+            raise errors.invalid("algorithm", f"must be {ALGORITHM}")
+        if verifier_type not in (ETH_ADDRESS, ETH_ADDRESS_CHECKSUM):
+            raise errors.invalid("verifierType", f"must be {ETH_ADDRESS} or {ETH_ADDRESS_CHECKSUM}")
+        try:
+            party = party_of("keyIdentifier", identifier, self._node)
+            verifier = await self._verifier_of(party)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        if not verifier:
+            raise errors.invalid("keyIdentifier", f"{node_of(party)} has no party {party}")
+        return codec.with_checksum(verifier) if verifier_type == ETH_ADDRESS_CHECKSUM else verifier
+
+    async def _verifier_of(self, party: Party) -> str:
+        if node_of(party) != self._node:
+            return (await self._verifiers.of(NO_CONTRACT, (party,)))[party]
+        try:
+            address = self._signer.address_of(party_key(party))
+        except (UnknownKey, ValueError) as flaw:
+            raise Rejected("keyIdentifier", str(flaw)) from None
+        # A user of ours uses it: from now on it is announced. If that cannot be written now, it is the next time.
+        with suppress(Unavailable):
+            await self._note(party)
+        return address
+
+
+def read_abi(given: Sequence[AbiEntry], field: str) -> tuple[Entry, ...]:
+    """An ABI as a client wrote it. `errors.Rejected` names what is wrong."""
+    try:
+        return codec.entries_of(given, field)
+    except Rejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def _style(data_format: str) -> Style:
+    try:
+        return Style.parse(data_format, "dataFormat")
+    except Rejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def _first(
+    known: Iterable[Entry], style: Style, shown: Callable[[Entry], object], content: bytes | None = None
+) -> Decoded | None:
+    """By the first entry that fits."""
+    for entry in known:
+        try:
+            values = shown(entry)
+            summary = codec.summary_of(entry, content[SELECTOR_BYTES:]) if content is not None else entry.signature
+        except Rejected:
+            continue
+        return Decoded(style.text(values), summary, cast(AbiEntry, codec.definition_of(entry)), entry.signature)
+    return None
+
+
+def _view(stored: StoredAbi) -> AbiView:
+    return AbiView(stored.hash, tuple(msgspec.json.decode(stored.written)))
+
+
+def _head(content: bytes) -> str:
+    return content[:SELECTOR_BYTES].hex()

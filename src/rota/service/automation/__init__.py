@@ -1,0 +1,1 @@
+"""Triggers that every member attempts and nobody leads."""

@@ -1,0 +1,1 @@
+"""Blocks, transactions and events of the base ledger."""

@@ -1,0 +1,1 @@
+"""Commands that happen exactly once."""

@@ -1,0 +1,626 @@
+"""Commands in a running node: the desk decides (`rota.commands.desk`), this carries out what it asks for.
+
+Theory of operation. Everything that happens is told to the desk in one event loop, one thing at a time; what it asks
+for is begun at once, in the order in which it was asked for. Writes share the node's commits, and look-ups of one turn
+of the loop are one reading. The transaction of a command is given to the node as any user's is, under a key of the
+command's own: given a second time after a crash, the node answers that it has it.
+
+The chain may take back final blocks. Then a transaction has not ended until the chain has it again or cannot commit it
+any more; and completions that were published are compared with what the store says now, at the start and whenever
+receipts have changed, and corrected (`receipts_changed`).
+
+The outcome is the receipt, as the node tells it to whoever waits in this process. A receipt that came in an earlier
+life is looked up at the start; beside that all that are awaited are looked up now and then, a few at a time, so that
+nothing waits for ever for something that was told when nobody listened.
+
+A caller that goes away ends its waiting and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, Protocol, TypeVar
+from uuid import UUID, uuid4
+
+import structlog
+
+from rota.commands import errors
+from rota.commands.changes import command_of, parties_of, party_of
+from rota.commands.desk import Desk, DeskLimits
+from rota.commands.effects import (
+    Acknowledged,
+    Answer,
+    AnswerCall,
+    AwaitEnd,
+    DeskEffect,
+    FindTransaction,
+    HandOver,
+    InFlight,
+    LookUpAcceptance,
+    LookUpPruning,
+    Pause,
+    Pruned,
+    PublishStream,
+    RemoveInFlight,
+    WriteCompletions,
+    WriteInFlight,
+    WritePruning,
+)
+from rota.commands.events import (
+    AcceptanceLookedUp,
+    AcceptanceNotLookedUp,
+    CommandSubmitted,
+    CompletionsNotWritten,
+    CompletionsWritten,
+    DeskEvent,
+    InFlightNotRemoved,
+    InFlightNotWritten,
+    InFlightRemoved,
+    InFlightWritten,
+    MaximumChanged,
+    OutcomesContradicted,
+    PruningLookedUp,
+    PruningNotLookedUp,
+    PruningNotWritten,
+    PruningRequested,
+    PruningWritten,
+    RetryDue,
+    TransactionEnded,
+    TransactionHandedOver,
+    TransactionNotFound,
+    TransactionNotTaken,
+    TransactionRefused,
+)
+from rota.commands.outcomes import failure_of
+from rota.commands.periods import flaw_of_subscription
+from rota.engine.accepting import PATIENCE_S, settled
+from rota.model.types import FINALITY_BROKEN, IntentId, NodeName, Outcome, Receipt
+from rota.ports import CommandStore, Unavailable
+from rota.rpc.errors import ErrorCode, Rejected
+from rota.schema.commands import (
+    BEGIN_OFFSET,
+    ChangeId,
+    Checkpoint,
+    CommandRejected,
+    Completion,
+    CompletionFilter,
+    CompletionPage,
+    Failure,
+)
+from rota.service import interface
+from rota.service.commands.kept_submissions import decode_submission, encode_submission
+from rota.service.submissions.repeating import Comparison
+
+KEY_BYTES: Final = 16
+START_RETRY_S: Final = 0.5
+SWEEP_S: Final = 5.0
+SWEPT_MAX: Final = 200
+CONTRADICTED_MAX: Final = 500
+
+Found = TypeVar("Found")
+
+logger = structlog.get_logger("rota.commands")
+
+
+class TransactionDesk(Protocol):
+    """Where the transactions of commands are given to, and their receipts had from."""
+
+    async def submit(self, submission: interface.Submission) -> IntentId:
+        """Accept it; `errors.key_used` when the key was."""
+        ...
+
+    async def transaction_with_key(self, key: str) -> IntentId | None:
+        """What was accepted under this key, now or in an earlier life."""
+        ...
+
+    async def compared(self, submission: interface.Submission, intent: IntentId) -> Comparison:
+        """The digest of what a transaction asks for, and whether a submission asks for the same.
+
+        `Unavailable` when the store is away.
+        """
+        ...
+
+    async def receipt(self, intent: IntentId) -> interface.ReceiptView | None:
+        """How it ended, if it has."""
+        ...
+
+    async def may_return(self, intent: IntentId) -> bool:
+        """Of one whose final block the chain took back: whether the chain may still commit it."""
+        ...
+
+    def expect_receipt(self, intent: IntentId) -> asyncio.Future[Receipt]:
+        """Its receipt, to come in this life or of late."""
+        ...
+
+
+def wall_clock_us() -> int:
+    """The node's own clock, by which durations are measured."""
+    return time.time_ns() // 1_000
+
+
+class CommandOffice:
+    """`service.interface.Commands` of one life of a node. It takes commands from `begin` on."""
+
+    def __init__(
+        self,
+        name: NodeName,
+        store: CommandStore,
+        transactions: TransactionDesk,
+        maximum_ms: int,
+        clock_us: Callable[[], int] = wall_clock_us,
+        limits: DeskLimits | None = None,
+    ) -> None:
+        self.name: Final = name
+        self.store: Final = store
+        self.transactions: Final = transactions
+        self.counts: Final[Counter[str]] = Counter()
+        self.patience_s = PATIENCE_S
+        self._clock_us: Final = clock_us
+        self._limits: Final = limits
+        self._desk: Desk | None = None
+        self._maximum_ms = maximum_ms
+        self._maximum_changed = asyncio.Event()
+        self._published = asyncio.Event()
+        self._calls: Final[dict[int, asyncio.Future[Answer]]] = {}
+        self._call_count = 0
+        # What the callers who wait have given, so that it need not be read back from its bytes.
+        self._at_hand: Final[dict[str, interface.Submission]] = {}
+        self._lookups: Final[list[ChangeId]] = []
+        self._is_looking_up = False
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self._awaited: Final[dict[ChangeId, IntentId]] = {}
+        self._expected: Final[set[asyncio.Future[Receipt]]] = set()
+        self.failed: Callable[[BaseException], None] = _raise
+        self._receipts_changed: Final = asyncio.Event()
+        self._may_be_contradicted = True
+
+    # Its life.
+
+    async def run(self) -> None:
+        """Begin when the store answers, then see to what waits, until cancelled."""
+        await self.begin()
+        while True:
+            with suppress(Unavailable):
+                await self._correct()
+                await self._sweep()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._receipts_changed.wait()
+            if self._receipts_changed.is_set():
+                self._receipts_changed.clear()
+                self._may_be_contradicted = True
+
+    def receipts_changed(self) -> None:
+        """Receipts that were final have changed, so that completions may no longer hold."""
+        self._receipts_changed.set()
+
+    async def _correct(self) -> None:
+        """Until nothing is found and no completion is on its way to the disk that may have to be corrected too."""
+        if not self._may_be_contradicted:
+            return
+        is_writing = self.desk.is_writing
+        found = await self.store.contradicted(CONTRADICTED_MAX)
+        self._may_be_contradicted = bool(found) or is_writing
+        if found:
+            logger.warning("published completions no longer hold and are corrected", completions=len(found))
+            self.tell(OutcomesContradicted(found))
+
+    async def begin(self) -> None:
+        """What the last life left in flight is looked after."""
+        stream, in_flight = await _patiently(self.store.restore)
+        self._desk = Desk(stream, in_flight, self._maximum_ms * 1_000, self._limits)
+        if in_flight:
+            logger.info("commands of an earlier life go on", in_flight=len(in_flight))
+        self._perform_all(self._desk.begin())
+
+    async def close(self) -> None:
+        """As a crash would: the next life goes on from the store."""
+        ending: tuple[asyncio.Future[Any], ...] = (*self._tasks, *self._expected)
+        for each in ending:
+            each.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        for call in self._calls.values():
+            call.cancel()
+
+    @property
+    def desk(self) -> Desk:
+        """The desk; `CommandRejected` before the store has said what is in flight."""
+        if self._desk is None:
+            raise CommandRejected(errors.unavailable(f"{self.name} has not begun to take commands"))
+        return self._desk
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it takes commands."""
+        return self._desk is not None
+
+    # Commands.
+
+    async def submit(self, submission: interface.CommandSubmission) -> interface.Acknowledgement:
+        """Answered when the transaction was handed over; with `OUTCOME_UNKNOWN` when that takes too long."""
+        submitted = self._submitted(submission, wants_outcome=False)
+        try:
+            async with asyncio.timeout(self.patience_s):
+                answer = await self._ask(submitted)
+        except TimeoutError:
+            raise CommandRejected(errors.outcome_unknown(submitted.command.submission_id, self.patience_s)) from None
+        match answer:
+            case Acknowledged(submission_id, transaction):
+                return interface.Acknowledgement(submission_id, transaction)
+            case Completion():
+                raise AssertionError("whoever does not want the outcome is acknowledged before it is known")
+            case _:
+                raise AssertionError(f"a submission is not answered with {answer}")
+
+    async def submit_and_wait(self, submission: interface.CommandSubmission) -> Completion:
+        """Answered when the outcome is durable."""
+        answer = await self._ask(self._submitted(submission, wants_outcome=True))
+        assert isinstance(answer, Completion), f"a submission is not answered with {answer}"
+        return answer
+
+    def _submitted(self, given: interface.CommandSubmission, *, wants_outcome: bool) -> CommandSubmitted:
+        command = command_of(
+            self.name,
+            application_id=given.application_id,
+            command_id=given.command_id,
+            party=given.party,
+            act_as=given.act_as,
+            submission_id=given.submission_id or str(uuid4()),
+            period=given.period,
+        )
+        sender = given.transaction.sender
+        if not sender and len(command.parties) > 1:
+            raise errors.missing_field("transaction.from", "as there are several parties")
+        whole = party_of(self.name, "transaction.from", sender) if sender else command.parties[0]
+        if whole not in command.parties:
+            raise errors.invalid_field("transaction.from", f"must be one of the command's parties, not {whole}")
+        if given.transaction.idempotency_key:
+            raise errors.invalid_field("transaction.idempotencyKey", "must be left out: a command has its own")
+        key = f"command {secrets.token_hex(KEY_BYTES)}"
+        submission = replace(given.transaction, sender=whole, idempotency_key=key)
+        self._at_hand[key] = submission
+        return CommandSubmitted(self._next_call(), command, key, encode_submission(submission), wants_outcome)
+
+    async def prune(self, offset: int) -> int:
+        """Forget completions up to this offset."""
+        answer = await self._ask(PruningRequested(self._next_call(), offset))
+        assert isinstance(answer, Pruned), f"pruning is not answered with {answer}"
+        return answer.offset
+
+    async def _ask(self, event: CommandSubmitted | PruningRequested) -> Answer:
+        """Tell the desk and wait; who stops waiting is not told."""
+        awaited: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        submission = self._at_hand.get(event.key) if isinstance(event, CommandSubmitted) else None
+        try:
+            desk = self.desk
+            self._calls[event.call] = awaited
+            self._step(desk, event)
+            answer = await awaited
+        finally:
+            self._calls.pop(event.call, None)
+            if isinstance(event, CommandSubmitted):
+                self._at_hand.pop(event.key, None)
+        if isinstance(answer, Failure):
+            raise CommandRejected(await self._compared(submission, answer))
+        return answer
+
+    async def _compared(self, submission: interface.Submission | None, failure: Failure) -> Failure:
+        """A duplicate says whether it asks for what was accepted; any other failure is as it was.
+
+        Where that cannot be read now, nobody is told that it is a duplicate: it would count as a success.
+        """
+        existing = dict(failure.metadata).get("existing_transaction_id")
+        if submission is None or failure.error_id != errors.DUPLICATE_COMMAND:
+            return failure
+        if existing is None:
+            return errors.not_compared(failure, "an earlier release accepted it, and did not keep its transaction")
+        try:
+            found = await self.transactions.compared(submission, IntentId(UUID(existing).bytes))
+        except Unavailable as trouble:
+            return errors.unavailable(str(trouble))
+        if found.is_same is None:
+            return errors.not_compared(failure, found.reason)
+        return errors.compared(failure, found.digest, found.is_same)
+
+    def _next_call(self) -> int:
+        self._call_count += 1
+        return self._call_count
+
+    # Completions.
+
+    def subscription(self, application_id: str, parties: Sequence[str], begin_exclusive: int) -> CompletionFilter:
+        """Whose completions may be read from here on."""
+        if not application_id:
+            raise errors.missing_field("application_id")
+        if begin_exclusive < BEGIN_OFFSET:
+            raise errors.invalid_field("begin_exclusive", f"must be 0 or more, not {begin_exclusive}")
+        named = [(f"parties[{place}]", each) for place, each in enumerate(parties)]
+        if not named:
+            raise errors.missing_field("parties")
+        wanted = CompletionFilter(application_id, parties_of(self.name, named))
+        flaw = flaw_of_subscription(begin_exclusive, self.desk.stream)
+        if flaw is not None:
+            raise CommandRejected(flaw)
+        return wanted
+
+    async def completions(self, wanted: CompletionFilter, after: int, limit: int) -> CompletionPage:
+        """What there is after an offset; what was pruned meanwhile is told."""
+        end = self.desk.stream.end
+        try:
+            page = await self.store.completions(wanted, after, end, limit)
+        except Unavailable as trouble:
+            raise CommandRejected(errors.unavailable(str(trouble))) from trouble
+        flaw = flaw_of_subscription(after, self.desk.stream)
+        if flaw is not None:
+            raise CommandRejected(flaw)
+        return wanted.narrowed(page)
+
+    async def published(self, after: int) -> None:
+        """Until the end lies beyond this offset."""
+        while self.desk.stream.end <= after:
+            await self._published.wait()
+
+    async def end(self) -> Checkpoint:
+        """Where the stream ends now."""
+        stream = self.desk.stream
+        return Checkpoint(stream.end, stream.published_at_us)
+
+    # Configuration.
+
+    def configuration(self) -> interface.CommandConfiguration:
+        """What holds now."""
+        return interface.CommandConfiguration(self._maximum_ms)
+
+    async def configurations(self) -> AsyncIterator[interface.CommandConfiguration]:
+        """What holds now, and then each change of it."""
+        while True:
+            told_ms = self._maximum_ms
+            yield interface.CommandConfiguration(told_ms)
+            while self._maximum_ms == told_ms:
+                await self._maximum_changed.wait()
+
+    def change_maximum(self, maximum_ms: int) -> None:
+        """An operator has changed it; from now on it holds."""
+        self._maximum_ms = maximum_ms
+        if self._desk is not None:
+            self._step(self._desk, MaximumChanged(maximum_ms * 1_000))
+        self._maximum_changed = _set_anew(self._maximum_changed)
+
+    # The desk.
+
+    def tell(self, event: DeskEvent) -> None:
+        """Something happened."""
+        assert self._desk is not None, "nothing is asked for before it has begun"
+        self._step(self._desk, event)
+
+    def _step(self, desk: Desk, event: DeskEvent) -> None:
+        self._perform_all(desk.step(self._clock_us(), event))
+
+    def _perform_all(self, effects: Sequence[DeskEffect]) -> None:
+        for effect in effects:
+            self.perform(effect)
+
+    def perform(self, effect: DeskEffect) -> None:
+        """Begin to do this; what becomes of it is told."""
+        match effect:
+            case AnswerCall(call, answer):
+                self._answer(call, answer)
+            case PublishStream():
+                self._published = _set_anew(self._published)
+            case Pause(pause_ms, change):
+                self._begin(self._pause(pause_ms, change))
+            case WriteInFlight(submission):
+                self._begin(self._write_in_flight(submission))
+            case LookUpAcceptance(change):
+                self._look_up(change)
+            case RemoveInFlight(submission):
+                self._begin(self._remove_in_flight(submission))
+            case WriteCompletions():
+                self._begin(self._write_completions(effect))
+            case LookUpPruning():
+                self._begin(self._look_up_pruning(effect))
+            case WritePruning(offset, published_at_us):
+                written = self.store.prune(offset, published_at_us)
+                self._begin(self._written(written, PruningWritten(), PruningNotWritten()))
+            case FindTransaction(submission):
+                self._begin(self._find(submission))
+            case HandOver(submission):
+                self._begin(self._hand_over(submission))
+            case AwaitEnd(change, transaction):
+                self._await_end(change, transaction)
+            case _:
+                raise AssertionError(f"the office does not know {type(effect).__name__}")
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.failed(error)
+
+    def _answer(self, call: int, answer: Answer) -> None:
+        if isinstance(answer, Failure):
+            is_repeated = answer.error_id in (errors.DUPLICATE_COMMAND, errors.SUBMISSION_ALREADY_IN_FLIGHT)
+            self.counts["duplicate" if is_repeated else "refused"] += 1
+        waiting = self._calls.get(call)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    async def _pause(self, pause_ms: int, change: ChangeId | None) -> None:
+        await asyncio.sleep(pause_ms / 1_000)
+        self.tell(RetryDue(change))
+
+    # The store.
+
+    async def _written(self, written: Awaitable[None], done: DeskEvent, failed: DeskEvent) -> None:
+        try:
+            await written
+        except Unavailable as trouble:
+            logger.warning("a write of commands failed and will be repeated", reason=str(trouble))
+            self.tell(failed)
+        else:
+            self.tell(done)
+
+    async def _write_in_flight(self, submission: InFlight) -> None:
+        try:
+            await self.store.write_in_flight(submission)
+        except Unavailable as trouble:
+            self.tell(InFlightNotWritten(submission.change, str(trouble)))
+        else:
+            self.tell(InFlightWritten(submission.change))
+
+    async def _remove_in_flight(self, submission: InFlight) -> None:
+        change = submission.change
+        await self._written(
+            self.store.remove_in_flight(submission), InFlightRemoved(change), InFlightNotRemoved(change)
+        )
+
+    async def _write_completions(self, order: WriteCompletions) -> None:
+        try:
+            await self.store.write_completions(order.closings)
+        except Unavailable as trouble:
+            logger.warning("completions could not be written and will be again", reason=str(trouble))
+            self.tell(CompletionsNotWritten())
+            return
+        for closing in order.closings:
+            failure = closing.completion.failure
+            is_duplicate = failure is not None and failure.error_id == errors.DUPLICATE_COMMAND
+            self.counts["accepted" if failure is None else "duplicate" if is_duplicate else "refused"] += 1
+        self.tell(CompletionsWritten())
+
+    def _look_up(self, change: ChangeId) -> None:
+        self._lookups.append(change)
+        if not self._is_looking_up:
+            self._is_looking_up = True
+            self._begin(self._look_up_all())
+
+    async def _look_up_all(self) -> None:
+        """All that came while the last reading was under way are one reading."""
+        try:
+            while self._lookups:
+                changes = tuple(self._lookups)
+                self._lookups.clear()
+                try:
+                    found = await self.store.latest_acceptances(changes)
+                except Unavailable as trouble:
+                    for change in changes:
+                        self.tell(AcceptanceNotLookedUp(change, str(trouble)))
+                else:
+                    for change in changes:
+                        self.tell(AcceptanceLookedUp(change, found.get(change)))
+        finally:
+            self._is_looking_up = False
+
+    async def _look_up_pruning(self, order: LookUpPruning) -> None:
+        try:
+            point = await self.store.pruning_point(order.offset, order.horizon_us)
+        except Unavailable as trouble:
+            self.tell(PruningNotLookedUp(str(trouble)))
+        else:
+            self.tell(PruningLookedUp(*point))
+
+    # Transactions.
+
+    async def _find(self, submission: InFlight) -> None:
+        """Was it handed over in an earlier life? A store that is away is asked again."""
+        found = await _patiently(lambda: self.transactions.transaction_with_key(submission.key))
+        if found is None:
+            self.tell(TransactionNotFound(submission.change))
+            return
+        self.tell(TransactionHandedOver(submission.change, found))
+        with suppress(Unavailable):
+            await self._look_at(submission.change, found)
+
+    async def _hand_over(self, submission: InFlight) -> None:
+        change = submission.change
+        try:
+            wanted = self._at_hand.get(submission.key) or decode_submission(submission.transaction, submission.key)
+            # Whether it was accepted is certain before anybody is told: otherwise the change could happen twice.
+            transaction = await settled(lambda: self.transactions.submit(wanted))
+        except Rejected as flaw:
+            existing = flaw.details.get("transactionId") if flaw.code is ErrorCode.KEY_USED else None
+            if existing is None:
+                field = f"transaction.{flaw.field}" if flaw.field else ""
+                self.tell(TransactionRefused(change, errors.refused(field, flaw.message)))
+                return
+            transaction = IntentId(bytes.fromhex(str(existing).replace("-", "")))
+        except Unavailable as trouble:
+            self.tell(TransactionNotTaken(change, errors.unavailable(str(trouble))))
+            return
+        self.tell(TransactionHandedOver(change, transaction))
+
+    def _await_end(self, change: ChangeId, transaction: IntentId) -> None:
+        self._awaited[change] = transaction
+        expected = self.transactions.expect_receipt(transaction)
+        self._expected.add(expected)
+        expected.add_done_callback(self._expected.discard)
+        expected.add_done_callback(lambda receipt: self._receipt_came(change, transaction, receipt))
+
+    def _receipt_came(self, change: ChangeId, transaction: IntentId, receipt: asyncio.Future[Receipt]) -> None:
+        """A future that was cancelled belongs to a life that ends. What lost its final block is swept until it ends."""
+        if receipt.cancelled():
+            return
+        told = receipt.result()
+        if told.code == FINALITY_BROKEN:
+            return
+        is_confirmed = told.outcome is Outcome.CONFIRMED
+        try:
+            self._end(change, transaction, None if is_confirmed else failure_of(told.reason, told.code))
+        except Exception as error:
+            self.failed(error)
+
+    async def _sweep(self) -> None:
+        """The longest awaited first; what has not ended goes to the back. `Unavailable` when the store is away."""
+        for change, transaction in tuple(self._awaited.items())[:SWEPT_MAX]:
+            await self._look_at(change, transaction)
+            if change in self._awaited:
+                self._awaited[change] = self._awaited.pop(change)
+
+    async def _look_at(self, change: ChangeId, transaction: IntentId) -> None:
+        view = await self.transactions.receipt(transaction)
+        if view is None:
+            return
+        if view.failure_code != FINALITY_BROKEN:
+            failure = None if view.success else failure_of(view.failure_message, view.failure_code)
+            self._end(change, transaction, failure)
+        elif not await self.transactions.may_return(transaction):
+            self._end(change, transaction, errors.lost())
+
+    def _end(self, change: ChangeId, transaction: IntentId, failure: Failure | None) -> None:
+        """Told once, whoever was first to know."""
+        if self._awaited.get(change) == transaction:
+            del self._awaited[change]
+            self.tell(TransactionEnded(change, failure))
+
+
+async def _patiently(ask: Callable[[], Awaitable[Found]]) -> Found:
+    """A store that is away is asked again until it answers: nothing can go on without it."""
+    told = ""
+    while True:
+        try:
+            return await ask()
+        except Unavailable as trouble:
+            if str(trouble) != told:
+                logger.warning("commands wait for the store", reason=str(trouble))
+            told = str(trouble)
+            await asyncio.sleep(START_RETRY_S)
+
+
+def _set_anew(event: asyncio.Event) -> asyncio.Event:
+    """Wake all who wait, and give the others something new to wait for."""
+    event.set()
+    return asyncio.Event()
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,1 @@
+"""An operator's consent to contracts that name the node."""

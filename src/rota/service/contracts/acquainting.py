@@ -1,0 +1,127 @@
+"""Contracts that this node learns of from others, and what it tells others of its own (decision 32).
+
+The core decides whom to ask and whom to answer; here the chain is asked whether a genesis is what a peer says, and the
+contract is taken in as an operator's would be (`seq_addContract`). What the chain does not say is false; what it says
+and this node cannot have, because its domain is not loaded or its own key is another, is only refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
+from rota.directory.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
+from rota.engine.contracts import ContractRefused, KnownContracts
+from rota.ledger.deployments import FoundDeployment
+from rota.model.genesis import genesis_hash
+from rota.model.types import ContractAddress, IntentId, KnownContract, NodeName, RequestId
+from rota.ports import Background, Signer, Tell, Unavailable
+from rota.wire.messages import CONTRACTS_LISTED_MAX, Verdict
+
+FindDeployment = Callable[[IntentId], Awaitable[FoundDeployment | None]]
+FindContract = Callable[[ContractAddress], Awaitable[KnownContract | None]]
+TakeIn = Callable[[KnownContract], Awaitable[None]]
+AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContract
+
+# What the core asks for at a time is bounded; what it has given up may still wait for the chain here.
+ACQUIRING_MAX: Final = 128
+# Each of up to 1 MiB. What is more at a time is dropped, and asked for again.
+GIVING_MAX: Final = 8
+
+logger = structlog.get_logger("rota.contracts")
+
+
+class Acquainting:
+    """Of one node. One contract is looked up at a time: who names many waits for itself."""
+
+    def __init__(
+        self,
+        contracts: KnownContracts,
+        signer: Signer,
+        find_deployment: FindDeployment,
+        find_contract: FindContract,
+        tell: Tell,
+    ) -> None:
+        self._contracts: Final = contracts
+        self._signer: Final = signer
+        self._find_deployment: Final = find_deployment
+        self._find_contract: Final = find_contract
+        self._tell: Final = tell
+        self._turn: Final = asyncio.Lock()
+        self._tasks: Final = Background("acquisition of contracts")
+        self._giving: Final = Background("geneses for peers")
+
+    def perform(self, order: AcquaintanceEffect, take_in: TakeIn) -> None:
+        """What is in memory is told at once; chain and store are asked beside the core."""
+        match order:
+            case ListContracts(peer, request_id, after):
+                found = self._contracts.open_to(peer, after, CONTRACTS_LISTED_MAX)
+                self._tell(ContractsListed(peer, request_id, found))
+            case SiftContracts(peer, contracts):
+                lacking = tuple(each for each in contracts if self._contracts.known(each) is None)
+                self._tell(ContractsSifted(peer, lacking))
+            case FindGenesis(contract, peer, request_id):
+                if self._contracts.known(contract) is not None and len(self._giving) < GIVING_MAX:
+                    self._giving.begin(self._give(contract, peer, request_id))
+            case AcquireContract(contract, peer) if len(self._tasks) >= ACQUIRING_MAX:
+                self._tell(AcquisitionEnded(contract, peer, Verdict.BUSY))
+            case AcquireContract():
+                self._tasks.begin(self._acquire(order, take_in))
+
+    async def close(self) -> None:
+        """Give up what is under way; it is asked for again."""
+        await self._tasks.close()
+        await self._giving.close()
+
+    async def _give(self, contract: ContractAddress, peer: NodeName, request_id: RequestId) -> None:
+        """From the store, which has the genesis."""
+        with suppress(Unavailable):
+            known = await self._find_contract(contract)
+            if known is not None:
+                self._tell(GenesisFound(peer, request_id, known))
+
+    async def _acquire(self, order: AcquireContract, take_in: TakeIn) -> None:
+        verdict, is_false, reason = Verdict.ACCEPTED, False, ""
+        unconsented: tuple[IntentId, bytes] | None = None
+        try:
+            async with self._turn:
+                if self._contracts.known(order.contract) is None:
+                    verified = await self._verified(order)
+                    if order.has_consent:
+                        await take_in(verified)
+                    else:
+                        verdict, reason = Verdict.REFUSED, "it names this node, whose operator has not agreed to it"
+                        unconsented = (order.deployment, order.genesis)
+        except _False as lie:
+            verdict, is_false, reason = Verdict.REFUSED, True, str(lie)
+        except ContractRefused as flaw:
+            verdict, reason = Verdict.REFUSED, str(flaw)
+        except Unavailable as trouble:
+            verdict, reason = Verdict.BUSY, str(trouble)
+        if reason:
+            logger.warning("a peer's contract is not taken in", contract=order.contract, peer=order.peer, reason=reason)
+        else:
+            logger.info("has learned of a contract", contract=order.contract, peer=order.peer)
+        self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false, *(unconsented or ())))
+
+    async def _verified(self, order: AcquireContract) -> KnownContract:
+        """As the chain has it: the factory's own word, of this address, with the hash of this genesis."""
+        found = await self._find_deployment(order.deployment)
+        if found is None or found.deployment.contract != order.contract:
+            raise _False(f"deployment: {order.deployment.hex()} has not deployed {order.contract}")
+        if genesis_hash(order.genesis) != found.deployment.genesis:
+            raise _False(f"genesis: its hash must be 0x{found.deployment.genesis.hex()}, which stands on the chain")
+        self._contracts.require_room(order.peer, order.genesis)
+        known = self._contracts.judge(order.genesis, found.deployment, self._signer)
+        self._contracts.consider(order.genesis, order.deployment, known.signers, self._signer)
+        return replace(known, deployed_at=found.height, source=order.peer)
+
+
+class _False(Exception):
+    """The chain does not say so."""

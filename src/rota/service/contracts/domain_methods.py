@@ -1,0 +1,54 @@
+"""What private contracts may be, and which of them this node has."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from rota.rpc.credentials import Role
+from rota.rpc.formats import Address
+from rota.rpc.methods import method
+from rota.rpc.query_json import QueryJson
+from rota.service.registry.interface import Domain, HasNetwork, SmartContract
+
+
+@method("domain_listDomains", role=Role.READ, answers="names")
+async def list_domains(node: HasNetwork) -> Annotated[list[str], Meta(description="Their names")]:
+    """The domains that are installed at this node."""
+    return [*node.domains.names()]
+
+
+@method("domain_getDomain", role=Role.READ, answers="domain")
+async def get_domain(
+    node: HasNetwork, name: Annotated[str, Meta(description="The name of a domain")]
+) -> Annotated[Domain | None, Meta(description="The domain; null when it is not installed")]:
+    """A domain, and the factory by which its contracts are deployed."""
+    return node.domains.domain(name)
+
+
+@method("domain_getDomainByAddress", role=Role.READ, answers="domain")
+async def get_domain_by_address(
+    node: HasNetwork, address: Annotated[Address, Meta(description="Of the factory, or of a private contract")]
+) -> Annotated[Domain | None, Meta(description="The domain; null when nothing of ours is there")]:
+    """The domain of a private contract. All domains share one factory, whose address tells the first of them."""
+    return node.domains.domain_at(address.contract)
+
+
+@method("domain_querySmartContracts", role=Role.READ, answers="contracts")
+async def query_smart_contracts(
+    node: HasNetwork, query: QueryJson
+) -> Annotated[list[SmartContract], Meta(description="By their addresses, if no other order is asked for")]:
+    """The private contracts of this node. Fields: address, domainName, domainAddress."""
+    return [*node.domains.contracts(query)]
+
+
+@method("domain_getSmartContractByAddress", role=Role.READ, answers="contract")
+async def get_smart_contract(
+    node: HasNetwork, address: Annotated[Address, Meta(description="Of the contract on the base ledger")]
+) -> Annotated[SmartContract | None, Meta(description="The contract; null when this node does not have it")]:
+    """A private contract of this node, with its configuration."""
+    return node.domains.contract(address.contract)
+
+
+METHODS: Final = (list_domains, get_domain, get_domain_by_address, query_smart_contracts, get_smart_contract)

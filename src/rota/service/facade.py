@@ -1,0 +1,599 @@
+"""The node as its users and operators see it: `service.interface.Node` on a running node."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Final
+
+from rota import host
+from rota.engine.accepting import Acceptance, settled
+from rota.engine.clock import monotonic_ms
+from rota.engine.contracts import ContractRefused
+from rota.keys.names import endorser_key
+from rota.keys.one_time import OneTimeKeys
+from rota.ledger.bindings import RegisteredNode
+from rota.ledger.client import RpcClient
+from rota.ledger.looking_up import LookingUp
+from rota.machine.events import CancelRequested, IntentSubmitted, ResumeRequested
+from rota.machine.tables import Event
+from rota.model.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Receipt, SubmitMode, intent_text
+from rota.node.events import ForContract
+from rota.ports import KeyHolder, Registry, SubmissionKey, Unavailable
+from rota.rpc import errors
+from rota.rpc.credentials import CALLER
+from rota.sequencer.sequencer import Sequencer
+from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
+from rota.sequencer.states.sender_transaction import State as SenderSide
+from rota.service import interface
+from rota.service.abis.types import Types
+from rota.service.automation.automation import Automating
+from rota.service.automation.triggers import Triggers
+from rota.service.blocks.blocks import Chain
+from rota.service.commands.commands import CommandOffice
+from rota.service.consent.consents import Consents
+from rota.service.contracts.acquainting import FindDeployment
+from rota.service.explain.explaining import Explaining
+from rota.service.explain.leading import leaders_of
+from rota.service.explain.ring import LeaderChange, RingView
+from rota.service.explain.rings import ring_of
+from rota.service.groups.groups import Groups
+from rota.service.groups.interface import MessageDefinition, MessageView
+from rota.service.interface import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.service.keys.keys import Keys
+from rota.service.listeners.listeners import DurableListeners
+from rota.service.listeners.messages import MessageSource
+from rota.service.listeners.sources import NodeListeners
+from rota.service.operations.self_view import Itself
+from rota.service.positions.waiting import read_positions
+from rota.service.public.aside import Aside
+from rota.service.public.public import Public
+from rota.service.receipts.following import Following, transaction_view
+from rota.service.receipts.views import ReceiptViews
+from rota.service.registry.expiry import CertificateExpiry
+from rota.service.registry.network import Domains, Neighbours, Registries
+from rota.service.run import RunningNode
+from rota.service.settlement.settling import Settlements
+from rota.service.states.states import States
+from rota.service.submissions.awaited_leaves import bounded, require_followed
+from rota.service.submissions.backlog import backlog_of
+from rota.service.submissions.caller_shares import CallerShares
+from rota.service.submissions.intents import Intents
+from rota.service.submissions.payees import Payees
+from rota.service.submissions.reading import Read, Submitting, noted, shown_function
+from rota.service.submissions.repeating import Repeats
+from rota.service.watch.watching import feed_of
+from rota.transport.peer_state import PeerStatus
+from rota.wire.messages import CoordinatorState
+
+ReadPeers = Callable[[], tuple[interface.PeerMeasurements, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What users may see of the world beside the node's own: the chain, the registry, the peers, the certificate."""
+
+    looking_up: LookingUp
+    registry: Registry
+    read_peers: Callable[[], tuple[PeerStatus, ...]]
+    read_registered: Callable[[], Mapping[NodeName, RegisteredNode]]
+    expiry: CertificateExpiry
+    wait_max_s: float
+
+
+class NodeFacade:
+    """`service.interface.Node`. Whoever makes it says who takes its commands, and what it tells of itself."""
+
+    commands: CommandOffice
+    itself: Itself
+
+    def __init__(
+        self,
+        running: RunningNode,
+        signer: KeyHolder,
+        find_deployment: FindDeployment,
+        read_peers: ReadPeers,
+        defaults: host.ContractDefaults,
+        surroundings: Surroundings,
+        client: RpcClient,
+        automating: Automating,
+    ) -> None:
+        self._running: Final = running
+        self._backlog: Final = backlog_of(running, surroundings.wait_max_s)
+        self._shares: Final = CallerShares(
+            running.config.intents_open_max, lambda: running.engine.core.intake.open, time.monotonic
+        )
+        self.expiry: Final = surroundings.expiry
+        self._signer: Final = signer
+        self._find_deployment: Final = find_deployment
+        self._read_peers: Final = read_peers
+        store = running.adapters.store
+        self.keys: Final = Keys(running.name, signer, store.key_names)
+        self.types: Final = Types(running.name, store.abis, signer, running.adapters.verifiers, self.keys.note)
+        self.groups: Final = Groups(
+            running.name, running.contracts, store, running.mail, self.submit, running.call_private
+        )
+        self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
+            MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
+        )
+        running.before_closing(self.message_listeners.close)
+        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.neighbours: Final = Neighbours(
+            running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
+        )
+        self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
+        self.domains: Final = Domains(running.contracts, running.factory)
+        self.positions: Final = read_positions(running, surroundings.looking_up)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
+        self.triggers: Final = Triggers(automating)
+        self._settlements: Final = Settlements(running, defaults.chain_id)
+        self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
+        self._intents: Final = Intents(
+            running.name,
+            running.contracts,
+            running.factory,
+            defaults,
+            surroundings.registry.registrations,
+            self._submitting,
+            OneTimeKeys(running.name, signer),
+        )
+        self.public: Final = Public(
+            running.name,
+            running.adapters.public_chain,
+            running.adapters.public,
+            store.public,
+            store.abis,
+            signer,
+            self._submitting,
+            running.adapters.services.countersigned,
+        )
+        self._payees: Final = Payees(
+            running.name,
+            store,
+            running.adapters.announcements,
+            running.adapters.verifiers,
+            running.adapters.services.call,
+        )
+        self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
+        self.aside: Final = Aside(running.adapters.public, running.acceptances)
+        self.consents: Final = Consents(running, self._ask)
+        self._receipts: Final = ReceiptViews(running, self.public)
+        self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
+        self._listeners: Final = NodeListeners(
+            running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation
+        )
+        # The core's clock begins anywhere: this is what its zero was on the calendar.
+        self._epoch_ms: Final = time.time_ns() // 1_000_000 - monotonic_ms()
+        self._explaining: Final = Explaining(running, self._at, self.public, self._receipts)
+        self.leaders_seen: Final = leaders_of(running, self._now_ms, read_peers)
+        self._feed: Final = feed_of(running, self._at, self._now_ms, self._summary, read_peers)
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name."""
+        return self._running.name
+
+    def _confirmed_height(self) -> int:
+        running = self._running
+        return running.engine.core.height - running.config.confirmations if running.started.is_set() else 0
+
+    # Transactions.
+
+    async def submit(self, submission: interface.Submission) -> IntentId:
+        """Validated by its domain, then durable, then its id is given."""
+        key = self._submitting.key_of(submission.idempotency_key, submission.sender)
+        accept = partial(self._submit, submission, key)
+        try:
+            return await self._running.acceptances.accept(accept, key)
+        except errors.KeyUsed as used:
+            raise await self.repeats.judged(submission, used) from None
+
+    async def _submit(self, submission: interface.Submission, key: SubmissionKey, acceptance: Acceptance) -> IntentId:
+        submission = bounded(self._running, submission)
+        read = await self._submitting.read(submission)
+        sender = self._submitting.party(submission.sender)
+        await self._submitting.require_unused(key)
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        require_followed(self._running, submission)
+        if submission.type is interface.TransactionType.PUBLIC:
+            intent = await self.public.submit(read, acceptance)
+        else:
+            self._backlog.require_room(submission.to, partial(self._shares.is_below_equal_part, CALLER.get()))
+            self._shares.require_room(CALLER.get())
+            wanted = replace(self._intents.of(read), idempotency_key=key.common)
+            await self._require_payees(submission, wanted)
+            intent = await self._accept(acceptance, read, wanted)
+            self._shares.note(CALLER.get(), intent)
+        # What is accepted is accepted; a party that cannot be noted now is noted the next time.
+        with suppress(Unavailable):
+            await self.keys.note(sender)
+        return intent
+
+    async def _require_payees(self, submission: interface.Submission, intent: Intent) -> None:
+        hosted = self._running.contracts.hosted(intent.contract)
+        if submission.payees is interface.WhichPayees.KNOWN and hosted is not None:
+            await self._payees.require_known(hosted, intent)
+
+    async def _accept(self, acceptance: Acceptance, read: Read, intent: Intent) -> IntentId:
+        """The core accepts it, and what its user asked for is noted in the same write."""
+        function, domain = "", read.submission.domain
+        if read.submission.to is not None:
+            hosted = self._running.contracts.hosted(read.submission.to)
+            assert hosted is not None, "it took the request"
+            function, domain = shown_function(read, hosted.domain.functions), hosted.domain.name
+        asked = noted(read, intent.id, intent.sender, domain, function)
+        acceptance.begin(intent.id)
+        with self._running.adapters.store.submissions.accompanying(asked, self._submitting.unwritten(read)):
+            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
+        if reply != intent.id:
+            raise errors.key_used(read.submission.idempotency_key, reply)
+        self._submitting.note_written(read)
+        return intent.id
+
+    async def transaction(self, intent: IntentId) -> interface.TransactionView | None:
+        """What was accepted under this id."""
+        store = self._running.adapters.store
+        submission = await store.submissions.get(intent)
+        if submission is not None and submission.is_public:
+            return transaction_view(submission)
+        stored = await store.transaction(intent)
+        if stored is None:
+            return None
+        if submission is not None:
+            return transaction_view(submission)
+        accepted = stored.intent
+        return interface.TransactionView(
+            accepted.id,
+            stored.accepted_at_ms,
+            interface.TransactionType.PRIVATE,
+            accepted.sender,
+            accepted.submit_mode,
+            self._receipts.domain_of(accepted),
+            accepted.contract if accepted.contract != NO_CONTRACT else None,
+            idempotency_key=accepted.idempotency_key,
+            depends_on=accepted.depends_on,
+            awaits=accepted.awaits,
+        )
+
+    async def receipt(self, intent: IntentId) -> interface.ReceiptView | None:
+        """How it ended."""
+        return await self._receipts.of(intent)
+
+    async def final(self, intent: IntentId) -> Receipt:
+        """The receipt, when it is there: for whoever is in this process."""
+        return await self._running.users.expect_receipt(intent)
+
+    async def resume(self, intent: IntentId) -> None:
+        """Let a parked transaction go on."""
+        contract = await self._contract_of(intent)
+        await self._ask(lambda reply_to: ForContract(contract, ResumeRequested(reply_to, intent)))
+
+    async def cancel(self, intent: IntentId) -> None:
+        """Give a transaction up."""
+        is_public = self._running.adapters.public.held(intent) is not None
+        if is_public and await self._running.acceptances.accept(partial(self._cancel_public, intent)):
+            return
+        contract = await self._contract_of(intent)
+        await self._ask(lambda reply_to: ForContract(contract, CancelRequested(reply_to, intent)))
+
+    async def _cancel_public(self, intent: IntentId, acceptance: Acceptance) -> bool:
+        acceptance.begin(intent)
+        return await self.public.cancel(intent)
+
+    # Listeners.
+
+    def receipts(self, after_sequence: int) -> AsyncIterator[interface.ReceiptView]:
+        """All with greater numbers, in order: those that are there, then those that come."""
+        return self._listeners.receipts(after_sequence)
+
+    @property
+    def receipt_listeners(self) -> interface.Listeners[interface.ReceiptDefinition, interface.AnyReceipt]:
+        """Those that get receipts."""
+        return self._listeners.receipt_listeners
+
+    @property
+    def event_listeners(self) -> interface.Listeners[interface.EventDefinition, interface.EventView]:
+        """Those that get events of the base ledger."""
+        return self._listeners.event_listeners
+
+    async def event_listener_status(self, name: str) -> interface.EventListenerStatus | None:
+        """How far a listener of events is."""
+        return await self._listeners.event_listener_status(name)
+
+    async def _contract_of(self, intent: IntentId) -> ContractAddress:
+        open_ = self._running.engine.core.intake.open.get(intent)
+        if open_ is not None:
+            return open_
+        if self._running.adapters.public.held(intent) is not None:
+            raise errors.invalid("transactionId", "must be a private transaction: a public one is never parked")
+        if await self.transaction(intent) is None:
+            raise errors.invalid("transactionId", f"{intent_text(intent)} is not a transaction of {self.name}")
+        raise errors.invalid("transactionId", f"{intent_text(intent)} has ended")
+
+    async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
+        """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
+        if self._running.is_stopping:
+            raise Unavailable(f"{self.name} is stopping; ask another time")
+        reply_to, awaited = self._running.users.expect_reply()
+        self._running.tell(event_for(reply_to))
+        reply = await awaited
+        if reply.error.startswith("busy:") or reply.error.endswith("try again"):
+            raise Unavailable(reply.error.removeprefix("busy: "))
+        if reply.error:
+            field, separator, message = reply.error.partition(": ")
+            raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
+        return reply.intent
+
+    # Settlements.
+
+    async def draft(self, submission: interface.Submission, readers: tuple[str, ...]) -> interface.DraftView:
+        """What an external transaction would do now; its id is set aside."""
+        if submission.to is None:
+            raise errors.invalid("to", "must be a contract's address: a deployment cannot be prepared")
+        read = await self._submitting.read(replace(submission, submit_mode=SubmitMode.EXTERNAL))
+        if missing := self.readiness():
+            raise Unavailable(f"{self.name} is not ready: {missing[0]}")
+        intent = self._intents.of(read)
+        await self._require_payees(submission, intent)
+        nodes = tuple(NodeName(reader.rpartition("@")[2]) for reader in readers)
+        return await self._settlements.draft(read, intent, nodes)
+
+    async def examine(self, opening: bytes) -> interface.ExaminedView:
+        """What a draft that a user of ours was shown would do."""
+        return await self._settlements.examine(opening)
+
+    async def bind(self, draft: IntentId, legs: tuple[interface.NamedLeg, ...], idempotency_key: str) -> IntentId:
+        """Submit what was drafted, held to all legs."""
+        key = self._submitting.key_of(idempotency_key, self._settlements.sender_of(draft))
+        accept = partial(self._bind, draft, legs, key)
+        try:
+            return await self._running.acceptances.accept(accept, key)
+        except errors.KeyUsed as used:
+            raise await self._settlements.judged(draft, legs, used) from None
+
+    async def _bind(
+        self, draft: IntentId, legs: tuple[interface.NamedLeg, ...], key: SubmissionKey, acceptance: Acceptance
+    ) -> IntentId:
+        drafted = self._settlements.take_out(draft)
+        if drafted is None:
+            # Who asks again because the answer was lost has used the key before.
+            used = await self._running.adapters.store.transaction_with_key(key.text) if key.text else None
+            if used is not None:
+                raise errors.key_used(key.text, used.intent.id)
+            raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
+        submission = replace(drafted.read.submission, idempotency_key=key.text)
+        try:
+            intent = self._settlements.bound(drafted, legs, key.text)
+            await self._submitting.require_unused(key)
+            return await self._accept(acceptance, replace(drafted.read, submission=submission), intent)
+        except BaseException as error:
+            if not acceptance.has_begun or isinstance(error, errors.Rejected | Unavailable):
+                self._settlements.put_back(drafted)
+            raise
+
+    async def leg(self, intent: IntentId) -> interface.LegView | None:
+        """What was prepared of a transaction, for its committer."""
+        stored = await self._running.adapters.store.transaction(intent)
+        return await self._settlements.leg(stored) if stored is not None else None
+
+    # The sequencer.
+
+    async def explain(self, intent: IntentId) -> interface.Explanation | None:
+        """Where a transaction is, also when it has ended."""
+        return await self._explaining.explain(intent)
+
+    async def status(self, contract: ContractAddress) -> ContractStatus | None:
+        """How a contract stands."""
+        known = self._running.contracts.known(contract)
+        if known is None:
+            return None
+        core = self._running.engine.core
+        sequencer = core.sequencers.loaded.get(contract)
+        block_range = known.contract.range_at(core.height)
+        sleeping = Sequencer(core.name, core.ids, known.contract, core.config, core.now_ms, core.height)
+        shown = sequencer or sleeping
+        accepted = shown.observer.active
+        return ContractStatus(
+            contract,
+            self._running.contracts.domain_of(contract),
+            known.contract.mode,
+            known.contract.rotation,
+            known.contract.committee,
+            known.contract.endorsers,
+            known.contract.threshold,
+            core.height,
+            block_range,
+            known.contract.range_size,
+            shown.context.ranking(block_range),
+            self.name if shown.coordinator.state is CoordinatorState.ACTIVE else accepted,
+            self._at(shown.coordinator.since_ms) if shown.coordinator.state is CoordinatorState.ACTIVE else None,
+            shown.coordinator.state.value,
+            self._at(shown.coordinator.since_ms),
+            shown.sender.state.value,
+            _counts(SenderSide, (each.state for each in shown.sender.transactions.values())),
+            _counts(CoordinatorSide, (each.state for each in shown.coordinator.transactions.values())),
+            tuple(node for node in known.contract.committee if node != self.name and shown.observer.is_silent(node)),
+        )
+
+    async def contracts(self, after: ContractAddress | None, limit: int) -> tuple[ContractSummary, ...]:
+        """This node's contracts by address."""
+        addresses = sorted(each for each in self._running.contracts.addresses() if after is None or each > after)
+        return tuple(self._summary(address) for address in addresses[:limit])
+
+    async def ring(self, contract: ContractAddress) -> RingView | None:
+        """Where its committee stands, and who leads when."""
+        known = self._running.contracts.known(contract)
+        return ring_of(known.contract, self._running.engine.core.height) if known is not None else None
+
+    async def leaders(self, contract: ContractAddress) -> tuple[LeaderChange, ...]:
+        """Who has coordinated it."""
+        return self.leaders_seen.of(contract)
+
+    def _summary(self, address: ContractAddress) -> ContractSummary:
+        known = self._running.contracts.known(address)
+        assert known is not None, "it is one of ours"
+        sequencer = self._running.engine.core.sequencers.loaded.get(address)
+        domain = self._running.contracts.domain_of(address)
+        if sequencer is None:
+            return ContractSummary(address, domain, known.contract.mode, is_loaded=False)
+        is_active = sequencer.coordinator.state is CoordinatorState.ACTIVE
+        return ContractSummary(
+            address,
+            domain,
+            known.contract.mode,
+            is_loaded=True,
+            coordinator_state=sequencer.coordinator.state.value,
+            sender_state=sequencer.sender.state.value,
+            active_coordinator=self.name if is_active else sequencer.observer.active,
+            sending_count=len(sequencer.sender.transactions),
+            coordinating_count=len(sequencer.coordinator.transactions),
+        )
+
+    def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[interface.FeedUpdate]:
+        """A snapshot, then what changes, at most once in an interval."""
+        return self._feed.watch(interval_ms, opened)
+
+    def _at(self, core_ms: int) -> int:
+        # The core's clock stood still for so long in all; most times that are shown are recent.
+        return self._epoch_ms + self._running.engine.clock.lost_ms + core_ms
+
+    def _now_ms(self) -> int:
+        return self._epoch_ms + monotonic_ms()
+
+    # Contracts.
+
+    async def endorser_address(self, deployment: IntentId) -> ContractAddress:
+        """The address with which this node would endorse in the contract that this intent deploys."""
+        return self._signer.address_of(endorser_key(self.name, deployment))
+
+    async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
+        """From now on this node has the contract that was deployed with this genesis under this id."""
+        found = await self._find_deployment(deployment)
+        if found is None:
+            raise errors.invalid("deployment", f"no contract was deployed as {intent_text(deployment)} on this chain")
+        try:
+            known = self._running.contracts.judge(genesis, found.deployment, self._signer)
+        except ContractRefused as flaw:
+            field, _, message = str(flaw).partition(": ")
+            raise errors.invalid(field, message) from None
+        taken = replace(known, deployed_at=found.height)
+
+        async def accept(acceptance: Acceptance) -> None:
+            acceptance.begin(deployment)
+            await settled(lambda: self._running.take_in(taken))
+
+        await self._running.acceptances.accept(accept)
+        return known.contract.address
+
+    # Operators.
+
+    def readiness(self) -> tuple[str, ...]:
+        """What is missing before this node can serve."""
+        running = self._running
+        if not running.started.is_set():
+            return (running.waits_for,)
+        missing = []
+        if running.is_stopping:
+            missing.append("the node is stopping")
+        store_trouble, ledger_trouble = running.adapters.store.trouble, running.adapters.ledger.trouble
+        if store_trouble:
+            missing.append(f"the store: {store_trouble}")
+        index = running.engine.core.index
+        if index.is_forked:
+            missing.append(
+                f"the ledger: it has other blocks than this node's index from block {index.blocks[0].height} on, the "
+                "earliest that the index keeps (index_window_max); see docs/ledger.md#a-fork-below-the-index"
+            )
+        # An index whose blocks cannot be written stands still, and the ledger is not to blame for that.
+        if not running.engine.core.has_caught_up and (ledger_trouble or not store_trouble):
+            missing.append(f"the ledger: {ledger_trouble or 'its index has not caught up with the chain'}")
+        elif index.is_lost and (ledger_trouble or not store_trouble):
+            missing.append(f"the ledger: {ledger_trouble or 'it has not been reached lately'}")
+        if running.receipts.undone_open:
+            missing.append(
+                f"the ledger: it took back final blocks, and {running.receipts.undone_open} receipts no longer hold; "
+                "see docs/alerts.md#rotafinalitybroken, then call node_acknowledgeFinality"
+            )
+        if not self.commands.has_begun:
+            missing.append("the store: it has not said yet which commands are in flight")
+        return tuple(missing)
+
+    async def acknowledge_finality(self) -> int:
+        """An operator knows of the receipts that no longer hold: they do not keep this node from serving any more."""
+        return await self._running.receipts.acknowledge_undone()
+
+    def warnings(self) -> tuple[str, ...]:
+        """What does not keep this node from serving now, and will."""
+        wound_back = self._running.adapters.store.wound_back
+        own = self.aside.warnings(wound_back) + self.consents.warnings() + self._running.contracts.warnings
+        return self.expiry.warnings + own
+
+    def measurements(self) -> Measurements:
+        """The figures of this moment."""
+        running = self._running
+        if not running.started.is_set():
+            return Measurements()
+        core = running.engine.core
+        loaded = core.sequencers.loaded.values()
+        head = core.index.head
+        return Measurements(
+            index_height=core.height,
+            ledger_height=head.height if head is not None else None,
+            is_ledger_lost=core.index.is_lost,
+            contracts=len(running.contracts.addresses()),
+            contracts_loaded=len(core.sequencers.loaded),
+            coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
+            intents_open=len(core.intake.open),
+            sending=_counts(SenderSide, (t.state for each in loaded for t in each.sender.transactions.values())),
+            coordinating=_counts(
+                CoordinatorSide, (t.state for each in loaded for t in each.coordinator.transactions.values())
+            ),
+            intents_accepted_total=running.users.accepted,
+            receipts_confirmed_total=running.users.confirmed,
+            receipts_reverted_total=running.users.reverted,
+            intent_ids_used_total=running.users.ids_used,
+            finality_broken_total=running.users.finality_broken,
+            receipts_undone=running.receipts.undone_open,
+            public_set_aside=len(self.aside.list()),
+            consents_pending=self.consents.open_count,
+            rounds_dispatched_total=running.rounds_dispatched,
+            rounds_unconfirmed=len(core.submitter.submissions),
+            submissions_total=running.submissions,
+            deliveries_open=core.distribution.open_count,
+            writes_open=len(core.writes),
+            writes_failed_total=running.writes_failed,
+            steps_total=running.engine.steps,
+            commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
+            commands_accepted_total=self.commands.counts["accepted"],
+            commands_rejected_total=self.commands.counts["refused"],
+            commands_duplicate_total=self.commands.counts["duplicate"],
+            completions_end=self.commands.desk.stream.end if self.commands.has_begun else None,
+            contracts_learned_total=core.acquaintance.acquired_count,
+            contracts_refused_total=core.acquaintance.refused_count,
+            geneses_asked_total=core.acquaintance.asked_count,
+            geneses_given_total=core.acquaintance.given_count,
+            states_unconfirmed=len(core.states.unconfirmed.sent),
+            states_refused_total=core.states.unconfirmed.refused_count,
+            verifier_requests_dropped_total=core.verifiers.dropped_count,
+            messages_dropped_total=running.engine.dropped,
+            code_over_budget_total=running.adapters.services.over_budget_count,
+            code_processes_ended_total=running.adapters.services.processes_ended_count,
+            certificate_valid_until_s=self.expiry.valid_until_s,
+            contracts_in_arrears=running.arrears.open_count,
+            peers=self._read_peers(),
+            triggers=self.triggers.list(),
+            automation_transactions_total=self.triggers.transactions,
+            ledger_transactions_total=self.triggers.ledger_transactions,
+        )
+
+
+def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:
+    """How many are in each state, in the order in which states are passed."""
+    counted = Counter(states)
+    return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])

@@ -1,0 +1,1 @@
+"""Privacy groups and their messages."""

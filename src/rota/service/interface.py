@@ -1,0 +1,232 @@
+"""The node as users and operators see it: one protocol per family of methods, and the values that they exchange.
+
+Theory of operation. `api` imports no adapter and no runtime. The runtime implements `Node` and hands itself in; a
+family of methods is typed by the protocol that it needs and no more, so that a family can be added without
+touching the others.
+
+What holds for all of them:
+
+- What a user may mend is raised as `Rejected`. What the world did not do is raised as `rota.ports.Unavailable`.
+  What is not there, or not yet, is `None`.
+- Times are milliseconds of the Unix epoch, by this node's clock. They are for reading and never compared across nodes;
+  the runtime translates the core's own clock, which starts anywhere.
+- A caller may stop waiting: its coroutine is then cancelled. What was begun may be done all the same.
+- Submissions that are begun in an order are accepted in that order, so that one user's batch keeps its order without
+  waiting for the disk between two of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.model.types import NodeName
+from rota.rpc.subscriptions import ReceiverLeft
+from rota.rpc.values import AbiEntry, JsonValue
+from rota.service.abis.interface import AbiView, Decoded, HasTypes, Types
+from rota.service.automation.interface import HasTriggers, SetAside, Spread, TriggerRun, Triggers, TriggerView
+from rota.service.blocks.interface import HasChain
+from rota.service.commands.interface import (
+    Acknowledgement,
+    CommandConfiguration,
+    Commands,
+    CommandSubmission,
+    HasCommands,
+)
+from rota.service.consent.interface import ConsentQuestion, Consents, HasConsents
+from rota.service.contracts.interface import Contracts
+from rota.service.explain.interface import (
+    ContractStatus,
+    ContractSummary,
+    Explanation,
+    MissingEndorser,
+    SequencerRole,
+    Sequencing,
+    StateCount,
+)
+from rota.service.groups.interface import HasGroups
+from rota.service.keys.interface import HasKeys
+from rota.service.listeners.interface import (
+    BATCH_TIMEOUT_MS,
+    EVENTS_A_BATCH,
+    Batch,
+    Definition,
+    EventDefinition,
+    EventListenerStatus,
+    EventSource,
+    EventView,
+    IncompleteReceipts,
+    Item,
+    Listener,
+    Listeners,
+    Listening,
+    MessageListening,
+    Offered,
+    ReceiptDefinition,
+    Receiver,
+)
+from rota.service.operations.interface import Measurements, Operations, PeerMeasurements
+from rota.service.operations.self_view import HasItself
+from rota.service.positions.interface import HasPositions, PositionView
+from rota.service.public.aside_interface import Aside, AsideView, HasAside
+from rota.service.receipts.interface import (
+    ActivityView,
+    AnyReceipt,
+    ChainedDispatchView,
+    DependenciesView,
+    DispatchView,
+    Following,
+    FullReceipt,
+    FullTransaction,
+    HasFollowing,
+    Moment,
+    PreparedView,
+    PublicSubmission,
+    PublicView,
+    StateView,
+    TransactionStates,
+)
+from rota.service.registry.interface import HasNetwork
+from rota.service.settlement.interface import DraftView, ExaminedView, LegView, NamedLeg, Settling
+from rota.service.states.interface import HasStates
+from rota.service.submissions.interface import (
+    GasOptions,
+    ReceiptView,
+    Submission,
+    Transactions,
+    TransactionType,
+    TransactionView,
+    WhichPayees,
+)
+from rota.service.watch.interface import (
+    FeedUpdate,
+    Heartbeats,
+    MilestoneCount,
+    RoundChange,
+    Step,
+    TransactionChange,
+    Watching,
+)
+
+__all__ = [
+    "BATCH_TIMEOUT_MS",
+    "EVENTS_A_BATCH",
+    "AbiEntry",
+    "AbiView",
+    "Acknowledgement",
+    "ActivityView",
+    "AnyReceipt",
+    "Aside",
+    "AsideView",
+    "Batch",
+    "ChainedDispatchView",
+    "CommandConfiguration",
+    "CommandSubmission",
+    "Commands",
+    "ConsentQuestion",
+    "Consents",
+    "ContractStatus",
+    "ContractSummary",
+    "Contracts",
+    "Decoded",
+    "Definition",
+    "DependenciesView",
+    "DispatchView",
+    "DraftView",
+    "EventDefinition",
+    "EventListenerStatus",
+    "EventSource",
+    "EventView",
+    "ExaminedView",
+    "Explanation",
+    "FeedUpdate",
+    "Following",
+    "FullReceipt",
+    "FullTransaction",
+    "GasOptions",
+    "HasAside",
+    "HasCommands",
+    "HasConsents",
+    "HasFollowing",
+    "HasPositions",
+    "HasTriggers",
+    "HasTypes",
+    "Heartbeats",
+    "IncompleteReceipts",
+    "Item",
+    "JsonValue",
+    "LegView",
+    "Listener",
+    "Listeners",
+    "Listening",
+    "Measurements",
+    "MessageListening",
+    "MilestoneCount",
+    "MissingEndorser",
+    "Moment",
+    "NamedLeg",
+    "Node",
+    "Offered",
+    "Operations",
+    "PeerMeasurements",
+    "PositionView",
+    "PreparedView",
+    "PublicSubmission",
+    "PublicView",
+    "ReceiptDefinition",
+    "ReceiptView",
+    "Receiver",
+    "ReceiverLeft",
+    "RoundChange",
+    "SequencerRole",
+    "Sequencing",
+    "SetAside",
+    "Settling",
+    "Spread",
+    "StateCount",
+    "StateView",
+    "Step",
+    "Submission",
+    "TransactionChange",
+    "TransactionStates",
+    "TransactionType",
+    "TransactionView",
+    "Transactions",
+    "TriggerRun",
+    "TriggerView",
+    "Triggers",
+    "Types",
+    "Watching",
+    "WhichPayees",
+]
+
+
+class Node(
+    Transactions,
+    Listening,
+    Settling,
+    Sequencing,
+    Watching,
+    Contracts,
+    HasConsents,
+    HasTypes,
+    HasFollowing,
+    HasAside,
+    HasKeys,
+    HasGroups,
+    MessageListening,
+    HasStates,
+    HasPositions,
+    HasNetwork,
+    HasChain,
+    HasCommands,
+    HasTriggers,
+    HasItself,
+    Operations,
+    Protocol,
+):
+    """The whole of it; what the server is given."""
+
+    @property
+    def name(self) -> NodeName:
+        """The node's name, which is its transport identity."""
+        ...

@@ -1,0 +1,201 @@
+"""Keys by their identifiers: `service.interface.Keys` on this node's signer and store.
+
+Every party of a node has a key, whatever its name, and its address follows from the node's wallet (`keys.names`). The
+store only remembers who was asked for, so that an address leads back to an identifier, and identifiers can be looked
+through. An identifier is the party's name without its node; dots make a tree of them, as `org.alice` under `org`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+from rota.domains.base import Rejected as DomainRejected
+from rota.domains.base import party_of
+from rota.keys.derivation import write_path
+from rota.keys.names import party_key, path_of
+from rota.model.digests import keccak
+from rota.model.types import ContractAddress, NodeName, Party, node_of
+from rota.ports import KeyNames, Signer, StoredKey, UnknownKey
+from rota.rpc import errors
+from rota.rpc.formats import Address, read
+from rota.rpc.values import JsonValue
+from rota.service.asking import of_query, read_query
+from rota.service.keys.interface import KeyEntry, KeyMapping, KeySegment, KeyVerifier
+
+WALLET: Final = "wallet"
+ALGORITHM: Final = "ecdsa:secp256k1"
+ETH_ADDRESS: Final = "eth_address"
+ETH_ADDRESS_CHECKSUM: Final = "eth_address_checksum"
+VERIFIER_TYPES: Final = (ETH_ADDRESS, ETH_ADDRESS_CHECKSUM)
+PAYLOAD_TYPE: Final = "opaque:rsv"
+PAYLOAD_BYTES: Final = 32
+# What a signature's last byte begins at, as wallets write it.
+RECOVERY_BASE: Final = 27
+SEGMENTS_MAX: Final = 16
+NOTED_KEPT_MAX: Final = 4_096
+
+
+class Keys:
+    """`service.interface.Keys`."""
+
+    def __init__(self, node: NodeName, signer: Signer, names: KeyNames) -> None:
+        self._node: Final = node
+        self._signer: Final = signer
+        self._names: Final = names
+        self._noted: Final[OrderedDict[str, StoredKey]] = OrderedDict()
+        self._turn: Final = asyncio.Lock()
+
+    def wallets(self) -> tuple[str, ...]:
+        """A node has one."""
+        return (WALLET,)
+
+    async def resolve(self, identifier: str, algorithm: str, verifier_type: str) -> KeyMapping:
+        """The key of this identifier, which is remembered from now on."""
+        _require(algorithm, verifier_type)
+        key = await self._note(self._own_party(identifier))
+        return await self._mapping(key, verifier_type)
+
+    async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
+        """The key that has this address, if it was asked for before."""
+        _require(algorithm, verifier_type)
+        try:
+            address = read(Address, verifier).contract
+        except ValueError as flaw:
+            raise errors.invalid("verifier", str(flaw)) from None
+        found = await self._names.with_address(address)
+        return await self._mapping(found, verifier_type) if found is not None else None
+
+    async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
+        """Those that were asked for, and the branches on which they stand."""
+        try:
+            found = await self._names.find(read_query(query))
+        except DomainRejected as flaw:
+            raise of_query(flaw) from None
+        return tuple(
+            KeyEntry(
+                key.address is not None,
+                key.has_children,
+                key.parent,
+                key.path,
+                key.name,
+                key.place,
+                WALLET if key.address is not None else "",
+                key.handle,
+                (KeyVerifier(key.address, ETH_ADDRESS, ALGORITHM),) if key.address is not None else (),
+            )
+            for key in found
+        )
+
+    async def sign(
+        self, identifier: str, algorithm: str, verifier_type: str, payload_type: str, payload: bytes
+    ) -> bytes:
+        """A signature of 65 bytes, r, s, v, with v 27 or 28, over a hash as it is."""
+        _require(algorithm, verifier_type)
+        if payload_type != PAYLOAD_TYPE:
+            raise errors.invalid("payloadType", f"must be {PAYLOAD_TYPE}")
+        if len(payload) != PAYLOAD_BYTES:
+            raise errors.invalid("payload", f"must be a hash of {PAYLOAD_BYTES} bytes, not {len(payload)}")
+        party = self._own_party(identifier)
+        await self._note(party)
+        signature = await self._signer.sign(party_key(party), payload)
+        return signature[:-1] + bytes([signature[-1] + RECOVERY_BASE])
+
+    async def note(self, party: Party) -> ContractAddress:
+        """A party of this node acts: its address, which leads back to it from now on."""
+        key = await self._note(party)
+        assert key.address is not None, "a party has a key"
+        return key.address
+
+    # The tree.
+
+    def _own_party(self, identifier: str) -> Party:
+        try:
+            party = party_of("keyIdentifier", identifier, self._node)
+            if node_of(party) != self._node:
+                raise DomainRejected("keyIdentifier", f"must be of this node: {identifier!r} is of {node_of(party)}")
+            segments = _identifier(party).split(".")
+            if not all(segments) or len(segments) > SEGMENTS_MAX:
+                raise DomainRejected("keyIdentifier", f"must be 1 to {SEGMENTS_MAX} names with dots between them")
+            # What is too long to be a key's name.
+            party_key(party)
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        except ValueError as flaw:
+            raise errors.invalid("keyIdentifier", str(flaw).partition(": ")[2]) from None
+        return party
+
+    async def _note(self, party: Party) -> StoredKey:
+        """The party's place in the tree; it gets one if it has none."""
+        path = _identifier(party)
+        known = self._noted.get(path)
+        if known is None:
+            async with self._turn:
+                known = await self._placed(party, path)
+            self._noted[path] = known
+            if len(self._noted) > NOTED_KEPT_MAX:
+                self._noted.popitem(last=False)
+        return known
+
+    async def _placed(self, party: Party, path: str) -> StoredKey:
+        branches = _branches(path)
+        there = {key.path: key for key in await self._names.at(branches)}
+        stored = there.get(path)
+        if stored is not None and stored.address is not None:
+            return stored
+        name = party_key(party)
+        try:
+            address, handle = self._signer.address_of(name), write_path(path_of(name))
+        except UnknownKey as error:
+            raise errors.invalid("keyIdentifier", str(error)) from None
+        missing = [branch for branch in branches if branch not in there]
+        made: list[StoredKey] = []
+        for branch in missing:
+            parent, _, last = branch.rpartition(".")
+            # Only the topmost that is missing has a parent that may have others.
+            place = 0 if made else await self._names.next_place(parent)
+            made.append(StoredKey(branch, parent, last, place))
+        place = made.pop().place if missing else there[path].place
+        parent, _, last = path.rpartition(".")
+        key = StoredKey(path, parent, last, place, address, handle)
+        await self._names.add([*made, key])
+        return key
+
+    async def _mapping(self, key: StoredKey, verifier_type: str) -> KeyMapping:
+        assert key.address is not None, "a branch has no verifier"
+        way = await self._names.at(_branches(key.path))
+        verifier = _with_checksum(key.address) if verifier_type == ETH_ADDRESS_CHECKSUM else key.address
+        return KeyMapping(
+            key.path,
+            WALLET,
+            key.handle,
+            tuple(KeySegment(each.name, each.place) for each in way),
+            KeyVerifier(verifier, verifier_type, ALGORITHM),
+        )
+
+
+def _require(algorithm: str, verifier_type: str) -> None:
+    if algorithm != ALGORITHM:
+        raise errors.invalid("algorithm", f"must be {ALGORITHM}")
+    if verifier_type not in VERIFIER_TYPES:
+        raise errors.invalid("verifierType", f"must be {' or '.join(VERIFIER_TYPES)}")
+
+
+def _identifier(party: Party) -> str:
+    return party.rpartition("@")[0]
+
+
+def _branches(path: str) -> tuple[str, ...]:
+    """The way to an identifier, itself at the end."""
+    segments = path.split(".")
+    return tuple(".".join(segments[:count]) for count in range(1, len(segments) + 1))
+
+
+def _with_checksum(address: ContractAddress) -> str:
+    """In the writing that tells a slip of the pen (EIP-55)."""
+    digits = address[2:]
+    marks = keccak(digits.encode()).hex()
+    return "0x" + "".join(
+        digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)
+    )

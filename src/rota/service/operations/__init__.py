@@ -1,0 +1,1 @@
+"""What operators ask of a node: status, health, its own settings."""

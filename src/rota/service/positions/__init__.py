@@ -1,0 +1,1 @@
+"""Reads that wait until this node has seen what their caller has."""

@@ -1,0 +1,66 @@
+"""Public transactions that were set aside: shown to an operator, and decided about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from rota.engine.accepting import Acceptance, Acceptances
+from rota.model.types import IntentId, intent_text
+from rota.rpc import errors
+from rota.service.interface import AsideView
+from rota.service.public.transactions import PublicTransactions
+
+
+class Aside:
+    """`service.interface.Aside`."""
+
+    def __init__(self, transactions: PublicTransactions, acceptances: Acceptances) -> None:
+        self._transactions: Final = transactions
+        self._acceptances: Final = acceptances
+
+    def list(self) -> tuple[AsideView, ...]:
+        """All of them, in the order of their acceptance."""
+        every = sorted((held.transaction for held in self._transactions.set_aside()), key=lambda each: each.number)
+        return tuple(
+            AsideView(
+                each.id,
+                each.sender,
+                each.account,
+                each.to,
+                each.value_wei,
+                each.created_at_ms,
+                each.nonce,
+                each.set_aside,
+            )
+            for each in every
+        )
+
+    async def release(self, intent: IntentId) -> None:
+        """It has not happened: it goes on."""
+        await self._decided(self._transactions.release, intent)
+
+    async def drop(self, intent: IntentId) -> None:
+        """It ends."""
+        await self._decided(self._transactions.drop, intent)
+
+    async def _decided(self, decide: Callable[[IntentId], Awaitable[bool]], intent: IntentId) -> None:
+        """An operator who hangs up, or whose answer is late, has decided all the same."""
+
+        async def work(acceptance: Acceptance) -> bool:
+            acceptance.begin(intent)
+            return await decide(intent)
+
+        if not await self._acceptances.accept(work):
+            raise _not_aside(intent)
+
+    def warnings(self, wound_back: str) -> tuple[str, ...]:
+        """What an operator is told beside readiness."""
+        told = [f"the store: {wound_back}"] if wound_back else []
+        if count := len(self._transactions.set_aside()):
+            told.append(f"{count} public transactions are set aside: `rota tx aside` shows them")
+        return tuple(told)
+
+
+def _not_aside(intent: IntentId) -> errors.Rejected:
+    return errors.invalid("transactionId", f"{intent_text(intent)} is not set aside")

@@ -1,0 +1,602 @@
+"""Users' transactions on the base ledger itself: performs what `chain.public_transaction` decides.
+
+Theory of operation. All that has not ended is in memory, as the store has it; whatever changes is written before it is
+acted on. One task goes round while there is something to do: it looks at the chain, ends what is there for good, gives
+nonces to what can be sent, writes that, sends it, and sends again what has got lost. A round that meets a store or a
+chain that is away is simply made again. After a restart the rounds go on with what was written.
+
+What was written may be less than what was done, when the database was wound back. Then the store has set aside what had
+not ended, or the chain knows nonces of an account that our book does not, and this module sets its transactions aside:
+nothing is signed or sent for them, and later ones of the account wait, until an operator has decided about each.
+
+The chain may take back final blocks (`blocks_lost`). Transactions that had ended in them, or with nonces that the chain
+no longer has, are open again. They are sent again with the nonces that they have; one whose nonce another transaction
+has used since is set aside.
+
+Transactions of one account take their nonces in the order of their acceptance; several are under way at a time. One
+that would revert now waits while earlier ones of its account are not in a block: it may need what they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from rota.abi.codec import Entry
+from rota.chain.events import Objection
+from rota.chain.public_transaction import (
+    CANCELLED,
+    DROPPED,
+    DROPPED_LOST,
+    NONCE_FORGOTTEN,
+    NONCE_GONE,
+    NONCE_LOST,
+    NONCE_TAKEN,
+    UPDATE_LATE,
+    Ending,
+    Mined,
+    PublicTransaction,
+    State,
+    Verdict,
+    cost_max_wei,
+    ending_of,
+    failed_dependency,
+    fees_for,
+    gas_for,
+    is_repricing_due,
+    is_taken_for_good,
+    is_update_unsigned,
+    next_nonce,
+    verdict_of,
+    version_to_send,
+)
+from rota.engine.accepting import RETRY_S, answered, settled
+from rota.keys.names import party_key
+from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
+from rota.model.awaited import dependency_name
+from rota.model.types import ContractAddress, Fees, IntentId
+from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
+from rota.service.public.costs import PublicCosts, can_pay
+from rota.service.public.held import Activity, Held, PublicLimits, as_in, as_mined
+
+OPEN_MAX: Final = 10_000
+IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
+# So often is a transaction refused that was never taken, before it is given up.
+REFUSALS_MAX: Final = 20
+BEGIN_TIMEOUT_S: Final = 5.0
+ACCOUNTS_A_LOOK: Final = 50
+
+logger = structlog.get_logger("rota.public")
+
+
+class PublicTransactions:
+    """All of one node. `ended` is called with each that has ended, when that is durable."""
+
+    def __init__(
+        self,
+        chain: PublicChain,
+        store: PublicStore,
+        abis: AbiStore,
+        confirmations: int,
+        clock: Callable[[], int],
+        limits: PublicLimits | None = None,
+        ended: Callable[[PublicTransaction], None] = lambda _: None,
+    ) -> None:
+        self._chain: Final = chain
+        self._store: Final = store
+        self._costs: Final = PublicCosts(chain, abis)
+        self.confirmations = confirmations
+        self._clock: Final = clock
+        self._limits: Final = limits or PublicLimits()
+        self._ended: Final = ended
+        self._held: Final[dict[IntentId, Held]] = {}
+        # What the life before left, by account, until it was compared with the chain.
+        self._uncompared: Final[dict[ContractAddress, set[IntentId]]] = {}
+        self._begun: Final = asyncio.Event()
+        self._wake: Final = asyncio.Event()
+        self._changed_at_ms = 0
+        self._accepting: Final[set[IntentId]] = set()
+        self._has_lost_blocks = False
+        self.trouble = ""
+
+    # Users.
+
+    async def accept(
+        self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]
+    ) -> PublicTransaction:
+        """Durable on return, and held. `Unavailable` when it was not accepted; only its own task may wait for this."""
+        await self._until_begun()
+        if len(self._held) + len(self._accepting) >= OPEN_MAX:
+            raise Unavailable(f"{OPEN_MAX} public transactions are under way; try again later")
+        self._accepting.add(transaction.id)
+        try:
+            await settled(lambda: self._store.accept(submission, transaction, abi))
+            accepted = await answered(lambda: self._store.get(transaction.id))
+            assert accepted is not None, "it was just written"
+        finally:
+            self._accepting.discard(transaction.id)
+        self._hold(accepted)
+        self._hurry()
+        return accepted
+
+    async def _until_begun(self) -> None:
+        """What the last life left comes first: a new one must not be taken for one of those, and be held twice."""
+        try:
+            async with asyncio.timeout(BEGIN_TIMEOUT_S):
+                await self._begun.wait()
+        except TimeoutError:
+            raise Unavailable("public transactions of before are not read yet; try again") from None
+
+    def blocks_lost(self) -> None:
+        """The chain took back final blocks, and the store knows: what ended in them is open again."""
+        self._has_lost_blocks = True
+        self._hurry()
+
+    def held(self, intent: IntentId) -> Held | None:
+        """One that has not ended."""
+        return self._held.get(intent)
+
+    async def give_up(self, intent: IntentId) -> bool:
+        """From now on it ends, durably; false when it is not under way."""
+        return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
+
+    async def update(self, changed: PublicTransaction, asked: StoredSubmission, abi: Sequence[Entry] = ()) -> str:
+        """It asks for something else from now on, under the same nonce if it has one; or why that is impossible.
+
+        A version from before may be faster: then that one counts, and the update was too late (`late_updates`). What
+        was asked for and what is to be sent are one write.
+        """
+        held = self._held.get(changed.id)
+        if held is None:
+            return "it has ended"
+        async with held.updating:
+            before = await self._store.submission(changed.id)
+            assert before is not None, "both were written together"
+            if flaw := held.unchangeable:
+                return flaw
+            now = held.transaction
+            held.transaction = replace(
+                now,
+                to=changed.to,
+                data=changed.data,
+                value_wei=changed.value_wei,
+                wish=changed.wish,
+                updates=now.updates + 1,
+                asked=now.updates + 1,
+            )
+            held.ask = Ask(before.changed(asked, self._clock()), tuple(abi))
+            await self._until_saved(held)
+        return ""
+
+    async def _change(self, intent: IntentId, change: Callable[[PublicTransaction], PublicTransaction]) -> bool:
+        held = self._held.get(intent)
+        if held is None or held.transaction.ending is not None:
+            return False
+        held.transaction = change(held.transaction)
+        await self._until_saved(held)
+        return True
+
+    async def _until_saved(self, held: Held) -> None:
+        """What was changed in memory is acted on, and cannot be refused any more: it is written until it is durable."""
+        held.is_saved = False
+        self._hurry()
+        while not held.is_saved:
+            try:
+                await self._save((held,))
+            except Unavailable as trouble:
+                self._note_trouble(str(trouble))
+                await asyncio.sleep(RETRY_S)
+        self._hurry()
+
+    # Operators.
+
+    def set_aside(self) -> tuple[Held, ...]:
+        """Those that an operator has to decide about."""
+        return tuple(each for each in self._held.values() if each.is_aside)
+
+    async def release(self, intent: IntentId) -> bool:
+        """It has not happened, says an operator: it goes on. False when it is not set aside."""
+        return await self._decide(intent, "released by an operator", "")
+
+    async def drop(self, intent: IntentId) -> bool:
+        """It ends. If it has a nonce, that is used for nothing. False when it is not set aside."""
+        return await self._decide(intent, "dropped by an operator", DROPPED)
+
+    async def _decide(self, intent: IntentId, text: str, given_up: str) -> bool:
+        held = self._held.get(intent)
+        if held is None or not held.is_aside:
+            return False
+        if held.transaction.set_aside in NONCE_GONE and not await self._is_in_a_block(held):
+            return await self._decide_without_nonce(held, text, is_dropped=bool(given_up))
+        self._turn(held, State.SIGNED if held.has_nonce else State.WAITING, text)
+        held.waits_for = ""
+        return await self._change(intent, lambda each: replace(each, set_aside="", given_up=each.given_up or given_up))
+
+    async def _is_in_a_block(self, held: Held) -> bool:
+        """Whether the chain, which had lost it, has one of its versions again. `Unavailable` when that is not known."""
+        return bool(await self._chain.receipts([each.hash for each in held.transaction.versions]))
+
+    async def _decide_without_nonce(self, held: Held, text: str, *, is_dropped: bool) -> bool:
+        """None of its versions can be mined any more: it ends, or is signed anew with the next nonce.
+
+        False when another operator was faster.
+        """
+        if held.transaction.set_aside not in NONCE_GONE or held.transaction.ending is not None:
+            return False
+        if is_dropped:
+            was_lost = held.transaction.set_aside == NONCE_LOST
+            self._end(held, Ending(False, self._clock(), DROPPED_LOST if was_lost else DROPPED))
+        else:
+            self._turn(held, State.WAITING, text)
+            held.transaction = replace(held.transaction, set_aside="", nonce=None, versions=())
+            # The chain now knows a nonce more than our book, and this one was decided about.
+            self._uncompared.get(held.transaction.account, set()).discard(held.transaction.id)
+        held.waits_for = ""
+        await self._until_saved(held)
+        return True
+
+    # Its life.
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while not await self._restored():
+            await asyncio.sleep(self._limits.look_later_ms / 1_000)
+        while True:
+            try:
+                await self._round()
+                self.trouble = ""
+            except (Unavailable, ValueError) as trouble:
+                self._note_trouble(str(trouble))
+            await self._pause()
+
+    async def _restored(self) -> bool:
+        try:
+            stored = await self._store.open()
+        except Unavailable as trouble:
+            self._note_trouble(str(trouble))
+            return False
+        for transaction in stored:
+            self._hold(transaction)
+            self._held[transaction.id].is_restored = True
+            self._uncompared.setdefault(transaction.account, set()).add(transaction.id)
+            # The life before may have ended before it had looked for all.
+            self._has_lost_blocks |= transaction.was_final
+        self._tell_of_those_set_aside()
+        self._begun.set()
+        return True
+
+    def _tell_of_those_set_aside(self) -> None:
+        if aside := self.set_aside():
+            logger.error(
+                "public transactions are set aside: see `rota tx aside`, then release or drop each",
+                transactions=len(aside),
+                reason=aside[-1].transaction.set_aside,
+            )
+
+    def _note_trouble(self, trouble: str) -> None:
+        if trouble != self.trouble:
+            logger.warning("public transactions wait", reason=trouble)
+        self.trouble = trouble
+
+    async def _pause(self) -> None:
+        """Nothing is looked for while nothing is under way."""
+        is_hurried = self._clock() - self._changed_at_ms < self._limits.hurry_ms
+        pause_ms = self._limits.look_ms if is_hurried else self._limits.look_later_ms
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause_ms / 1_000 if self._held or self._has_lost_blocks else None):
+                await self._wake.wait()
+        self._wake.clear()
+
+    def _hurry(self) -> None:
+        self._changed_at_ms = self._clock()
+        self._wake.set()
+
+    def _hold(self, transaction: PublicTransaction) -> None:
+        state = State.WAITING if transaction.nonce is None else State.SIGNED
+        held = Held(transaction, State.SET_ASIDE if transaction.set_aside else state, self._clock())
+        held.history.append(Activity(transaction.created_at_ms, "accepted"))
+        for version in transaction.versions:
+            held.history.append(Activity(version.signed_at_ms, f"signed with nonce {transaction.nonce}"))
+        assert transaction.id not in self._held, "one transaction is held once, or it is sent twice"
+        self._held[transaction.id] = held
+
+    # A round.
+
+    async def _recall(self) -> None:
+        """What had ended and has not any more: the store says which, by the blocks and nonces that the chain lost."""
+        accounts = await self._store.accounts()
+        for first in range(0, len(accounts), ACCOUNTS_A_LOOK):
+            chain = await self._chain.stand(accounts[first : first + ACCOUNTS_A_LOOK])
+            for account, look in chain.accounts.items():
+                if await self._store.next_nonce(account) > look.used:
+                    await self._store.reopen(account, look.used)
+        for transaction in await self._store.open():
+            # One that is being accepted is held when its acceptance is settled.
+            if transaction.id not in self._held and transaction.id not in self._accepting:
+                self._hold(transaction)
+                logger.warning("a public transaction that had ended is sent again", transaction=transaction.id.hex())
+        self._has_lost_blocks = False
+
+    async def _round(self) -> None:
+        if self._has_lost_blocks:
+            await self._recall()
+        every = sorted(self._held.values(), key=lambda each: each.transaction.number)
+        if not every:
+            return
+        accounts = tuple(dict.fromkeys(each.transaction.account for each in every))
+        chain = await self._chain.stand(accounts)
+        for account in accounts:
+            own = [each for each in every if each.transaction.account == account]
+            await self._compare(account, own, chain)
+            await self._judge(account, [each for each in own if each.has_nonce], chain)
+            await self._begin(account, own, chain)
+            for held in own:
+                await self._sign_anew(held, chain)
+        await self._save([each for each in every if not each.is_saved])
+        self._let_go(every)
+        due = [each for each in every if self._is_sending_due(each)]
+        await asyncio.gather(*(self._send(each) for each in due))
+        if due:
+            # A chain that mines at once has them by now.
+            self._wake.set()
+
+    async def _compare(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
+        """A chain that knows more nonces than our book: the life before may have sent what the book has as not sent."""
+        restored = self._uncompared.get(account)
+        if restored is None:
+            return
+        book, used = await self._store.next_nonce(account), chain.accounts[account].used_and_waiting
+        if used > book:
+            reason = f"the chain has {used} transactions of {account}, and the database of this node knows of {book}"
+            doubtful = [each for each in own if each.transaction.id in restored and not each.is_aside]
+            for held in doubtful:
+                held.transaction = replace(held.transaction, set_aside=reason)
+                self._turn(held, State.SET_ASIDE, f"set aside: {reason}")
+            await self._save(doubtful)
+            self._tell_of_those_set_aside()
+        del self._uncompared[account]
+
+    async def _judge(self, account: ContractAddress, sent: Sequence[Held], chain: ChainLook) -> None:
+        """What blocks have done."""
+        used = chain.accounts[account].used
+        passed = [each for each in sent if each.transaction.nonce is not None and each.transaction.nonce < used]
+        if not passed:
+            for held in sent:
+                self._unseen(held)
+            return
+        hashes = [version.hash for held in passed for version in held.transaction.versions]
+        receipts = await self._chain.receipts(hashes)
+        for_good = used
+        if self.confirmations:
+            for_good = await self._chain.used_at(account, chain.height - self.confirmations)
+        look = look_of(chain, account, for_good, receipts)
+        # An operator may have released one meanwhile, which then has no nonce.
+        for held in (each for each in sent if each.has_nonce):
+            verdict, mined = verdict_of(held.transaction, look, self.confirmations)
+            await self._take_verdict(held, verdict, mined)
+
+    async def _take_verdict(self, held: Held, verdict: Verdict, mined: Mined | None) -> None:
+        held.taken_looks = held.taken_looks + 1 if verdict is Verdict.TAKEN else 0
+        if held.taken_looks == 1:
+            held.taken_since_ms = self._clock()
+        if mined is None:
+            self._unseen(held)
+        elif held.mined != mined:
+            held.mined = mined
+            self._turn(held, State.MINED, f"in block {mined.height}")
+            held.waits_for = f"{self.confirmations} blocks on top of block {mined.height}"
+        if verdict is Verdict.FINAL and mined is not None:
+            await self._end_mined(held, mined)
+        elif not held.is_aside and is_taken_for_good(
+            held.taken_looks, held.taken_since_ms, self._clock(), self._limits.taken_ms
+        ):
+            self._end_taken(held)
+
+    def _end_taken(self, held: Held) -> None:
+        """It cannot happen any more. Where it may have happened, an operator decides."""
+        if not held.transaction.was_final and not held.is_restored:
+            self._end(held, Ending(False, self._clock(), NONCE_TAKEN))
+            return
+        reason = NONCE_LOST if held.transaction.was_final else NONCE_FORGOTTEN
+        held.transaction = replace(held.transaction, set_aside=reason)
+        held.is_saved = False
+        self._turn(held, State.SET_ASIDE, f"set aside: {reason}")
+        self._tell_of_those_set_aside()
+
+    def _unseen(self, held: Held) -> None:
+        if held.mined is not None:
+            state = State.SET_ASIDE if held.is_aside else State.SIGNED
+            self._turn(held, state, "its block is gone; it is sent again")
+            held.mined = None
+
+    async def _end_mined(self, held: Held, mined: Mined) -> None:
+        reason, output = "", b""
+        if not mined.has_succeeded:
+            why = await self._chain.why_failed(as_mined(held.transaction, mined), mined)
+            reason, output = await self._costs.reason(why), why.output
+        async with held.updating:  # An update from before the block was seen may be on its way to the store.
+            asked = await self._store.submission(held.transaction.id) if held.transaction.updates else None
+        held.transaction = as_mined(held.transaction, mined)
+        if asked is not None and (late := held.transaction.updates - held.transaction.asked):
+            unwritten = held.ask or Ask(asked)
+            held.ask = replace(unwritten, submission=unwritten.submission.with_late(late))
+            self._turn(held, State.MINED, UPDATE_LATE)
+        self._end(held, ending_of(held.transaction, mined, self._clock(), reason, output))
+
+    def _end(self, held: Held, ending: Ending) -> None:
+        held.transaction = replace(held.transaction, ending=ending)
+        held.is_saved = False
+        self._turn(held, State.ENDED, ending.reason or "done")
+
+    def _let_go(self, every: Iterable[Held]) -> None:
+        for held in every:
+            if held.transaction.ending is not None and held.is_saved:
+                self._held.pop(held.transaction.id, None)
+                self._ended(held.transaction)
+
+    # Those that have no nonce.
+
+    async def _begin(self, account: ContractAddress, own: Sequence[Held], chain: ChainLook) -> None:
+        is_open = [each for each in own if not each.has_nonce and each.transaction.ending is None]
+        waiting = [each for each in is_open if not each.is_aside]
+        for held in waiting:
+            if held.transaction.given_up:
+                self._end(held, Ending(False, self._clock(), held.transaction.given_up))
+        if aside := sum(each.is_aside for each in own):
+            for held in waiting:
+                held.waits_for = f"an operator to decide about {aside} earlier transactions that were set aside"
+            return
+        ready = [each for each in waiting if each.transaction.ending is None and await self._has_dependencies(each)]
+        room = IN_FLIGHT_PER_ACCOUNT_MAX - sum(each.has_nonce and each.transaction.ending is None for each in own)
+        batch = ready[: max(room, 0)]
+        asked = [each.transaction for each in batch]
+        estimates = await asyncio.gather(*map(self._costs.estimate, asked))
+        for held, transaction, estimate in zip(batch, asked, estimates, strict=True):
+            # One that was updated meanwhile has to be estimated anew.
+            if held.transaction is not transaction or not await self._begin_one(account, held, estimate, own, chain):
+                break
+
+    async def _has_dependencies(self, held: Held) -> bool:
+        transaction = held.transaction
+        if not transaction.dependencies:
+            return True
+        own = await self._store.outcomes(transaction.depends_on)
+        leaves = await self._store.ended_leaves(transaction.awaits)
+        failed, missing = failed_dependency(transaction, own, leaves.outcomes, leaves.final_time_s)
+        if failed is not None:
+            self._end(held, Ending(False, self._clock(), f"dependsOn: {dependency_name(failed)} did not succeed"))
+        elif missing:
+            held.waits_for = f"transactions {', '.join(map(dependency_name, missing))} to succeed"
+        return failed is None and not missing
+
+    async def _begin_one(
+        self,
+        account: ContractAddress,
+        held: Held,
+        estimate: int | Reverted | Refusal,
+        own: Sequence[Held],
+        chain: ChainLook,
+    ) -> bool:
+        """It gets a nonce, or ends; false when it has to wait, and those behind it with it."""
+        transaction = held.transaction
+        on_their_way = [each for each in own if each.has_nonce and each.transaction.ending is None]
+        if isinstance(estimate, Reverted):
+            if any(each.mined is None for each in on_their_way):
+                held.waits_for = "earlier transactions of its account to be mined: it would revert now"
+                return False
+            self._end(held, Ending(False, self._clock(), await self._costs.reason(estimate), estimate.output))
+            return True
+        if isinstance(estimate, Refusal):
+            held.waits_for = f"funds: {account} has {chain.accounts[account].balance_wei} wei ({estimate.message})"
+            return False
+        fees = fees_for(chain.market, transaction.wish, None, self._limits.fee_max_wei)
+        gas = estimate if transaction.wish.gas is not None else gas_for(estimate, chain.gas_limit)
+        if not can_pay(held, cost_max_wei(gas, fees, transaction.value_wei), on_their_way, chain):
+            return False
+        nonce = next_nonce(chain.accounts[account].used_and_waiting, (each.transaction for each in own))
+        return await self._sign(held, nonce, fees, gas)
+
+    async def _sign(self, held: Held, nonce: int, fees: Fees, gas: int, does: PublicTransaction | None = None) -> bool:
+        """False when its user changed it or gave it up meanwhile: what was signed is then not used."""
+        transaction = held.transaction
+        does = does or transaction
+        version = await self._chain.sign(does, party_key(transaction.sender), nonce, fees, gas, self._clock())
+        if held.transaction is not transaction:
+            return False
+        version = replace(version, asked=does.asked)
+        held.transaction = replace(held.transaction, nonce=nonce, versions=(*held.transaction.versions, version))
+        held.is_saved = False
+        held.waits_for = ""
+        self._turn(held, State.SIGNED, f"signed with nonce {nonce} for {fees.most_wei} wei a unit of gas")
+        return True
+
+    # Those that have one.
+
+    async def _sign_anew(self, held: Held, chain: ChainLook) -> None:
+        """For more, or as nothing at all when it was given up."""
+        transaction = held.transaction
+        if transaction.nonce is None or transaction.ending is not None or held.mined is not None or not held.is_saved:
+            return
+        if held.is_aside:
+            return
+        latest, limit = transaction.versions[-1], self._limits.fee_max_wei
+        if transaction.given_up and not any(each.is_withdrawal for each in transaction.versions):
+            fees = fees_for(chain.market, replace(transaction.wish, fee_max_wei=None), latest.fees, limit)
+            key = party_key(transaction.sender)
+            version = await self._chain.withdraw(transaction.account, key, transaction.nonce, fees, self._clock())
+            held.transaction = replace(held.transaction, versions=(*held.transaction.versions, version))
+            held.is_saved = False
+            self._turn(held, State.SIGNED, f"withdrawn: {transaction.given_up}")
+        elif is_update_unsigned(transaction) and (gas := await self._costs.gas_of_update(held, chain)) is not None:
+            if held.transaction is transaction:
+                fees = fees_for(chain.market, transaction.wish, latest.fees, limit)
+                await self._sign(held, transaction.nonce, fees, gas)
+        elif held.is_underpriced or is_repricing_due(transaction, chain.market, limit, self._clock()):
+            held.is_underpriced = False
+            if held.transaction is transaction and not latest.is_withdrawal:
+                # While an update would fail, the version before it is under way.
+                does = as_in(transaction, latest) if is_update_unsigned(transaction) else transaction
+                fees = fees_for(chain.market, does.wish, latest.fees, limit)
+                await self._sign(held, transaction.nonce, fees, does.wish.gas or version_to_send(does).gas, does)
+
+    def _is_sending_due(self, held: Held) -> bool:
+        if not held.has_nonce or held.transaction.ending is not None or held.mined is not None or not held.is_saved:
+            return False
+        if held.is_aside:
+            return False
+        return held.state is State.SIGNED or self._clock() - held.sent_at_ms >= self._limits.resend_ms
+
+    async def _send(self, held: Held) -> None:
+        held.sent_at_ms = self._clock()
+        refusal = await self._chain.send(version_to_send(held.transaction))
+        if refusal is None or refusal.objection is Objection.NONCE_TOO_LOW:
+            held.trouble = ""
+            held.refusals = 0
+            held.waits_for = "a block to take it"
+            if held.state is not State.SENT:
+                self._turn(held, State.SENT, "the chain has it")
+            return
+        held.trouble = refusal.message
+        match refusal.objection:
+            case Objection.NO_FUNDS:
+                held.waits_for = f"funds: send {held.transaction.account} some ({refusal.message})"
+            case Objection.UNDERPRICED:
+                held.is_underpriced = held.transaction.wish.fee_max_wei is None
+                held.waits_for = f"a price that the chain takes ({refusal.message})"
+            case _:
+                held.waits_for = f"the chain to take it ({refusal.message})"
+                self._count_refusal(held, refusal)
+
+    def _count_refusal(self, held: Held, refusal: Refusal) -> None:
+        """A nonce that nobody takes holds up all that follow: after some patience it is used for nothing."""
+        held.refusals += 1
+        if held.refusals >= REFUSALS_MAX and not held.transaction.given_up:
+            reason = f"the chain does not take it: {refusal.message}"
+            held.transaction = replace(held.transaction, given_up=reason)
+            held.is_saved = False
+            self._turn(held, State.SIGNED, reason)
+
+    # Writing.
+
+    async def _save(self, changed: Sequence[Held]) -> None:
+        """As they are now; who is changed meanwhile is written again."""
+        if not changed:
+            return
+        as_written = [(each, each.transaction, each.ask) for each in changed]
+        for held in changed:
+            held.is_saved = False
+        asks = [ask for _, _, ask in as_written if ask is not None]
+        await self._store.save([transaction for _, transaction, _ in as_written], asks)
+        for held, transaction, ask in as_written:
+            held.ask = None if held.ask is ask else held.ask
+            held.is_saved = held.transaction == transaction and held.ask is None
+
+    def _turn(self, held: Held, state: State, text: str) -> None:
+        held.state = state
+        held.since_ms = self._changed_at_ms = self._clock()
+        held.history.append(Activity(held.since_ms, text))

@@ -1,0 +1,1 @@
+"""What became of transactions: receipts, states, prepared transitions, and who holds them."""

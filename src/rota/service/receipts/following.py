@@ -1,0 +1,482 @@
+"""Outcomes and effects of transactions: `service.interface.Following` on this node's store, chain and domains.
+
+A transaction is shown as its user asked for it. Its receipt is what the chain or the sequencer said; the states that
+belong to it are what this node holds of them. All is read from the store when it is asked for: nothing is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import cache, partial
+from typing import Final, TypeVar, cast
+
+import msgspec
+
+from rota import host
+from rota.abi import codec
+from rota.abi.codec import Entry
+from rota.chain.effects import RoundDispatch
+from rota.domains.available import readable
+from rota.domains.contents import Content, schema_of
+from rota.domains.queries import Query
+from rota.engine.accepting import Acceptance
+from rota.host.proving import as_believed
+from rota.ledger.artifacts import load_artifact
+from rota.ledger.transaction import decode
+from rota.model.types import IntentId, Rejected, State, StateId, Transition
+from rota.ports import Chained, Dispatched, NumberedReceipt, PartyNames, Store, StoredSubmission, StoredTransaction
+from rota.rpc import errors
+from rota.rpc.credentials import held_parties
+from rota.service import interface
+from rota.service.asking import read_query
+from rota.service.interface import (
+    ActivityView,
+    ChainedDispatchView,
+    DependenciesView,
+    DispatchView,
+    FullReceipt,
+    FullTransaction,
+    GasOptions,
+    JsonValue,
+    PreparedView,
+    PublicView,
+    ReceiptView,
+    StateView,
+    Submission,
+    TransactionStates,
+    TransactionType,
+    TransactionView,
+)
+from rota.service.public.public import NUMBERS, Public
+from rota.service.receipts.twins import without_twins
+from rota.service.receipts.views import ReceiptViews
+from rota.service.run import RunningNode
+from rota.service.submissions.reading import Read, Submitting, as_abi, function_name, named_data
+
+INTENTS_A_ROUND_MAX: Final = 1_000
+COMMIT: Final = "commit"
+LEDGER: Final = "Endorsed"
+
+Found = TypeVar("Found")
+LegOf = Callable[[StoredTransaction], Awaitable[interface.LegView | None]]
+
+
+class Following:
+    """`service.interface.Following`."""
+
+    def __init__(
+        self, running: RunningNode, submitting: Submitting, public: Public, receipts: ReceiptViews, leg_of: LegOf
+    ) -> None:
+        self._running: Final = running
+        self._submitting: Final = submitting
+        self._public: Final = public
+        self._receipts: Final = receipts
+        self._leg_of: Final = leg_of
+
+    @property
+    def _store(self) -> Store:
+        return self._running.adapters.store
+
+    # Transactions.
+
+    async def with_key(self, key: str) -> TransactionView | None:
+        """The transaction that has this idempotency key, among those that the caller may see."""
+        held = held_parties()
+        parties = PartyNames(held, self._running.name) if held is not None else None
+        found = await self._store.submissions.with_key(key, parties)
+        submission = await self._store.submissions.get(found) if found is not None else None
+        return transaction_view(submission) if submission is not None else None
+
+    async def full(self, intent: IntentId) -> FullTransaction | None:
+        """A transaction with all that is known of it."""
+        submission = await self._store.submissions.get(intent)
+        return await self._full(submission) if submission is not None else None
+
+    async def query(self, query: JsonValue, is_open: bool = False) -> tuple[TransactionView, ...]:
+        """Those that a QueryJSON looks for; perhaps only those that have not ended."""
+        return tuple(transaction_view(each) for each in await self._find(query, is_open))
+
+    async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
+        """The same with all that is known of each."""
+        return tuple([await self._full(each) for each in await self._find(query, is_open)])
+
+    async def dependencies(self, intent: IntentId) -> DependenciesView | None:
+        """What it depends on, and what depends on it."""
+        submission = await self._store.submissions.get(intent)
+        if submission is None:
+            return None
+        found = await self._store.submissions.dependencies(intent)
+        return DependenciesView(found.depends_on, found.prerequisite_of, submission.awaits)
+
+    async def _find(self, query: JsonValue, is_open: bool) -> tuple[StoredSubmission, ...]:
+        return await asked(query, lambda read: self._store.submissions.find(read, is_open))
+
+    async def _full(self, submission: StoredSubmission) -> FullTransaction:
+        return FullTransaction(
+            transaction_view(submission),
+            await self._receipts.of(submission.id),
+            await self._base_transactions(submission.id),
+            tuple(transaction_view(each) for each in submission.earlier),
+            await self._activity(submission.id),
+        )
+
+    async def _activity(self, intent: IntentId) -> tuple[ActivityView, ...]:
+        """What this node did with it as its coordinator; what others did, they tell."""
+        rounds = await self._store.traces.dispatches(intent)
+        return tuple(
+            ActivityView(_dispatch_id(each.nonce, intent), self._opened_at_ms(each), self._running.name)
+            for each in rounds
+        )
+
+    # Receipts.
+
+    async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:
+        """The receipts that a QueryJSON looks for."""
+        found = await asked(query, self._store.submissions.find_ended)
+        receipts = [await self._receipts.at(each) for each in found]
+        return tuple(receipt for receipt in receipts if receipt is not None)
+
+    async def full_receipt(self, intent: IntentId) -> FullReceipt | None:
+        """How it ended, with all that is known of it."""
+        receipt = await self._receipts.of(intent)
+        return await self._full_receipt(receipt) if receipt is not None else None
+
+    async def full_receipt_at(self, place: NumberedReceipt) -> FullReceipt | None:
+        """The receipt with this place in the order, with all that is known of it."""
+        receipt = await self._receipts.at(place)
+        return await self._full_receipt(receipt) if receipt is not None else None
+
+    async def _full_receipt(self, receipt: ReceiptView) -> FullReceipt:
+        public = await self._base_transactions(receipt.id)
+        settled = await self._settled(receipt)
+        if settled is None:
+            return FullReceipt(receipt, public=public)
+        states = await self._states_of(*settled, receipt.indexed_at_ms)
+        try:
+            told = await self._domain_receipt(*settled)
+        except Rejected as flaw:
+            return FullReceipt(receipt, states, None, str(flaw), public)
+        return FullReceipt(receipt, states, told, "", public)
+
+    async def states(self, intent: IntentId) -> TransactionStates | None:
+        """The private states of a transaction that is on the chain."""
+        receipt = await self._receipts.of(intent)
+        if receipt is None:
+            return None
+        settled = await self._settled(receipt)
+        return await self._states_of(*settled, receipt.indexed_at_ms) if settled is not None else TransactionStates()
+
+    async def domain_receipt(self, domain: str, intent: IntentId) -> JsonValue:
+        """What its domain tells of it; nothing when it is not on the chain."""
+        receipt = await self._receipts.of(intent)
+        settled = await self._settled(receipt) if receipt is not None else None
+        if settled is None:
+            return None
+        hosted, transition = settled
+        if domain != hosted.domain.name:
+            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {domain}")
+        try:
+            return await self._domain_receipt(hosted, transition)
+        except Rejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+
+    async def _settled(self, receipt: ReceiptView) -> tuple[host.Hosted, Transition] | None:
+        """What this node has of a transition that is on the chain for good."""
+        if receipt.source is None or receipt.leaf is None:
+            return None
+        hosted = self._running.contracts.hosted(receipt.source)
+        transition = await self._store.traces.transition(receipt.source, receipt.leaf)
+        if hosted is None or transition is None:
+            return None
+        return hosted, await without_twins(self._store, hosted, transition)
+
+    async def _domain_receipt(self, hosted: host.Hosted, transition: Transition) -> JsonValue:
+        known = await self._held(hosted, (*transition.inputs, *transition.reads))
+        return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name))
+
+    async def _held(self, hosted: host.Hosted, states: Sequence[StateId]) -> host.Held:
+        found = await self._store.states(hosted.contract.address, states)
+        return host.shelved(hosted, found, self._running.name)
+
+    async def _states_of(self, hosted: host.Hosted, transition: Transition, at_ms: int) -> TransactionStates:
+        transition = as_believed(hosted, transition)
+        referred = await self._held(hosted, (*transition.inputs, *transition.reads))
+
+        def seen(states: Sequence[State]) -> tuple[StateView, ...]:
+            read = [(state, self._content(hosted, state)) for state in states]
+            return tuple(
+                _state_view(hosted, state.id, content, at_ms)
+                for state, content in read
+                if content is not None and content.record is not None
+            )
+
+        carried = [(state, self._content(hosted, state)) for state in transition.outputs]
+        return TransactionStates(
+            seen([referred[each] for each in transition.inputs if each in referred]),
+            seen([referred[each] for each in transition.reads if each in referred]),
+            seen(transition.outputs),
+            _infos(hosted, [(state, content) for state, content in carried if content is not None], at_ms),
+            tuple(shown_state_id(each) for each in transition.inputs if each not in referred),
+            tuple(shown_state_id(each) for each in transition.reads if each not in referred),
+            tuple(shown_state_id(state.id) for state, content in carried if content is None),
+        )
+
+    def _content(self, hosted: host.Hosted, state: State) -> Content | None:
+        return readable(hosted.known, state.as_seen_by(self._running.name))
+
+    # Prepared transactions.
+
+    async def prepared(self, intent: IntentId) -> PreparedView | None:
+        """An external transaction that can be committed."""
+        stored = await self._store.transaction(intent)
+        leg = await self._leg_of(stored) if stored is not None else None
+        if stored is None or leg is None or stored.issued is None:
+            return None
+        hosted = self._running.contracts.hosted(stored.intent.contract)
+        if hosted is None:
+            return None
+        transaction = Submission(
+            TransactionType.PUBLIC,
+            "",
+            to=leg.contract,
+            function=COMMIT,
+            data={
+                "payload": "0x" + leg.payload.hex(),
+                "condition": "0x" + leg.condition.hex(),
+                "auth": "0x" + leg.auth.hex(),
+            },
+            abi=as_abi(_commit_abi()),
+        )
+        metadata: JsonValue = {
+            "core": "0x" + leg.core.hex(),
+            "transitionHash": "0x" + stored.issued.transition.leaf.hex(),
+            "validUntil": str(leg.valid_until_s),
+            "committer": leg.committer,
+            "encodedCall": "0x" + leg.call.hex(),
+        }
+        states = await self._states_of(hosted, stored.issued.transition, stored.accepted_at_ms)
+        return PreparedView(intent, hosted.domain.name, leg.contract, transaction, metadata, states)
+
+    async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
+        """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
+        found = await asked(query, lambda read: self._store.submissions.find(read, is_prepared=True))
+        prepared = [await self.prepared(each.id) for each in found]
+        return tuple(each for each in prepared if each is not None)
+
+    # Asking contracts.
+
+    async def call(self, submission: Submission, block: str | int, data_format: str) -> str:
+        """Ask a contract, private or public, without a transaction; the answer as JSON text."""
+        read = await self._submitting.read(submission)
+        if submission.type is TransactionType.PUBLIC:
+            return await self._public.call(read, block, data_format)
+        return await self._call_private(read, data_format)
+
+    async def _call_private(self, read: Read, data_format: str) -> str:
+        submission = read.submission
+        hosted = self._running.contracts.hosted(submission.to) if submission.to is not None else None
+        if hosted is None:
+            raise errors.invalid("to", f"must be a contract of {self._running.name}")
+        if submission.domain and submission.domain != hosted.domain.name:
+            raise errors.invalid("domain", f"must be {hosted.domain.name}, not {submission.domain}")
+        sender = self._submitting.party(submission.sender)
+        parameters = read.function.inputs if read.function is not None else ()
+        call = host.UserCall(sender, function_name(read), named_data(read, parameters))
+        try:
+            style = codec.Style.parse(data_format, "dataFormat")
+            outputs = read.function.outputs if read.function is not None else ()
+            if not style.is_plain and not outputs:
+                raise Rejected("dataFormat", "must come with an ABI that has the outputs of the function, or be plain")
+            answer = await self._running.call_private(hosted, call)
+        except Rejected as flaw:
+            raise errors.invalid(_field_of(flaw), flaw.message) from None
+        return style.text(answer if style.is_plain else _written_as(answer, outputs, style))
+
+    # The base ledger.
+
+    async def update(self, intent: IntentId, submission: Submission) -> IntentId:
+        """A public transaction that is under way asks for this from now on."""
+        return await self._running.acceptances.accept(partial(self._update, intent, submission))
+
+    async def _update(self, intent: IntentId, submission: Submission, acceptance: Acceptance) -> IntentId:
+        known = await self._store.submissions.get(intent)
+        if known is None:
+            raise errors.invalid("transactionId", f"must be a transaction of {self._running.name}")
+        if not known.is_public or submission.type is not TransactionType.PUBLIC:
+            raise errors.invalid("transactionId", "must be a public transaction: a private one cannot be changed")
+        read = await self._submitting.read(submission)
+        acceptance.begin(intent)
+        await self._public.update(read, known)
+        return intent
+
+    async def public_transaction(self, local_id: int) -> PublicView | None:
+        """A base-ledger transaction by its number: a user's own, or a round of private ones."""
+        if local_id % NUMBERS == 0:
+            return await self._public.numbered(local_id)
+        dispatch = await self._store.traces.dispatch(local_id // NUMBERS)
+        return await self._shown_round(dispatch) if dispatch is not None else None
+
+    async def dispatch(self, dispatch_id: str) -> DispatchView | None:
+        """A dispatch by its id."""
+        nonce, _, intent = dispatch_id.partition("/")
+        if not nonce.isdecimal() or len(nonce) > 18:
+            return None
+        query = Query.parse(
+            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": INTENTS_A_ROUND_MAX}
+        )
+        found = await self._store.traces.find_dispatched(query)
+        return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
+
+    async def query_dispatches(self, query: JsonValue) -> tuple[DispatchView, ...]:
+        """Which private transactions this node brought to the ledger, and with which public ones."""
+        found = await asked(query, self._store.traces.find_dispatched)
+        return tuple(_dispatch_view(each) for each in found)
+
+    async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
+        """A chained dispatch by its id."""
+        intent = dispatch_id.rpartition("/")[2]
+        try:
+            query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": intent}]})
+            found = await self._store.traces.find_chained(query)
+        except Rejected:
+            return None
+        return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
+
+    async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
+        """Which private transactions were chained on which others in a round that this node sent."""
+        found = await asked(query, self._store.traces.find_chained)
+        return tuple(_chained_view(each) for each in found)
+
+    async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
+        """A public one's own; of a private one the rounds that this node sent with it."""
+        own = await self._public.view(intent)
+        if own is not None:
+            return (own,)
+        rounds = await self._store.traces.dispatches(intent)
+        return tuple([await self._shown_round(each, intent) for each in rounds])
+
+    async def _shown_round(self, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
+        """A round as the base-ledger transaction that it is, for this intent or the first in it."""
+        order = dispatch.round
+        first = intent if intent is not None else order.transitions[0].intent
+        stored = await self._store.transaction(first)
+        mined = await self._store.traces.mined(dispatch.nonce)
+        sent = decode(dispatch.transaction).transaction
+        return PublicView(
+            NUMBERS * dispatch.nonce + 1,
+            first,
+            TransactionType.PRIVATE,
+            stored.intent.sender if stored is not None else "",
+            self._running.account,
+            order.contract,
+            sent.data,
+            # When another node's intent came to be is not told.
+            stored.accepted_at_ms if stored is not None else self._opened_at_ms(dispatch),
+            self._running.name,
+            dispatch.nonce,
+            0,
+            sent.gas_limit,
+            dispatch.fees.most_wei,
+            dispatch.fees.tip_wei,
+            1_000 * mined[1] if mined is not None and mined[1] is not None else None,
+            (stored.transaction if stored is not None else b"") or dispatch.hash,
+            mined[0] if mined is not None else None,
+        )
+
+    def _opened_at_ms(self, dispatch: RoundDispatch) -> int:
+        """A round is opened so long before it is valid no more."""
+        return 1_000 * (dispatch.round.valid_until_s - self._running.config.validity_s)
+
+
+async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> Found:
+    """What a client looks for. `errors.Rejected` names what is wrong with the query."""
+    try:
+        return await find(read_query(query))
+    except Rejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def transaction_view(submission: StoredSubmission) -> TransactionView:
+    """A transaction as it was asked for."""
+    return TransactionView(
+        submission.id,
+        submission.accepted_at_ms,
+        TransactionType.PUBLIC if submission.is_public else TransactionType.PRIVATE,
+        submission.sender,
+        submission.submit_mode,
+        submission.domain,
+        submission.to,
+        submission.function,
+        msgspec.json.decode(submission.data),
+        submission.abi,
+        submission.idempotency_key,
+        submission.depends_on,
+        GasOptions(submission.gas, submission.value_wei, submission.fee_max_wei, submission.tip_wei),
+        tuple(map(transaction_view, submission.late)),
+        submission.awaits,
+    )
+
+
+def shown_state_id(state: StateId) -> bytes:
+    """A state's id as clients know it: the leaf that made it, and its number there."""
+    return state.leaf + bytes([state.output])
+
+
+def _state_view(hosted: host.Hosted, state: StateId, content: Content, at_ms: int) -> StateView:
+    assert content.record is not None, "an info is shown by itself"
+    return StateView(
+        shown_state_id(state),
+        at_ms,
+        hosted.domain.name,
+        schema_of(type(content.record)).id,
+        hosted.contract.address,
+        cast(JsonValue, content.shown()),
+    )
+
+
+def _infos(hosted: host.Hosted, contents: Sequence[tuple[State, Content]], at_ms: int) -> tuple[StateView, ...]:
+    found = [
+        (told.number, _state_view(hosted, state.id, Content(told.record, (), content.readers, content.salt), at_ms))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(view for _, view in sorted(found, key=lambda each: each[0]))
+
+
+def _dispatch_view(found: Dispatched) -> DispatchView:
+    return DispatchView(_dispatch_id(found.nonce, found.intent), found.intent, NUMBERS * found.nonce + 1)
+
+
+def _chained_view(found: Chained) -> ChainedDispatchView:
+    return ChainedDispatchView(
+        f"{_dispatch_id(found.nonce, found.intent)}/{found.chained.hex()}", found.intent, found.chained
+    )
+
+
+def _dispatch_id(nonce: int, intent: IntentId) -> str:
+    return f"{nonce}/{intent.hex()}"
+
+
+@cache
+def _commit_abi() -> tuple[Entry, ...]:
+    """What commits a prepared transition, and the errors that it may meet."""
+    entries = codec.entries_of(load_artifact(LEDGER).abi, "abi")
+    return tuple(each for each in entries if each.kind == "error" or each.name == COMMIT)
+
+
+def _written_as(answer: object, outputs: Sequence[codec.Parameter], style: codec.Style) -> object:
+    """A domain answers in the plain way. Which of it are numbers, bytes and addresses its outputs in the ABI say."""
+    if isinstance(answer, dict):
+        # What the domain says beyond the ABI, as that a balance is not known here, has no type.
+        answer = {each.name: answer[each.name] for each in outputs if each.name in answer} or answer
+    try:
+        return codec.decode_values(outputs, codec.encode_values(outputs, answer, "outputs"), "outputs", style)
+    except Rejected as flaw:
+        text = f"the outputs of the function in the ABI are not what it answers: {flaw}"
+        raise errors.invalid("dataFormat", text) from None
+
+
+def _field_of(flaw: Rejected) -> str:
+    if flaw.field in ("", "function", "domain", "dataFormat"):
+        return flaw.field or "data"
+    return f"data.{flaw.field}"

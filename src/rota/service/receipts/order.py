@@ -1,0 +1,344 @@
+"""The order of this node's receipts, and what listeners of receipts read from it.
+
+Theory of operation. The store knows what is final and complete and has no number (`store.listening`); `ReceiptOrder`
+numbers it soon after it became so. It looks when it is told that something may have, no more often than every
+`PAUSE_S`, so that many receipts share a write, and rests four times as long as a look took, which is longer the more is
+under way. Whoever cannot wait asks for a look at once.
+
+A number is given once. A receipt that changed, because the chain took back final blocks or confirmed what had ended,
+gets a new number in place of its old one; `undone_open` says how many no longer hold. Listeners read from the order,
+never from what happens: nothing is lost between two lives, and a receipt that was numbered while nobody listened is
+read as any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from rota.model.genesis import decode_genesis
+from rota.model.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, ContractAddress, IntentId
+from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
+from rota.service.interface import AnyReceipt, FullReceipt, ReceiptDefinition, ReceiptView, TransactionType
+from rota.service.listeners.listeners import Bell, Found
+
+PAUSE_S: Final = 0.02
+REST: Final = 4
+RETRY_S: Final = 0.5
+# A little longer than receipts are held for the nodes that hold states of them (`service.receipts.holdings`).
+HELD_S: Final = 0.3
+LOOKS_BETWEEN_CLEANINGS: Final = 500
+RECEIPTS_A_BATCH_MAX: Final = 100
+FULL_RECEIPTS_A_BATCH_MAX: Final = 10
+PAGE: Final = 200
+VIEWS_KEPT_MAX: Final = 4_096
+PAGES_KEPT_MAX: Final = 64
+
+Ready = Callable[[Sequence[DueReceipt]], Sequence[DueReceipt]]
+View = Callable[[NumberedReceipt], Awaitable[ReceiptView | None]]
+FullView = Callable[[NumberedReceipt], Awaitable[FullReceipt | None]]
+
+
+class Relation(Enum):
+    """What a transaction is to parties: one of them sent it, or it made a state that one of them may see."""
+
+    SENT = "sent"
+    RECEIVED = "received"
+
+
+RelationOf = Callable[[NumberedReceipt, tuple[str, ...]], Awaitable[Relation | None]]
+
+logger = structlog.get_logger("rota.receipts")
+
+
+class ReceiptOrder:
+    """Numbers receipts. `domain_of` says in which domain a contract is.
+
+    `ready` takes those from the beginning that may be numbered now; for the others somebody calls `release` later.
+    """
+
+    def __init__(
+        self, store: Store, domain_of: Callable[[ContractAddress], str], ready: Ready = lambda due: due
+    ) -> None:
+        self._ready: Final = ready
+        self._released: Final = Bell()
+        self._is_holding = False
+        self.bell: Final = Bell()
+        self._store: Final = store
+        self._domain_of: Final = domain_of
+        self._wanted: Final = asyncio.Event()
+        self._wanted.set()
+        self._numbering: Final = asyncio.Lock()
+        self._looks = 0
+        self.undone_open = 0
+        self.breaks = 0
+        self._asks_undone = True
+        self._tell_changed: Final[list[Callable[[tuple[DueReceipt, ...]], None]]] = []
+
+    def when_changed(self, tell: Callable[[tuple[DueReceipt, ...]], None]) -> None:
+        """From now on tell which receipts got a new number because the chain's word on them changed."""
+        self._tell_changed.append(tell)
+
+    def finality_broke(self) -> None:
+        """Receipts no longer hold: what was kept of them is not shown any more."""
+        self.breaks += 1
+        self._asks_undone = True
+        self._wanted.set()
+
+    async def acknowledge_undone(self) -> int:
+        """An operator knows of the receipts that no longer hold; how many these are. `Unavailable` when it is away."""
+        known = await self._store.listening.undone_count()
+        await self._store.listening.acknowledge_undone()
+        self.undone_open = 0
+        return known
+
+    async def _count_undone(self) -> None:
+        """As long as there are any, they may have returned."""
+        if self._asks_undone:
+            self.undone_open = await self._store.listening.undone_count()
+            self._asks_undone = self.undone_open > 0
+
+    def look_soon(self) -> None:
+        """Something may be final or complete now."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            began_s = time.monotonic()
+            try:
+                await self.look()
+                await self._count_undone()
+                await self._clean()
+            except Unavailable as trouble:
+                logger.warning("receipts wait to be numbered", reason=str(trouble))
+                self._wanted.set()
+                await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(max(PAUSE_S, REST * (time.monotonic() - began_s)))
+
+    async def look(self) -> None:
+        """Number what is due. `Unavailable` when the store is away."""
+        async with self._numbering:
+            while due := await self._next_due():
+                await self._store.listening.number([(each, self._domain(each)) for each in due])
+                self.bell.ring()
+                changed = tuple(each for each in due if each.is_changed)
+                for tell in self._tell_changed if changed else ():
+                    tell(changed)
+
+    async def _next_due(self) -> tuple[DueReceipt, ...]:
+        due = await self._store.listening.due()
+        ready = tuple(self._ready(due))
+        self._is_holding = len(ready) < len(due)
+        return ready
+
+    def release(self) -> None:
+        """Receipts that were held may be numbered now."""
+        self._wanted.set()
+        self._released.ring()
+
+    async def place_of_final(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
+        """The number of a receipt that is final, and since when it has it. This question numbers it if need be.
+
+        One that is held is waited for: whoever knows that a transaction has ended gets its receipt.
+        """
+        place = await self._store.listening.receipt_number(contract, intent)
+        held_until_s = time.monotonic() + HELD_S
+        while place is None:
+            rung = self._released.rung
+            await self.look()
+            place = await self._store.listening.receipt_number(contract, intent)
+            left_s = held_until_s - time.monotonic()
+            if place is not None or not self._is_holding or left_s <= 0:
+                break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._released.wait(rung)
+        return place
+
+    async def _clean(self) -> None:
+        self._looks += 1
+        if self._looks % LOOKS_BETWEEN_CLEANINGS == 1:
+            await self._store.listening.forget_expired()
+
+    def _domain(self, due: DueReceipt) -> str:
+        if due.deployment is not None:
+            return decode_genesis(due.deployment.payload).domain
+        return self._domain_of(due.contract)
+
+
+class ReceiptSource:
+    """A `Source`: receipts in their order. `view` makes what users see of one, `full_view` all.
+
+    Those that were shown last are kept: many listeners read the same. `relation` is the relation of a receipt to
+    parties, for listeners that are held to some: these get the receipts of their parties, with numbers of the listener,
+    because the node's own numbers count the receipts of all. Of transactions of other parties they get no states.
+    """
+
+    kind: Final = "receipts"
+
+    def __init__(
+        self, order: ReceiptOrder, store: Store, view: View, full_view: FullView, relation: RelationOf | None = None
+    ) -> None:
+        self._relation: Final = relation
+        self.bell: Final = order.bell
+        self._order: Final = order
+        self._breaks = 0
+        self._store: Final = store
+        self._view: Final = view
+        self._full_view: Final = full_view
+        self._pages: Final[OrderedDict[int, tuple[NumberedReceipt, ...]]] = OrderedDict()
+        self._kept: Final[OrderedDict[int, asyncio.Future[ReceiptView]]] = OrderedDict()
+
+    def encode(self, definition: ReceiptDefinition) -> bytes:
+        """As JSON."""
+        return msgspec.json.encode(definition)
+
+    def decode(self, kept: bytes) -> ReceiptDefinition:
+        """What was kept."""
+        return msgspec.json.decode(kept, type=ReceiptDefinition)
+
+    async def first_position(self, definition: ReceiptDefinition) -> ListenerPosition:
+        """From the first receipt of this node on, unless another is named."""
+        return ListenerPosition(definition.sequence_above or 0)
+
+    async def read(self, definition: ReceiptDefinition, position: ListenerPosition) -> Found[AnyReceipt]:
+        """The next page of the order, as far as it passes the filters and fits in a batch."""
+        self._forget_broken()
+        most = FULL_RECEIPTS_A_BATCH_MAX if definition.has_domain_receipts else RECEIPTS_A_BATCH_MAX
+        page = await self._page(position.number)
+        views: list[AnyReceipt] = []
+        reached, number = position
+        for each in page:
+            if len(views) == most:
+                break
+            relation = await self._relation_of(definition, each) if _passes(definition, each) else None
+            if relation is not None:
+                is_full = definition.has_domain_receipts and relation is Relation.SENT
+                view = await (self._full(each) if is_full else self.view_of(each))
+                if definition.parties is not None:
+                    number += 1
+                    view = _numbered(view if relation is Relation.SENT else _as_received(view), number)
+                views.append(view)
+            reached = each.sequence
+        is_all = len(page) < PAGE and (not page or reached == page[-1].sequence)
+        return Found(tuple(views), ListenerPosition(reached, number), is_all)
+
+    async def _relation_of(self, definition: ReceiptDefinition, place: NumberedReceipt) -> Relation | None:
+        """To a listener that is held to no parties, every receipt is as one of its own."""
+        if definition.parties is None:
+            return Relation.SENT
+        return await self._relation(place, definition.parties) if self._relation is not None else None
+
+    def _forget_broken(self) -> None:
+        """What was kept may be a receipt that no longer holds."""
+        if self._breaks != self._order.breaks:
+            self._breaks = self._order.breaks
+            self._pages.clear()
+            self._kept.clear()
+
+    async def _page(self, after: int) -> tuple[NumberedReceipt, ...]:
+        """The next of the order. A full page never changes: those that were read last are kept."""
+        page = self._pages.get(after)
+        if page is None:
+            page = await self._store.listening.receipts_after(after, PAGE)
+            if len(page) == PAGE:
+                self._pages[after] = page
+                if len(self._pages) > PAGES_KEPT_MAX:
+                    self._pages.popitem(last=False)
+        return page
+
+    async def view_of(self, place: NumberedReceipt) -> ReceiptView:
+        """What users see of it."""
+        kept = self._kept.get(place.sequence)
+        if kept is not None and kept.done():
+            return kept.result()
+        if kept is None:
+            # Many listeners come to the same receipt at the same time: one of them looks, the others wait.
+            kept = self._kept[place.sequence] = asyncio.ensure_future(self._look(place))
+            kept.add_done_callback(partial(self._drop_failed, place.sequence))
+            if len(self._kept) > VIEWS_KEPT_MAX:
+                self._kept.popitem(last=False)
+        return await asyncio.shield(kept)
+
+    async def _look(self, place: NumberedReceipt) -> ReceiptView:
+        view = await self._view(place)
+        if view is None:
+            raise _not_indexed(place)
+        return view
+
+    def _drop_failed(self, sequence: int, looked: asyncio.Future[ReceiptView]) -> None:
+        """Who could not look now may look again."""
+        if looked.cancelled() or looked.exception() is not None:
+            self._kept.pop(sequence, None)
+
+    async def _full(self, place: NumberedReceipt) -> FullReceipt:
+        full = await self._full_view(place)
+        if full is None:
+            raise _not_indexed(place)
+        return full
+
+    async def after(self, sequence: int) -> AsyncIterator[ReceiptView]:
+        """All with greater numbers: those that are there, then those that come."""
+        everything, position = ReceiptDefinition(), ListenerPosition(sequence)
+        while True:
+            rung = self.bell.rung
+            found = await self.read(everything, position)
+            for view in found.items:
+                assert isinstance(view, ReceiptView), "without domain receipts"
+                yield view
+            position = found.position
+            if found.is_all:
+                await self.bell.wait(rung)
+
+
+def _numbered(view: AnyReceipt, number: int) -> AnyReceipt:
+    if isinstance(view, FullReceipt):
+        # Those of base-ledger transactions count them for all parties too.
+        public = tuple(replace(each, local_id=0) for each in view.public)
+        return replace(view, receipt=replace(view.receipt, sequence=number), public=public)
+    return replace(view, sequence=number)
+
+
+def _as_received(view: AnyReceipt) -> AnyReceipt:
+    """A receipt for parties that did not send the transaction: without the nodes that hold its other states."""
+    assert isinstance(view, ReceiptView), "only senders get full receipts"
+    place = replace(view.position, nodes=()) if view.position is not None else None
+    return replace(view, position=place, unacknowledged=())
+
+
+def undone_view(place: NumberedReceipt) -> ReceiptView:
+    """A receipt that no longer holds, of a transaction that this node can say no more of."""
+    return ReceiptView(
+        place.intent,
+        False,
+        place.numbered_at_ms,
+        place.sequence,
+        place.domain,
+        failure_message=FINALITY_BROKEN_REASON,
+        failure_code=FINALITY_BROKEN,
+        source=place.contract or None,
+    )
+
+
+def _not_indexed(place: NumberedReceipt) -> Unavailable:
+    """A node that goes through the chain again has its numbers, and not yet what they are of."""
+    return Unavailable(f"the receipt with number {place.sequence} waits for the index to catch up")
+
+
+def _passes(definition: ReceiptDefinition, place: NumberedReceipt) -> bool:
+    return (definition.type is None or TransactionType(place.type) is definition.type) and (
+        definition.domain is None or definition.domain == place.domain
+    )

@@ -1,0 +1,1 @@
+"""The node among others: peers, registries and domains."""

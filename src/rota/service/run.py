@@ -1,0 +1,508 @@
+"""One node at work: the core with its adapters, from its start to its end.
+
+Theory of operation. The adapters perform what the core orders and tell it what happened; this module is the wiring
+between them, and nothing is decided here. A life begins when the store has said what the last one left. From then on
+three things run until the node is asked to stop: the engine that steps the core, the chain follower, and the
+connections to peers.
+
+Stopping is asked for once: the core hands its roles over, and the node waits until no contract needs it, at most
+`stop_timeout_ms`. Whatever is under way then is the next life's, as after a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import structlog
+
+from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SignDispatch, SubmitTransaction
+from rota.chain.events import HeadSeen
+from rota.directory.consent import Consent, Decision
+from rota.directory.effects import (
+    AcquireContract,
+    CallFactory,
+    DeploymentProposed,
+    FindGenesis,
+    JudgeProposal,
+    ListContracts,
+    SiftContracts,
+    TakeInContract,
+)
+from rota.engine.accepting import Acceptances
+from rota.engine.contracts import KnownContracts
+from rota.engine.encryption import StateEncryption
+from rota.engine.loop import Engine
+from rota.engine.services import Services
+from rota.engine.users import Users
+from rota.engine.verifiers import Verifiers
+from rota.exchange.effects import RecallDeliveries
+from rota.host import Hosted, UserCall
+from rota.ledger.public_chain import PublicChain
+from rota.machine.effects import (
+    Effect,
+    FindStates,
+    Persist,
+    Record,
+    ReplyToUser,
+    ReportReceipt,
+    ReportVerifier,
+    SendMessage,
+)
+from rota.machine.events import MessageReceived, Persisted, PersistFailed, StopRequested
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.sharing import holders_of
+from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, KnownContract, NodeName, intent_text
+from rota.node.effects import LoadContract, LookUpIntents, ReportFinalityBroken
+from rota.node.events import StatesWanted
+from rota.node.node import Node as Core
+from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
+from rota.sequencer.effects import ReportPrepared
+from rota.service.contracts.acquainting import Acquainting
+from rota.service.contracts.arrears import Arrears, HeightsOfRounds
+from rota.service.contracts.asking_makers import Makers
+from rota.service.contracts.deploying import Deploying
+from rota.service.explain.leaders import Leaders
+from rota.service.groups.mail import GroupMail
+from rota.service.public.transactions import PublicTransactions
+from rota.service.receipts.holdings import Holdings
+from rota.service.receipts.order import ReceiptOrder
+from rota.service.submissions.announcing import Announcements
+from rota.service.watch.feed import LiveFeed
+from rota.wire.messages import CoordinatorState
+
+STORE_RETRY_S: Final = 0.5
+DRAIN_LOOK_S: Final = 0.02
+
+# A coordinator in one of these states has handed over what it had.
+_LEFT: Final = (CoordinatorState.IDLE, CoordinatorState.OBSERVING, CoordinatorState.CLOSING)
+
+logger = structlog.get_logger("rota.node")
+
+
+class Watcher(Protocol):
+    """Sees every event and every effect of a node; for traces, and for tests that judge a node by what it does."""
+
+    def saw_event(self, event: Event) -> None:
+        """Told to the core."""
+        ...
+
+    def saw_effect(self, effect: Effect) -> None:
+        """Asked for by the core, and now done."""
+        ...
+
+
+# Given the chain that earlier runs used, how many confirmations this run uses, and the chain's block 0. `Unavailable`
+# when the chain does not answer, or is another one.
+DecideChain = Callable[[StoredChain], Awaitable[tuple[int, BlockHash | None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainQuestions:
+    """What is asked of the chain beside the index: where it stands, and in which blocks a contract has rounds."""
+
+    latest_height: Callable[[], Awaitable[int]]
+    heights_of_rounds: HeightsOfRounds
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """The world of one node. All of them tell what happens to the same ear."""
+
+    store: Store
+    ledger: Ledger
+    peers: Peers
+    services: Services
+    verifiers: Verifiers
+    announcements: Announcements
+    chain: ChainQuestions
+    deploying: Deploying
+    acquainting: Acquainting
+    public_chain: PublicChain
+    public: PublicTransactions
+    encryption: StateEncryption
+
+
+class RunningNode:
+    """`run` is a life of it. `adapters_for` is given the ear that they tell what happens; `account` pays.
+
+    Contracts are deployed through `factory`. `consent` says whose proposals to endorse or coordinate are taken.
+    """
+
+    def __init__(
+        self,
+        name: NodeName,
+        config: Config,
+        contracts: KnownContracts,
+        adapters_for: Callable[[Tell], Adapters],
+        stop_timeout_ms: int,
+        account: ContractAddress,
+        watcher: Watcher | None = None,
+        factory: ContractAddress | None = None,
+        decide_chain: DecideChain | None = None,
+        consent: Consent = Consent(),  # noqa: B008  # a frozen value
+    ) -> None:
+        self.name: Final = name
+        self.config = config
+        self._decide_chain: Final = decide_chain
+        self.consent: Final = consent
+        self.waits_for = "the store: the node has not begun; see its log for what it waits for"
+        self.contracts: Final = contracts
+        contracts.is_complete = False
+        self.users: Final = Users()
+        self.acceptances: Final = Acceptances()
+        self.is_stopping = False
+        self.begins_again = False
+        # What else runs as long as the store is open; one that ends by itself has failed.
+        self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
+        self._forget_from: int | None = None
+        self.writes_failed = 0
+        self.rounds_dispatched = 0
+        self.submissions = 0
+        self.factory: Final = factory
+        self.account: Final = account
+        self._stop_timeout_s: Final = stop_timeout_ms / 1_000
+        self._watcher: Final = watcher
+        self._ended: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._stop: Final = asyncio.Event()
+        self.started: Final = asyncio.Event()
+        # The hash of the chain's block 0, if the chain tells it.
+        self.genesis: BlockHash | None = None
+        self.engine: Final = Engine(self._perform, self.fail, name=name)
+        self.adapters: Final = adapters_for(self.tell)
+        self.mail: Final = GroupMail(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            self._author,
+            self.engine.clock.now_ms,
+            self.acceptances,
+        )
+        self._makers: Final = Makers(
+            contracts, self.adapters.peers.send, self._author, lambda: self.engine.core.deployments.connected
+        )
+        self.holdings: Final = Holdings(
+            name,
+            contracts,
+            self.adapters.store,
+            self.adapters.peers.send,
+            self._author,
+            lambda: self.engine.core.deployments.connected,
+            lambda height: self.engine.core.index.hash_at(height),
+            lambda: self.engine.core.index.final_height,
+            self._is_own,
+            lambda: self.receipts.release(),
+        )
+        self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of, self.holdings.ready)
+        self.feed: LiveFeed | None = None
+        self.leaders: Leaders | None = None
+        self._head_height = -1
+        self._on_head: Final[list[Callable[[], None]]] = []
+        self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
+        self.arrears: Final = Arrears(
+            self.adapters.store,
+            self.adapters.chain.heights_of_rounds,
+            lambda: self.engine.core.height,
+            self.ask_for_states,
+            self.begin_again,
+            self._are_holders_there,
+            lambda: self.engine.core.acquaintance.is_idle,
+        )
+
+    # Its life.
+
+    async def run(self) -> None:
+        """Until it is asked to stop, or until an error of ours ends it, which is raised."""
+        if not await self._patiently(self.adapters.store.start):
+            return
+        running: list[asyncio.Task[None]] = []
+        try:
+            if not await self._patiently(self._settle_chain, "the ledger"):
+                return
+            if not await self._patiently(self._begin):
+                return
+            lasting = (
+                self.adapters.ledger.run(),
+                self.adapters.peers.run(),
+                self.adapters.public.run(),
+                self.receipts.run(),
+                *(begin() for begin in self.beside),
+            )
+            running = [asyncio.create_task(each) for each in lasting]
+            for task in running:
+                task.add_done_callback(self._adapter_ended)
+            self.mail.start()
+            self.started.set()
+            await self._until_stopped()
+        finally:
+            await self.acceptances.close()
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            for close in self._closing_first:
+                await close()
+            await self.arrears.close()
+            await self.mail.close()
+            await self.holdings.close()
+            await self.adapters.services.close()
+            await self.adapters.deploying.close()
+            await self.adapters.acquainting.close()
+            self.engine.stop()
+            self.users.close()
+            await self.adapters.store.close(self._forget_from)
+
+    def stop(self) -> None:
+        """Hand over, drain, and end; asked for a second time, end at once."""
+        if self.is_stopping and not self._ended.done():
+            logger.warning("stopping at once")
+            self._ended.set_result(None)
+        self.is_stopping = True
+        self._stop.set()
+
+    def begin_again(self, from_block: int) -> None:
+        """This life ends at once, for another that goes through the chain again from this block on."""
+        self.begins_again = True
+        self._forget_from = from_block if self._forget_from is None else min(self._forget_from, from_block)
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """An error of our own: this life ends, loudly."""
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    def tell(self, event: Event) -> None:
+        """Something happened."""
+        if self._watcher is not None:
+            self._watcher.saw_event(event)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_event(event)
+        if self.leaders is not None and isinstance(event, MessageReceived):
+            self.leaders.heard(event.envelope)
+        if isinstance(event, PersistFailed):
+            self.writes_failed += 1
+            logger.warning("a write failed and will be repeated", reason=event.reason)
+        if not self.mail.take(event) and not self.holdings.take(event):
+            self.engine.tell(event)
+        if isinstance(event, Persisted):
+            self.receipts.look_soon()
+        elif isinstance(event, HeadSeen) and event.height != self._head_height:
+            self._head_height = event.height
+            for tell in self._on_head:
+                tell()
+
+    async def _settle_chain(self) -> None:
+        """Whether the chain is the one of this database, and how many confirmations make a block of it final."""
+        if self._decide_chain is None:
+            return
+        store = self.adapters.store
+        decided, genesis = await self._decide_chain(await store.chain())
+        await store.use_chain(decided, genesis)
+        self.genesis = genesis
+        self.adapters.ledger.expect_genesis(genesis)
+        self.config = replace(self.config, confirmations=decided)
+        self.adapters.public.confirmations = decided
+
+    async def _patiently(self, begin: Callable[[], Awaitable[None]], what: str = "the store") -> bool:
+        """What is away is waited for, unless the node is stopped meanwhile; a store that is not for us raises."""
+        told = ""
+        while not self.is_stopping:
+            try:
+                await begin()
+                return True
+            except Unavailable as trouble:
+                if str(trouble) != told:
+                    logger.warning(f"waiting for {what}", reason=str(trouble))
+                told = str(trouble)
+                self.waits_for = f"{what}: {told}"
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stop.wait(), STORE_RETRY_S)
+        return False
+
+    async def _begin(self) -> None:
+        """A new life of the core, from what the store has."""
+        store = self.adapters.store
+        await self.adapters.services.begin()
+        every = await store.contracts()
+        stored = await store.restore(await store.contracts_with_work())
+        for known in every:
+            self.contracts.add(known)
+        self.contracts.is_complete = True
+        for address, reason in self.contracts.unhosted.items():
+            logger.error("nothing can be done in this contract", contract=address, reason=reason)
+        # A database may be new in place of one that was lost, or an old copy. This life must be later than all that
+        # peers have seen, or they would take no notice of it; a clock that was set back changes nothing.
+        stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
+        contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
+        factory = self.factory or NO_CONTRACT
+        core = Core(
+            self.name, contracts, self.config, self.engine.clock.now_ms(), stored, self.account, factory, self.consent
+        )
+        logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
+        self.engine.start(core)
+        for known in every:
+            self.arrears.make_up_for(known)
+
+    async def _until_stopped(self) -> None:
+        asked = asyncio.create_task(self._stop.wait())
+        awaited: list[asyncio.Future[Any]] = [asked, self._ended]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            asked.cancel()
+        if not self._ended.done():
+            await self._drain()
+        if self._ended.done():
+            self._ended.result()
+
+    async def _drain(self) -> None:
+        """Roles are handed over and what was said has left, or the time for that is up."""
+        logger.info("stopping: handing over")
+        self.engine.tell(StopRequested())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._stop_timeout_s):
+                await asyncio.sleep(DRAIN_LOOK_S)
+                while not self._ended.done() and not self._is_drained():
+                    await asyncio.sleep(DRAIN_LOOK_S)
+                return
+        logger.warning("stopping with work under way: the next life goes on with it", seconds=self._stop_timeout_s)
+
+    def _is_drained(self) -> bool:
+        loaded = self.engine.core.sequencers.loaded.values()
+        has_left = all(sequencer.coordinator.state in _LEFT for sequencer in loaded)
+        return has_left and not self.engine.waiting and not len(self.engine.outbox)
+
+    def _adapter_ended(self, task: asyncio.Task[None]) -> None:
+        """They run until they are cancelled: one that ends by itself has failed."""
+        if not task.cancelled():
+            self.fail(task.exception() or AssertionError("an adapter ended by itself"))
+
+    def final_height(self) -> int:
+        """The latest block of the chain that is as deep as it must be; -1 when there is none."""
+        return max(-1, self._head_height - self.config.confirmations)
+
+    def when_head_moves(self, tell: Callable[[], None]) -> None:
+        """Tell this whenever the chain stands elsewhere."""
+        self._on_head.append(tell)
+
+    def before_closing(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Do this before the store is given back."""
+        self._closing_first.append(close)
+
+    # Contracts.
+
+    async def take_in(self, known: KnownContract) -> None:
+        """From now on this node has this contract, and makes up for what it has missed of it."""
+        address = known.contract.address
+        is_new = self.contracts.known(address) is None
+        asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
+        await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
+        self.contracts.add(known)
+        # Every fetch from here on looks for it; those that are under way go as far as the head that the index has seen.
+        head = self.engine.core.index.head
+        complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
+        with suppress(Unavailable):
+            await self.adapters.store.add_contract(complete)
+        if is_new:
+            self.contracts.add(complete)
+            self.arrears.make_up_for(complete)
+            logger.info("has a new contract", contract=address)
+
+    async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
+        """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""
+        trouble = self.adapters.store.trouble
+        if trouble and self.engine.core.index.is_lost:
+            raise Unavailable(f"{self.name} does not follow the chain: the store: {trouble}")
+        return await self.adapters.services.call(hosted, asked)
+
+    def ask_for_states(self, wanted: Event) -> None:
+        """Ask everybody who may have states that this node lacks."""
+        self.tell(wanted)
+        if isinstance(wanted, StatesWanted):
+            self._makers.ask(wanted)
+
+    def _author(self) -> tuple[int, int]:
+        """This life's number, and the height that it has seen: what every message has of who says it."""
+        return self.engine.core.incarnation, self.engine.core.height
+
+    def _is_own(self, intent: IntentId) -> bool:
+        """A user of this node submitted it, and it is under way or has just ended."""
+        return intent in self.engine.core.intake.open or self.users.recent_receipt(intent) is not None
+
+    def _are_holders_there(self, contract: ContractAddress) -> bool:
+        """Everybody is connected who may have its private states."""
+        known = self.contracts.known(contract)
+        holders = holders_of(known.contract) if known is not None else ()
+        connected = self.engine.core.deployments.connected
+        return all(holder == self.name or holder in connected for holder in holders)
+
+    # Effects.
+
+    def _perform(self, effect: Effect) -> None:
+        """Each goes to whom it is for; what is left is for the services."""
+        if self._watcher is not None:
+            self._watcher.saw_effect(effect)
+        if self.feed is not None and self.feed.is_watched:
+            self.feed.saw_effect(effect)
+        if self.leaders is not None and isinstance(effect, SendMessage):
+            self.leaders.heard(effect.envelope)
+        match effect:
+            case SendMessage(peer, envelope) if peer == self.name:
+                self.tell(MessageReceived(peer, envelope))
+            case SendMessage():
+                self.adapters.peers.send(effect)
+            case Persist():
+                self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
+                _log_questions(effect.records)
+                self.adapters.store.perform(effect)
+            case RecallDispatches(nonces):
+                logger.warning("the chain no longer has transactions of this node", nonces=nonces)
+                self.adapters.store.perform(effect)
+            case LookUpIntents() | LoadContract() | FindStates() | RecallDeliveries():
+                self.adapters.store.perform(effect)
+            case SubmitTransaction():
+                self.submissions += 1
+                self.adapters.ledger.perform(effect)
+            case FetchBlocks() | SignDispatch():
+                self.adapters.ledger.perform(effect)
+            case ReplyToUser():
+                self.users.take_reply(effect)
+            case ReportReceipt(receipt):
+                self.users.take_receipt(receipt)
+                self.adapters.services.ended(receipt.intent)
+                self.receipts.look_soon()
+            case ReportFinalityBroken():
+                self.users.take_broken(effect)
+                self.receipts.finality_broke()
+                self.adapters.public.blocks_lost()
+            case ReportPrepared():
+                self.users.take_prepared(effect)
+            case ReportVerifier():
+                self.adapters.verifiers.take(effect)
+            case JudgeProposal() | CallFactory():
+                self.adapters.deploying.perform(effect)
+            case ListContracts() | SiftContracts() | FindGenesis() | AcquireContract():
+                self.adapters.acquainting.perform(effect, self.take_in)
+            case TakeInContract(known):
+                self.contracts.add(known)
+                logger.info("has a new contract", contract=known.contract.address)
+            case _:
+                self.adapters.services.perform(effect)
+
+
+def _log_questions(records: tuple[Record, ...]) -> None:
+    """An operator has to act: nothing else of a node waits for one without a word."""
+    for proposal in (record.proposal for record in records if isinstance(record, DeploymentProposed)):
+        if proposal.decision is Decision.ASKED:
+            logger.warning(
+                "a contract that names this node waits for consent: see `rota consent list`",
+                proposer=proposal.peer,
+                deployment=intent_text(proposal.deployment),
+                contract=proposal.contract,
+            )

@@ -1,0 +1,1 @@
+"""Transactions of several contracts that happen together or not at all."""

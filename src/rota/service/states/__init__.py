@@ -1,0 +1,1 @@
+"""Private states and their schemas."""

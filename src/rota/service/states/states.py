@@ -1,0 +1,345 @@
+"""Private states for users: `service.states.interface.States` on this node's archive.
+
+What a state holds stands in its bytes, which its domain's schemas read. A query goes through a contract's states page
+by page and picks those that hold what is looked for; it stops when it has enough, and is refused when it would have to
+look at too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from rota.domains.available import Known, known_in
+from rota.domains.base import Rejected as DomainRejected
+from rota.domains.base import party_of
+from rota.domains.contents import Content, schema_of, seal
+from rota.domains.queries import Query, Test
+from rota.domains.records import Record, accept, shown
+from rota.engine.contracts import KnownContracts
+from rota.host import AnyDomain
+from rota.host.proving import is_believed
+from rota.model.digests import keccak, state_commitment
+from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, State, StateId, node_of
+from rota.ports import ArchivedState, PartyNames, StateStatus, Store
+from rota.rpc import errors
+from rota.rpc.formats import Address, HexText, Uuid, timestamp_of, uuid_of, word_of
+from rota.rpc.values import JsonValue
+from rota.service.asking import COMPARED_AT_ONCE, of_query, read_query
+from rota.service.groups.mail import GroupMail
+from rota.service.receipts.twins import twins_in
+from rota.service.states.interface import PrivateState, Schema, StateConfirmRecord, StateNullifier, StateSpendRecord
+
+PAGE: Final = 500
+LOOKED_AT_MAX: Final = 200_000
+ROWS_DEFAULT: Final = 1_000
+# To read a state, in comparisons.
+READING: Final = 128
+SALT_BYTES: Final = 32
+ID_BYTES: Final = 33
+
+Found = tuple[ContractAddress, ArchivedState, Known[Record]]
+
+
+class States:
+    """`service.states.interface.States`."""
+
+    def __init__(self, node: NodeName, contracts: KnownContracts, store: Store, mail: GroupMail) -> None:
+        self._node: Final = node
+        self._contracts: Final = contracts
+        self._store: Final = store
+        self._archive: Final = store.archive
+        self._mail: Final = mail
+
+    async def schemas(self, domain: str) -> tuple[Schema, ...]:
+        """Those of a domain, since this node showed them first."""
+        known = self._domain(domain).schemas()
+        since = await self._archive.schemas_seen([each.id for each in known], _now_ms())
+        return tuple(
+            Schema(
+                word_of(each.id),
+                timestamp_of(since[each.id]),
+                domain,
+                "abi",
+                each.signature,
+                each.definition(),
+                [*each.labels],
+            )
+            for each in known
+        )
+
+    async def query(
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
+    ) -> tuple[PrivateState, ...]:
+        """The states of one kind that are looked for."""
+        return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=False)
+
+    async def query_nullifiers(
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None = None,
+    ) -> tuple[PrivateState, ...]:
+        """Those that a nullifier spends; only who owns a state knows of it."""
+        return await self._query(domain, contract, schema, query, qualifier, parties, is_nullified=True)
+
+    async def _query(
+        self,
+        domain: str,
+        contract: ContractAddress | None,
+        schema: bytes,
+        query: JsonValue,
+        qualifier: str,
+        parties: tuple[str, ...] | None,
+        *,
+        is_nullified: bool,
+    ) -> tuple[PrivateState, ...]:
+        record_type = self._record_type(domain, schema)
+        names = PartyNames(parties, self._node) if parties is not None else None
+        wanted, own_sort = _own_sort(read_query(query))
+        is_wanted = _test_of(wanted, record_type)
+        found: list[Found] = []
+        compared = 0
+        async for address, archived in self._states(domain, contract, qualifier, is_narrowed=names is not None):
+            # What a state says is read first, which costs as much as several comparisons.
+            compared += READING + wanted.size
+            if compared >= COMPARED_AT_ONCE:
+                compared = 0
+                await asyncio.sleep(0)
+            if is_nullified and archived.nullifier is None:
+                continue
+            known = self._read(address, archived.state)
+            # Before anything is compared: an error of a comparison would reveal states of others.
+            if known is None or (names is not None and not names.has_any(known.readers)):
+                continue
+            if not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
+                continue
+            found.append((address, archived, known))
+            # In the order of the archive there is enough when there is as much as is wanted.
+            if not wanted.sort and not own_sort and len(found) >= (wanted.limit or ROWS_DEFAULT):
+                break
+        return tuple(_shown(domain, schema, *each) for each in _sorted(found, wanted, own_sort))
+
+    async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
+        """A state that no transaction made; its id is made of what it holds, so that it is stored once."""
+        record_type = self._record_type(domain, schema)
+        self._hosted(domain, contract)
+        try:
+            record = accept(record_type, data, "data")
+            salt = _salt(data)
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field or "data", flaw.message) from None
+        content = seal(Content(record, (), (), salt))
+        identity = StateId(Leaf(keccak(content)), 0)
+        state = State(identity, state_commitment(content), (self._node,), content)
+        now_ms = _now_ms()
+        await self._archive.store_by_hand(contract, state, now_ms)
+        archived = ArchivedState(state, now_ms, False, None, False, None)
+        return _shown(domain, schema, contract, archived, Known(identity, record, salt, ()))
+
+    async def transfer(self, domain: str, state: bytes, recipient: str) -> IntentId:
+        """Only to a node that is on the state's own list: who may see it was bound when it was made."""
+        self._domain(domain)
+        if len(state) != ID_BYTES:
+            raise errors.invalid("stateId", f"must be the id of a state, {ID_BYTES} bytes as hex")
+        identity = StateId(Leaf(state[:-1]), state[-1])
+        try:
+            peer = node_of(party_of("recipient", recipient, self._node))
+        except DomainRejected as flaw:
+            raise errors.invalid(flaw.field, flaw.message) from None
+        for contract in self._contracts_of(domain):
+            for archived in await self._archive.with_leaves(contract, (identity.leaf,)):
+                if archived.state.id == identity:
+                    self._require_reader(archived.state, peer)
+                    return IntentId(await self._mail.transfer(contract, identity.leaf, peer))
+        raise errors.invalid("stateId", f"must be a state that {self._node} has, in the domain {domain}")
+
+    # Looking.
+
+    async def _states(
+        self, domain: str, contract: ContractAddress | None, qualifier: str, *, is_narrowed: bool
+    ) -> AsyncIterator[tuple[ContractAddress, ArchivedState]]:
+        status, transaction = _status(qualifier)
+        if is_narrowed and contract is not None and self._contracts.domain_of(contract) != domain:
+            # Whether other parties of this node have a contract is theirs to know.
+            return
+        addresses = self._contracts_of(domain) if contract is None else (self._hosted(domain, contract),)
+        leaves = await self._archive.made_by(transaction) if transaction is not None else ()
+        looked_at = 0
+        for address in addresses:
+            if transaction is not None:
+                for archived in await self._believed(address, await self._archive.with_leaves(address, leaves)):
+                    yield address, archived
+                continue
+            after: StateId | None = None
+            while True:
+                page = await self._archive.page(address, status, after, PAGE)
+                for archived in await self._believed(address, page.states):
+                    yield address, archived
+                looked_at += len(page.states)
+                after = page.next_after
+                if after is None:
+                    break
+                if looked_at >= LOOKED_AT_MAX:
+                    text = f"must name one contract, or wants more than the {LOOKED_AT_MAX} states that are looked at"
+                    raise errors.invalid("query", text)
+            if status in (StateStatus.UNCONFIRMED, StateStatus.ALL):
+                for archived in await self._archive.by_hand(address):
+                    yield address, archived
+
+    async def _believed(self, contract: ContractAddress, archived: Sequence[ArchivedState]) -> Sequence[ArchivedState]:
+        """Where the ledger has commitments of its own to states, those whose contents are what it was told.
+
+        Coins that one nullifier spends count once.
+        """
+        hosted = self._contracts.hosted(contract)
+        if hosted is None or not hosted.domain.ledgers:
+            return archived
+        leaves = tuple(dict.fromkeys(each.state.id.leaf for each in archived))
+        makers = {made.leaf: made for made in await self._store.transitions_of(contract, leaves)}
+        nullified = (each.state.id.leaf for each in archived if each.nullifier is not None)
+        twins = await twins_in(self._store, hosted, dict.fromkeys(nullified))
+        believed = []
+        for each in archived:
+            if each.state.id not in twins and is_believed(hosted, each.state, makers):
+                believed.append(each)
+            # Each takes milliseconds.
+            await asyncio.sleep(0)
+        return believed
+
+    def _read(self, contract: ContractAddress, state: State) -> Known[Record] | None:
+        hosted = self._contracts.hosted(contract)
+        return known_in(hosted.known, state.as_seen_by(self._node)) if hosted is not None else None
+
+    # What is asked for.
+
+    def _domain(self, name: str) -> AnyDomain:
+        domain = self._contracts.domain_named(name)
+        if domain is None:
+            raise errors.invalid("domain", f"must be one of {', '.join(self._contracts.domain_names)}, not {name!r}")
+        return domain
+
+    def _record_type(self, domain: str, schema: bytes) -> type[Record]:
+        for record_type in self._domain(domain).states:
+            if schema_of(record_type).id == schema:
+                return record_type
+        raise errors.invalid("schemaRef", f"must be a schema of {domain}, as pstate_listSchemas gives them")
+
+    def _contracts_of(self, domain: str) -> tuple[ContractAddress, ...]:
+        return tuple(sorted(each for each in self._contracts.addresses() if self._contracts.domain_of(each) == domain))
+
+    def _hosted(self, domain: str, contract: ContractAddress) -> ContractAddress:
+        if self._contracts.domain_of(contract) != domain:
+            raise errors.invalid("contractAddress", f"must be a contract of {domain} that {self._node} has")
+        return contract
+
+    def _require_reader(self, state: State, peer: NodeName) -> None:
+        if peer not in state.distribution:
+            allowed = ", ".join(state.distribution)
+            raise errors.invalid("recipient", f"must be a party of a node that may see this state: {allowed}")
+        if peer == self._node:
+            raise errors.invalid("recipient", "must be a party of another node")
+
+
+def _status(qualifier: str) -> tuple[StateStatus, IntentId | None]:
+    """What is meant; the states that a transaction made may be of any status."""
+    try:
+        return StateStatus(qualifier), None
+    except ValueError:
+        pass
+    try:
+        return StateStatus.ALL, IntentId(UUID(qualifier).bytes)
+    except ValueError:
+        words = ", ".join(each.value for each in StateStatus)
+        raise errors.invalid("qualifier", f"must be one of {words}, or a transaction's id") from None
+
+
+def _own_sort(query: Query) -> tuple[Query, tuple[tuple[str, bool], ...]]:
+    """What is sorted by is the schema's, or begins with a dot and is every state's."""
+    own = tuple(each for each in query.sort if each[0].startswith("."))
+    for name, _ in own:
+        if name not in (".id", ".created"):
+            raise errors.invalid("query.sort", f"must be a field of the schema, .id or .created, not {name!r}")
+    return replace(query, sort=tuple(each for each in query.sort if each not in own)), own
+
+
+def _test_of(query: Query, record_type: type[Record]) -> Test:
+    try:
+        return query.test_of(record_type)
+    except DomainRejected as flaw:
+        raise of_query(flaw) from None
+
+
+def _is(test: Test, record: Record) -> bool:
+    try:
+        return test(record)
+    except DomainRejected as flaw:
+        raise of_query(flaw) from None
+
+
+def _sorted(found: Sequence[Found], query: Query, own_sort: tuple[tuple[str, bool], ...]) -> Sequence[Found]:
+    ordered = list(found)
+    for name, is_descending in reversed(own_sort):
+        ordered.sort(
+            key=lambda each: (each[1].created_at_ms if name == ".created" else 0, each[1].state.id),
+            reverse=is_descending,
+        )
+    try:
+        # What is looked for holds already; only order and number are left.
+        return Query(sort=query.sort, limit=query.limit or ROWS_DEFAULT).ordered(ordered, lambda each: each[2].record)
+    except DomainRejected as flaw:
+        raise of_query(flaw) from None
+
+
+def _shown(
+    domain: str, schema: bytes, contract: ContractAddress, archived: ArchivedState, known: Known[Record]
+) -> PrivateState:
+    identity = archived.state.id
+    spent = StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None
+    return PrivateState(
+        HexText("0x" + identity.leaf.hex() + f"{identity.output:02x}"),
+        timestamp_of(archived.created_at_ms),
+        domain,
+        word_of(schema),
+        Address(contract),
+        {"salt": "0x" + known.salt.hex(), **shown(known.record)},
+        StateConfirmRecord(_uuid(archived.made_by)) if archived.is_committed else None,
+        spent,
+        StateNullifier(word_of(archived.nullifier), spent) if archived.nullifier is not None else None,
+    )
+
+
+def _uuid(intent: IntentId | None) -> Uuid | None:
+    return uuid_of(intent) if intent is not None else None
+
+
+def _salt(data: JsonValue) -> bytes:
+    """As it was given, or a new one."""
+    given = data.get("salt") if isinstance(data, dict) else None
+    if given is None:
+        return secrets.token_bytes(SALT_BYTES)
+    try:
+        salt = bytes.fromhex(str(given).removeprefix("0x"))
+    except ValueError:
+        salt = b""
+    if len(salt) != SALT_BYTES:
+        raise DomainRejected("data.salt", f"must be {SALT_BYTES} bytes as hex")
+    return salt
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""The live feed of a node."""

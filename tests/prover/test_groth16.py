@@ -1,0 +1,149 @@
+"""Groth16: proofs that hold and for whom, and what a key file must be. The contract is tested beside the others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, structure, trace
+from rota.domains.zeto.constraints import Structure, System, Trace, W
+from rota.domains.zeto.field import ORDER
+from rota.prover.groth16 import ProvingKey, Unprovable, prove, set_up, verify
+from rota.prover.key_files import (
+    DEVELOPMENT_KEYS,
+    TRANSCRIPT,
+    KeyFileWrong,
+    hash_of_constraints,
+    key_path,
+    load_key,
+    read_transcript,
+    write_key,
+)
+from tests.domains.zeto.coins import transfer
+from tests.domains.zeto.prover import key_of
+
+CIRCUIT = CIRCUITS[0]
+
+
+def cube(system: System[W], result: int, root: int) -> None:
+    """A small circuit: whoever proves knows a cube root of the first public input; the second is not looked at."""
+    public = system.public(result)
+    system.public(7)
+    secret = system.secret(root)
+    system.require(system.product(secret, secret), secret, public)
+
+
+@cache
+def cube_key() -> ProvingKey:
+    written = Structure()
+    cube(written, 0, 0)
+    return set_up(written)
+
+
+def traced(result: int, root: int) -> Trace:
+    computed = Trace()
+    cube(computed, result, root)
+    return computed
+
+
+def test_a_proof_holds_for_its_public_inputs_and_no_others() -> None:
+    key, computed = cube_key(), traced(27, 3)
+    proof = prove(key, computed)
+    assert verify(key.verifying, (27, 7), proof)
+    assert not verify(key.verifying, (28, 7), proof)
+    # No rule looks at this one. It is bound by the row of its own that every public input has.
+    assert not verify(key.verifying, (27, 8), proof)
+
+
+def test_proofs_are_of_one_set_up() -> None:
+    written = Structure()
+    cube(written, 0, 0)
+    proof = prove(set_up(written), traced(27, 3))
+    assert not verify(cube_key().verifying, (27, 7), proof)
+
+
+def test_what_is_not_true_is_not_proved_and_its_proof_would_not_hold() -> None:
+    key, computed = cube_key(), traced(28, 3)
+    with pytest.raises(Unprovable, match="wiring"):
+        prove(key, computed)
+    computed.broken.clear()
+    # Who leaves the check out divides by Z with a remainder: the quotient has too many coefficients.
+    with pytest.raises(AssertionError, match="degree"):
+        prove(key, computed)
+
+
+def test_a_proof_is_not_the_same_twice() -> None:
+    key, computed = cube_key(), traced(ORDER - 8, ORDER - 2)
+    assert prove(key, computed).to_bytes() != prove(key, computed).to_bytes()
+
+
+# The keys for development.
+
+
+@pytest.mark.parametrize("circuit", CIRCUITS, ids=[circuit.name for circuit in CIRCUITS])
+def test_keys_are_of_the_circuits_that_are_there(circuit: Circuit) -> None:
+    entry = read_transcript(DEVELOPMENT_KEYS).of(circuit)
+    content = key_path(DEVELOPMENT_KEYS, circuit).read_bytes()
+    assert entry.constraints_hash == hash_of_constraints(circuit), "run `python -m tools.zeto_setup keys`"
+    assert entry.constraint_count == len(structure(circuit).constraints)
+    assert (entry.proving_key_hash, entry.proving_key_bytes) == (hashlib.sha256(content).hexdigest(), len(content))
+
+
+@pytest.mark.slow
+def test_a_key_is_read_as_it_was_written() -> None:
+    key = key_of(CIRCUIT)
+    assert write_key(CIRCUIT, key) == key_path(DEVELOPMENT_KEYS, CIRCUIT).read_bytes()
+    statement = transfer(Kind.ANON)
+    assert verify(key.verifying, statement.public_inputs, prove(key, trace(statement)))
+
+
+@pytest.mark.slow
+def test_reading_a_key_tells_how_far_it_is() -> None:
+    told: list[int] = []
+    load_key(DEVELOPMENT_KEYS, CIRCUIT, told.append)
+    assert told == sorted(told)
+    assert told[-1] == 100
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for path in (key_path(DEVELOPMENT_KEYS, CIRCUIT), DEVELOPMENT_KEYS / TRANSCRIPT):
+        shutil.copy(path, tmp_path)
+    return tmp_path
+
+
+def test_a_key_that_was_changed_is_not_used(copied: Path) -> None:
+    path = key_path(copied, CIRCUIT)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(KeyFileWrong, match=r"anon_2_2\.key does not have the SHA-256"):
+        load_key(copied, CIRCUIT)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "does not begin with"),
+        (b"rota groth16 1\n{}\n", "wires"),
+        (b'rota groth16 1\n{"wires": 9, "public": 1, "domain_size": 4, "left": 9, "right": 1}\n1', "ends too early"),
+    ],
+)
+def test_a_file_that_is_no_key_is_told(copied: Path, content: bytes, reason: str) -> None:
+    key_path(copied, CIRCUIT).write_bytes(content)
+    text = json.loads((copied / TRANSCRIPT).read_text())
+    text["circuits"][0]["proving_key_hash"] = hashlib.sha256(content).hexdigest()
+    (copied / TRANSCRIPT).write_text(json.dumps(text))
+    with pytest.raises(KeyFileWrong, match=reason):
+        load_key(copied, CIRCUIT)
+
+
+def test_a_circuit_without_keys_is_told(copied: Path) -> None:
+    with pytest.raises(KeyFileWrong, match="no keys for the circuit anon_3_2"):
+        load_key(copied, replace(CIRCUIT, input_count=3))

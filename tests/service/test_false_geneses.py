@@ -1,0 +1,180 @@
+"""A genesis that a peer proposes is refused when this node could not live with it, and stops nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import pytest
+
+from rota import host
+from rota.domains.base import Rejected
+from rota.domains.queries import Query
+from rota.engine.contracts import ContractRefused
+from rota.model.blocks import FactoryDeployment
+from rota.model.genesis import Genesis, decode_genesis, encode_genesis, genesis_hash
+from rota.model.types import (
+    NEVER_HEARD,
+    RANGE_SIZE_MAX,
+    ContractAddress,
+    IntentId,
+    KnownContract,
+    NodeName,
+    Party,
+    RequestId,
+    Rotation,
+    Tried,
+    node_of,
+)
+from rota.rpc import errors
+from rota.rpc.credentials import CALLER, EVERY_ROLE, Caller
+from rota.service.groups.groups import Groups
+from rota.service.groups.interface import GroupCall
+from rota.sim.domain import intent_id
+from rota.wire import Frame, Malformed, decode_frame, encode_frame
+from rota.wire.messages import DelegationCommand, Envelope, GroupMessage, Verdict
+from tests.ledger.chains import CHAIN_ID, in_loop
+from tests.service.test_deploying import ID, NODE, OTHER, OURS, SIGNER, contracts, judged
+from tests.service.test_mail import CONTRACT, GROUP, group_contract, posted
+
+# A letter that nobody sees, one that ends a line, and too many.
+UNREADABLE = ("no\u200bde3", "node3\n", "n" * 256)
+
+
+def group(*members: str, version: str = "cancun") -> Genesis:
+    """The genesis of a privacy group, as a liar writes it."""
+    domain = host.load_domains()["pente"]
+    wanted = host.deploy(domain, {"members": ["alice@node1", "bob@node2"]}, Party("bob@node2"))
+    genesis = host.genesis_of(domain, wanted, host.ContractDefaults(CHAIN_ID), bytes(32))
+    _, *others = msgspec.json.decode(genesis.configuration)
+    others[2] = version
+    nodes = tuple(dict.fromkeys(node_of(Party(member)) for member in members))
+    return replace(
+        genesis,
+        configuration=msgspec.json.encode([members, *others]),
+        members=tuple(map(Party, members)),
+        committee=nodes,
+        endorsers=nodes,
+    )
+
+
+def is_readable(name: str) -> bool:
+    """Whether a peer goes on with a node that says it could not reach a member of this name."""
+    tried = (Tried(NodeName(name), NEVER_HEARD),)
+    body = DelegationCommand(RequestId(1, 1), (), tried)
+    frame = decode_frame(encode_frame([Envelope(ContractAddress("0x" + "11" * 20), RequestId(1, 1), 1, 1, body)]))
+    assert isinstance(frame, Frame | Malformed)
+    return isinstance(frame, Frame)
+
+
+@in_loop
+async def test_group_whose_domain_cannot_open_it_is_refused_and_the_node_goes_on() -> None:
+    assert judged(group("alice@node1", "bob@node2")).verdict is Verdict.ACCEPTED
+    event = judged(group("alice@node1", "bob@node2", version="Cancun"))
+    assert (event.verdict, event.reason) == (Verdict.REFUSED, "genesis: evmVersion: must be written as cancun")
+
+
+def test_domain_that_fails_on_a_genesis_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    domains = host.load_domains()
+
+    def fail(*_: object) -> None:
+        raise KeyError("of the domain's own")
+
+    monkeypatch.setattr(type(domains["pente"]), "memory", fail)
+    with pytest.raises(Rejected, match="the domain failed: KeyError"):
+        host.open_genesis(domains, group("alice@node1", "bob@node2"), ContractAddress("0x" + "11" * 20), bytes(32))
+
+
+def test_genesis_with_other_terms_than_the_deployed_one_is_refused() -> None:
+    wanted = replace(group("alice@node1", "bob@node2"), rotation=Rotation.STRICT, range_size=20)
+    encoded = encode_genesis(wanted)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), wanted.threshold)
+    assert contracts().judge(encoded, deployed, SIGNER).contract.rotation is Rotation.STRICT
+    for told in (replace(wanted, rotation=Rotation.STICKY), replace(wanted, range_size=21)):
+        with pytest.raises(
+            ContractRefused, match=r"genesis: its hash must be 0x[0-9a-f]{64}, which stands on the chain"
+        ):
+            contracts().judge(encode_genesis(told), deployed, SIGNER)
+
+
+@in_loop
+async def test_genesis_with_a_range_that_is_too_long_is_not_taken_in_and_a_stored_one_is_used() -> None:
+    longest = replace(group("alice@node1", "bob@node2"), range_size=RANGE_SIZE_MAX)
+    assert judged(longest).verdict is Verdict.ACCEPTED
+    longer = replace(longest, range_size=RANGE_SIZE_MAX + 1)
+    event = judged(longer)
+    assert event.verdict is Verdict.REFUSED
+    assert event.reason == f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks"
+    encoded = encode_genesis(longer)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), longer.threshold)
+    known = contracts()
+    with pytest.raises(ContractRefused, match="range_size"):
+        known.judge(encoded, deployed, SIGNER)
+    known.add(KnownContract(longer.contract(CONTRACT), ID, (OURS, OTHER), encoded))
+    assert known.hosted(CONTRACT) is not None
+
+
+@in_loop
+async def test_group_with_a_member_whose_name_no_peer_reads_is_refused() -> None:
+    for name in UNREADABLE:
+        assert not is_readable(name), "whoever named it to another member would lose the connection, again and again"
+        assert judged(group("alice@node1", "bob@node2", f"carol@{name}")).verdict is Verdict.REFUSED
+        false = replace(group("alice@node1", "bob@node2"), members=(Party("alice@node1"), Party(f"carol@{name}")))
+        assert judged(false).verdict is Verdict.REFUSED
+    assert is_readable("node3")
+    assert judged(group("alice@node1", "bob@node2", "carol@node3")).verdict is Verdict.ACCEPTED
+
+
+def test_second_group_with_the_id_of_a_known_one_is_refused() -> None:
+    known = contracts()
+    first = encode_genesis(group("alice@node1", "bob@node2"))
+    other = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    known.add(KnownContract(decode_genesis(first).contract(OTHER), ID, (OURS, OTHER), first))
+    assert known.consider(first, ID, (), SIGNER) == OURS
+    with pytest.raises(ContractRefused, match="has another group of this id"):
+        known.consider(other, intent_id("another"), (), SIGNER)
+    known.consider(other, intent_id("another"), (), SIGNER, proposer=NODE)
+
+
+def test_group_with_the_id_of_one_that_somebody_else_proposed_is_refused() -> None:
+    known = contracts()
+    first = encode_genesis(group("alice@node1", "bob@node2"))
+    copied = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
+    honest, liar, again = NodeName("node2"), NodeName("node3"), intent_id("again")
+    assert known.consider(first, ID, (), SIGNER, proposer=honest) == OURS
+    for proposer in (liar, None):
+        with pytest.raises(ContractRefused, match="node2 proposed another group of this id before"):
+            known.consider(copied, intent_id("another"), (), SIGNER, proposer=proposer)
+    known.consider(first, ID, (OURS, OTHER), SIGNER, proposer=honest)
+    known.consider(first, again, (), SIGNER, proposer=honest)
+    known.consider(first, again, (), SIGNER)
+
+
+@in_loop
+async def test_id_with_two_contracts_is_ambiguous_and_names_both(tmp_path: Path) -> None:
+    async with posted(tmp_path) as post:
+        known = group_contract()
+        copied = replace(known, contract=replace(known.contract, address=OTHER), deployment=intent_id("another"))
+        groups = Groups(NODE, post.contracts, post.opened.store, post.mail, never, never)
+        call = GroupCall("pente", GROUP, "alice", OTHER, None, "0x", (), b"", 0, 0)
+        with pytest.raises(errors.Rejected, match=r"0x0101.* is none"):
+            await groups.send(call)
+        post.contracts.add(copied)
+        for asked in (groups.with_id("pente", GROUP), groups.send(call), groups.call(call)):
+            with pytest.raises(errors.Rejected, match=f"is ambiguous: .*{CONTRACT} and {OTHER} have this id"):
+                await asked
+        # A caller that is held to parties does not learn the contracts of groups that it may not be a member of.
+        CALLER.set(Caller("held", EVERY_ROLE, parties=("alice",)))
+        with pytest.raises(errors.Rejected, match="is ambiguous: groups have this id"):
+            await groups.send(call)
+        post.hear(NodeName("node2"), GroupMessage(IntentId(b"m" * 16), 5, "topic", b"1"), OTHER)
+        await asyncio.sleep(0)
+        assert await post.opened.store.mail.messages(Query()) == ()
+
+
+async def never(*_: object) -> NoReturn:
+    raise AssertionError("nothing is asked for")
