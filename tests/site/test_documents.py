@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 from tools.site.markdown import Link, anchors_of, links_of
@@ -37,3 +39,16 @@ def test_every_anchor_is_a_heading_of_its_page() -> None:
     assert anchored
     lost = [link for link in anchored if link.target.partition("#")[2] not in anchors_of(target_of(link))]
     assert [shown(link) for link in lost] == []
+
+
+def test_architecture_lists_every_package_in_the_order_of_the_layers() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    rank = {name: number for number, layer in enumerate(layers) for name in re.findall(r"\((\w+)\)", layer)}
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = page.partition("```text\n")[2].partition("```")[0]
+    columns = [line[:31].replace("/", " ") for line in block.splitlines()]
+    listed = [word for column in columns for word in column.split()]
+    packages = [word for word in listed if word in rank]
+    assert sorted(packages) == sorted(rank)
+    assert sorted(packages, key=rank.__getitem__) == packages

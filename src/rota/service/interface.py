@@ -1,15 +1,14 @@
 """The node as users and operators see it: one protocol per family of methods, and the values that they exchange.
 
-Theory of operation. `api` imports no adapter and no runtime. The runtime implements `Node` and hands itself in; a
-family of methods is typed by the protocol that it needs and no more, so that a family can be added without
-touching the others.
+Theory of operation. `service.facade.NodeFacade` implements `Node` on a running node. The methods of a feature are typed
+by the protocol that they need and no more, so that a feature can be added without touching the others.
 
 What holds for all of them:
 
 - What a user may mend is raised as `Rejected`. What the world did not do is raised as `rota.ports.Unavailable`.
   What is not there, or not yet, is `None`.
 - Times are milliseconds of the Unix epoch, by this node's clock. They are for reading and never compared across nodes;
-  the runtime translates the core's own clock, which starts anywhere.
+  the facade translates the core's own clock, which starts anywhere.
 - A caller may stop waiting: its coroutine is then cancelled. What was begun may be done all the same.
 - Submissions that are begun in an order are accepted in that order, so that one user's batch keeps its order without
   waiting for the disk between two of them.
