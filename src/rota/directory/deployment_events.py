@@ -73,7 +73,7 @@ class AgreementNotWritten(Event):
 
 @dataclass(frozen=True, slots=True)
 class FactoryCalled(Event):
-    """Raised by the runtime when a call of the factory is mined, or did not come so far, which `trouble` explains."""
+    """Raised by `service.contracts.deploying` when a call of the factory is mined, or failed before (`trouble`)."""
 
     deployment: IntentId
     trouble: str = ""
@@ -81,7 +81,7 @@ class FactoryCalled(Event):
 
 @dataclass(frozen=True, slots=True)
 class FactoryRefused(Event):
-    """Raised by the runtime when the factory will never take the call, whoever makes it and when."""
+    """Raised by `service.contracts.deploying` when the factory will never take the call, whoever makes it and when."""
 
     deployment: IntentId
     reason: str

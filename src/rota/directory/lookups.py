@@ -1,7 +1,7 @@
 """Which address a party of another node has, for users who ask before there is a contract; one per node.
 
-A contract's parties are resolved by its sequencer (`parties.py`), again and again until their node answers. Here
-somebody waits: it is asked once for each time that it is wanted, and whoever waited in vain wants it again. The
+A contract's parties are resolved by its sequencer (`sequencer/parties.py`), again and again until their node answers.
+Here somebody waits: it is asked once for each time that it is wanted, and whoever waited in vain wants it again. The
 party's own node is asked, and nobody else's word counts.
 """
 

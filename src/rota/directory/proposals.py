@@ -236,7 +236,7 @@ class Proposals:
         self._write(replace(proposal, decision=Decision.ASKED, asked_at_s=max(1, self.context.chain_time_s)))
         return ""
 
-    # Contracts that are on the chain already, and of which a peer told us (`acquaintance.py`).
+    # Contracts that are on the chain already, and of which a peer told us (`node/acquaintance.py`).
 
     def may_acquire(self, deployment: IntentId, genesis: bytes) -> bool:
         """Whether this node may have it: it asks nothing of us, or our operator has agreed to this very contract.

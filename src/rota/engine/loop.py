@@ -6,7 +6,7 @@ in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own e
 sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn shares one
 commit. After each turn the timer is set to the core's next deadline.
 
-The core's clock is the time for which this process has run (`run_time.py`): it never jumps, and a node that starves for
+The core's clock is the time for which this process has run (`clock.py`): it never jumps, and a node that starves for
 processor takes it neither for a lost ledger nor for a silent peer.
 """
 

@@ -6,9 +6,9 @@ Both bind the leaf and its validity. What is in a transition is kept from its as
 An empty transition is only signed, so that an intent is voided without a prover.
 
 A proof takes longer than the core likes to wait. When it asks again, the same intent on the same coins becomes the
-same leaf (`hosting`), and then the proof that was made, or that is being made, still serves: with the validity that it
-has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents have
-ended: a node that is started again does not prove again what it had proved.
+same leaf (`rota.host`), and then the proof that was made, or that is being made, still serves: with the validity that
+it has. Without that, a slow machine would never come to an end. Proofs are kept in the store too, until their intents
+have ended: a node that is started again does not prove again what it had proved.
 
 A proof may be about a tree of all commitments, and then is for what the tree was when it was made; that is shown with
 it. What the ledger does not take any more is proved anew.

@@ -179,7 +179,7 @@ class Services:
                 else:
                     self._note_trouble(contract, f"{ORDERS_MAX} questions wait for its domain")
             case _:
-                raise AssertionError(f"the runtime does not know {type(effect).__name__}")
+                raise AssertionError(f"services do not know {type(effect).__name__}")
 
     async def close(self) -> None:
         """Give up what is being answered."""

@@ -1,4 +1,4 @@
-"""All that a step may ask for. Effects are values; whoever runs the core performs them.
+"""Effects and records that several packages share. Effects are values; the running node or the simulator performs them.
 
 A `Persist` governs what stands behind it in a step's list, up to the next one: those effects leave only when
 its records are durable, and so do those of later steps of the same contract (protocol §8). When the write

@@ -1,8 +1,8 @@
 """How this node comes to know contracts that others have and it has not: one per node (decision 32).
 
-Theory of operation. A contract is brought to its nodes before it is on the chain (`proposals.py`). Two need it later:
-one that no genesis names and to which something of the contract is sent, and one that has lost its database. Both ask
-whoever is sure to know.
+Theory of operation. A contract is brought to its nodes before it is on the chain (`directory/proposals.py`). Two need
+it later: one that no genesis names and to which something of the contract is sent, and one that has lost its database.
+Both ask whoever is sure to know.
 
 - A message of a contract that is in nobody's memory and not in the store: its author is asked for the genesis.
 - A connection is made: the peer is asked which contracts this node may have, page by page; of those that it lacks it

@@ -7,7 +7,7 @@ is nested in one, has an entry here, and a test holds that none is missing and n
   signature, a hash, the chain, or that we asked this peer exactly this.
 - `Bounded`: the field counts only up to what the named function allows.
 - `Harmless`: whatever it says, this node's records and promises are as without the message; at worst time is lost, and
-  by whom is noticed (`progress.py`, `probation.py`).
+  by whom is noticed (`sequencer/progress.py`, `sequencer/probation.py`).
 
 `Hello` and the frames below the messages are the transport's (`transport/claims.py`).
 """

@@ -1,8 +1,8 @@
 """Which intents of this node depend on what, and how that ended (`dependsOn`); one per node.
 
 Theory of operation. An id names a transaction of this node, private or public, in whatever contract; a leaf names a
-private transaction of any node (`awaited.py`). Only open dependencies are noted. What an intent depends on may end
-while the intent is being written: that is looked for when it is durable.
+private transaction of any node (`model/awaited.py`). Only open dependencies are noted. What an intent depends on may
+end while the intent is being written: that is looked for when it is durable.
 """
 
 from __future__ import annotations

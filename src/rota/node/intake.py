@@ -1,7 +1,7 @@
 """What a user asks for, before it becomes an intent with an id; one per node.
 
 Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent
-of this node, or names a leaf, which `awaited.py` follows. Neither is kept in memory for ever: the store is
+of this node, or names a leaf, which `model/awaited.py` follows. Neither is kept in memory for ever: the store is
 asked, and what ends or is accepted while it answers is remembered until every question that may be older is
 answered. An intent that cannot be accepted is refused before it gets an id, and so is one that comes while
 `intents_open_max` are under way: whoever asks too fast is told to come back.

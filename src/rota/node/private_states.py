@@ -1,14 +1,14 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
-Theory of operation. What is to be delivered, and when again, `distribution.py` knows; here is what nodes say to each
-other about it. States are taken from nodes that may have them. They are checked against their leaves, made durable if
-there is room for what is not on the chain (`unconfirmed.py`), then acknowledged, copies too. An acknowledgement is made
-durable and ends the delivery. A node that lacks states asks every member and endorser by leaf; who is asked sends what
-the asking node may see and nothing else (S8), which is not assured, since who wants them asks until it has them.
-Contents that a list grants this node and that were not sent with the others it asks for by itself (`incomplete.py`). It
-looks in its store, where it has what it dispatched, was sent, and signed as a sender: who dispatched may be dead. And
-it looks among what it has seen as an endorser, because sender and dispatcher may both be. What was committed without
-its sender's permission the sender itself sends to all on the lists, once.
+Theory of operation. What is to be delivered, and when again, `exchange/distribution.py` knows; here is what nodes say
+to each other about it. States are taken from nodes that may have them. They are checked against their leaves, made
+durable if there is room for what is not on the chain (`exchange/unconfirmed.py`), then acknowledged, copies too. An
+acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
+who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
+until it has them. Contents that a list grants this node and that were not sent with the others it asks for by itself
+(`exchange/incomplete.py`). It looks in its store, where it has what it dispatched, was sent, and signed as a sender:
+who dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both
+be. What was committed without its sender's permission the sender itself sends to all on the lists, once.
 """
 
 from __future__ import annotations

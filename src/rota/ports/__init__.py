@@ -1,4 +1,4 @@
-"""What the runtime needs of the world, as protocols; adapters are found by their shape.
+"""What a node needs of the world, as protocols; adapters are found by their shape.
 
 An adapter is given orders and answers by events, as the core's effects ask for and its events tell. It never
 raises at whoever orders: what the world could not do is not answered, and the core asks again by its own rule.

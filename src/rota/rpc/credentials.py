@@ -114,7 +114,7 @@ Credential = TokenCredential | PasswordCredential | CertificateCredential
 class Caller:
     """Who calls, and what they may do: methods of these roles, and of these families if such are named.
 
-    With `parties` they may act for these parties alone, and see what these may (`parties.py`).
+    With `parties` they may act for these parties alone, and see what these may (`service/parties.py`).
     """
 
     name: str

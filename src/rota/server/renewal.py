@@ -4,7 +4,8 @@ The steps are those of `rota keys rotate-certificate` (`keys.transport_files.nex
 show it, and drop the old one when every peer has had the time to see the new one. Each step is found from what lies in
 the folder and what the Registry says, so that whatever is cut short, also by an end of the node, is carried on at the
 next look, and an operator's own exchange as well. The registrar pays. What cannot be done is told once and tried again
-at the next look; meanwhile operators are warned (`expiry.py`). A registry that is a file is an operator's.
+at the next look; meanwhile operators are warned (`service/registry/expiry.py`). A registry that is a file is an
+operator's.
 """
 
 from __future__ import annotations

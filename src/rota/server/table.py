@@ -18,7 +18,6 @@ from rota.service.automation import methods as triggers
 from rota.service.blocks import methods as blocks
 from rota.service.commands import methods as commands
 from rota.service.consent import methods as consent
-from rota.service.contracts import domain_methods
 from rota.service.contracts import methods as contracts
 from rota.service.explain import methods as sequencer
 from rota.service.groups import message_methods
@@ -29,8 +28,8 @@ from rota.service.listeners import methods as listen
 from rota.service.operations import methods as node
 from rota.service.public import aside_methods
 from rota.service.receipts import methods as follow
+from rota.service.registry import domain_methods, peer_methods
 from rota.service.registry import methods as registry
-from rota.service.registry import peer_methods
 from rota.service.settlement import methods as settlement
 from rota.service.states import methods as states
 from rota.service.submissions import methods as submit

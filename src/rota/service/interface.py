@@ -1,4 +1,4 @@
-"""The node as users and operators see it: one protocol per family of methods, and the values that they exchange.
+"""The node as users and operators see it: one protocol per feature, and the values that they exchange.
 
 Theory of operation. `service.facade.NodeFacade` implements `Node` on a running node. The methods of a feature are typed
 by the protocol that they need and no more, so that a feature can be added without touching the others.

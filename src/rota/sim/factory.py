@@ -5,7 +5,7 @@ node's address in a contract is drawn from its name and the deployment, as a key
 late or lost on its way to the chain, like every transaction; what it does there is the ledger's to say.
 
 In a world with `has_factory` nodes also learn of contracts from one another (decision 32). What a node was not told of
-the states of such a contract it asks for a few times, as the runtime's arrears do.
+the states of such a contract it asks for a few times, as `service.contracts.arrears` does.
 """
 
 from __future__ import annotations

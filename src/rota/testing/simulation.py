@@ -454,7 +454,7 @@ class HostedServices(Services):
         current.unlearned.update(islice(written.items(), current.read_count, None))
         current.read_count = len(written)
         on_chain = [reference for reference in current.unlearned if holdings.is_on_chain(contract, reference)]
-        # As the runtime does: what was written and never committed is nothing that the chain has.
+        # As `engine.held_states` does: what was written and never committed is nothing that the chain has.
         learn(current.hosted, [current.unlearned.pop(reference) for reference in on_chain], node)
         return current
 

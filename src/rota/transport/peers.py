@@ -98,7 +98,7 @@ class GrpcPeers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._group: asyncio.TaskGroup | None = None
 
-    # What the runtime calls.
+    # Called by the running node.
 
     async def run(self) -> None:
         """Keep connected until cancelled; `Unavailable` when it cannot listen."""

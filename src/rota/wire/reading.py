@@ -1,7 +1,7 @@
 """Protobuf messages back to ours. Every value is checked, for its author may be hostile.
 
-What the ledger's hashes assert of a value (`digests.py`) is made sure of here: sizes of ids and hashes, numbers of
-states in a transition. Whether a message makes sense is for the core to judge.
+What the ledger's hashes assert of a value (`model/digests.py`) is made sure of here: sizes of ids and hashes, numbers
+of states in a transition. Whether a message makes sense is for the core to judge.
 
 A submessage that is absent reads as an empty one: numbers in it are zero, and an id in it is refused for its size.
 """

@@ -1,4 +1,7 @@
-"""All that a step may be told from outside. The machines' own events stand in their files."""
+"""Events that reach a sequencer from outside: blocks, results, dispatches.
+
+`rota.machine.events` has those that packages share; each machine's own events are in the module with its name.
+"""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ class Received(Event):
 
 @dataclass(frozen=True, slots=True)
 class Selected(Event):
-    """Raised by the rounds when the intent gets a place in the next assembly slot."""
+    """Raised by the slots when the intent gets a place in the next assembly slot."""
 
     request_id: RequestId
 
 
 @dataclass(frozen=True, slots=True)
 class AssembleRequestSent(Event):
-    """Raised by the rounds when that slot's request leaves."""
+    """Raised by the slots when that slot's request leaves."""
 
     request_id: RequestId
 
@@ -42,28 +42,28 @@ class AssembleSuccess(Event):
 
 @dataclass(frozen=True, slots=True)
 class AssembleRevertResponse(Event):
-    """Raised by the rounds when the sender's domain found the intent invalid; the sender finalises it."""
+    """Raised by the slots when the sender's domain found the intent invalid; the sender finalises it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssembleParkResponse(Event):
-    """Raised by the rounds when the sender's domain parked the intent; it leaves at once."""
+    """Raised by the slots when the sender's domain parked the intent; it leaves at once."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssembleErrorResponse(Event):
-    """Raised by the rounds when the sender does not assemble the intent for us."""
+    """Raised by the slots when the sender does not assemble the intent for us."""
 
     code: ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
 class AssembleTimeout(Event):
-    """Raised by the rounds when `assemble_timeout` has passed since the slot's first request."""
+    """Raised by the slots when `assemble_timeout` has passed since the slot's first request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,12 @@ class DependencyReverted(Event):
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfirmed(Event):
-    """Raised by the rounds when the sender permits this very leaf."""
+    """Raised by the permissions when the sender permits this very leaf."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchConfirmationRejected(Event):
-    """Raised by the rounds when the sender refuses permission."""
+    """Raised by the permissions when the sender refuses permission."""
 
     code: ErrorCode
 
@@ -131,12 +131,12 @@ class Issued(Event):
 
 @dataclass(frozen=True, slots=True)
 class Collected(Event):
-    """Raised by the rounds when the dispatch of the round is durable."""
+    """Raised by the dispatching when the dispatch of the round is durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class NonceAllocated(Event):
-    """Raised by the rounds with the signer and nonce of the round's base-ledger transaction."""
+    """Raised by the dispatching with the signer and nonce of the round's base-ledger transaction."""
 
     signer: str
     nonce: int
@@ -165,7 +165,7 @@ class ConfirmationUndone(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestTimeoutInterval(Event):
-    """Raised by the rounds when a request that the intent waits on has been sent again."""
+    """Raised by the coordinator when a request that the intent waits on has been sent again."""
 
 
 @dataclass(frozen=True, slots=True)

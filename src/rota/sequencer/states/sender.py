@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rota.model.types import IntentId, RequestId
 from rota.wire.messages import CoordinatorState
-
-if TYPE_CHECKING:
-    pass
-
 
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 

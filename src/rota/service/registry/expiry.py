@@ -1,8 +1,8 @@
 """A certificate that nears its end is told long before, because peers refuse one that has ended.
 
 It is told in the log once for each of `NOTICES_S`, in `/readyz` as a warning for as long as it lasts, and as a figure
-always. Where the Registry is a contract the node renews it by itself (`renewal.py`), unless that is switched off or
-fails; where it is a file an operator does, with `rota keys rotate-certificate`.
+always. Where the Registry is a contract the node renews it by itself (`server/renewal.py`), unless that is switched
+off or fails; where it is a file an operator does, with `rota keys rotate-certificate`.
 """
 
 from __future__ import annotations
