@@ -4,8 +4,8 @@ Every function here is pure. What a node holds comes as `held`: the states that 
 index and whose bytes it has. States that are not yet on the chain come with the order: in the snapshot of an assembly,
 or as the makers of a round. Within a slot or a round each transition stands on the ones before it.
 
-The `from` party's signature is the runtime's to verify, and the digest is the runtime's to sign; what is judged here
-is whether the transition is well made and whether the domain agrees.
+`engine.services` verifies the signature of the `from` party and signs the digest; this package judges whether the
+transition is well made and whether the domain agrees.
 
 `contracts.py` has what all questions share, `checking.py` what endorsers are asked, and this module the rest: it opens
 contracts, validates and answers what users ask for, and has intents assembled.

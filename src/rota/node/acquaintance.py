@@ -9,9 +9,9 @@ Both ask whoever is sure to know.
   asks for the genesis, a few at a time.
 
 Nothing that a peer says is believed. The genesis must have the hash that the factory told the chain, at that very
-address, under the intent that the peer names, and our own key must be among the signers if we endorse: the runtime
-looks that up, and takes the contract in as an operator's would be. Without a factory nothing can be looked up, so
-nobody is asked.
+address, under the intent that the peer names, and our own key must be among the signers if we endorse:
+`service.contracts.acquainting` looks that up, and takes the contract in as an operator's would be. Without a
+factory nothing can be looked up, so that no peer is asked.
 
 A peer that asks us gets a genesis that is open to it and no other: that of a ring to the nodes that it names, any other
 to every registered node, as when it was deployed (decision 61).

@@ -1,7 +1,7 @@
 """A method of the API: a typed function, from whose signature everything else follows.
 
 Theory of operation. `@method("family_name", role=...)` reads the signature once: the first parameter is the node,
-narrowed to the protocol that the family needs; each of the others is a parameter of the call, with its type, its
+narrowed to the protocol that the method needs; each of the others is a parameter of the call, with its type, its
 description (`Annotated[..., Meta(description=...)]`) and whether it may be left out. From this come the decoders,
 the errors that name the parameter, and the document that `rpc.discover` serves: none of them can disagree with the
 function.

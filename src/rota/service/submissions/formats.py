@@ -1,4 +1,4 @@
-"""Transactions and receipts as clients write and read them, and the way to and from the facade's values.
+"""Transactions and receipts as clients write and read them; conversion to and from the values of `interface.py`.
 
 Names and shapes are those of the existing client libraries. What a client sends beyond them is ignored; what is not
 given may also be null. Fields at their defaults are left out of answers: `success` is not there when it is false.
