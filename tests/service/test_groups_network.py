@@ -66,11 +66,19 @@ def test_a_private_storage_contract_is_for_members_alone(to: ThreeNodes) -> None
         to.node1.ask("pgroup_sendTransaction", {**base, "from": "x", "to": address, "function": STORE, "input": [1]})
 
 
-def test_a_member_is_known_to_a_private_contract_by_its_one_address(to: ThreeNodes) -> None:
-    everyone = to.node1.ask("pgroup_queryGroupsWithMember", "a@node1", {"limit": 10})
-    assert [each["name"] for each in everyone] == ["storage"]
-    assert to.node1.ask("pgroup_queryGroupsWithMember", "b@node2", {"eq": [{"field": "name", "value": "none"}]}) == []
-    assert len(to.node2.ask("pgroup_queryGroups", {"eq": [{"field": "domain", "value": "pente"}]})) == 1
+def test_groups_are_found_by_member_name_and_domain(to: ThreeNodes) -> None:
+    spec = {"domain": "pente", "members": ["m@node1", "n@node2"], "name": "found"}
+    group = to.node1.ask("pgroup_createGroup", spec)
+    receipt = to.node1.receipt(group["genesisTransaction"])
+    until(lambda: to.node2.ask("pgroup_getGroupByAddress", receipt["contractAddress"]))
+    named = [{"field": "name", "value": "found"}]
+    for node in (to.node1, to.node2):
+        for member in ("m@node1", "n@node2"):
+            found = node.ask("pgroup_queryGroupsWithMember", member, {"limit": 10})
+            assert [each["name"] for each in found] == ["found"]
+        assert node.ask("pgroup_queryGroupsWithMember", "m@node1", {"eq": [{"field": "name", "value": "none"}]}) == []
+        assert len(node.ask("pgroup_queryGroups", {"eq": [*named, {"field": "domain", "value": "pente"}]})) == 1
+        assert node.ask("pgroup_queryGroups", {"eq": [*named, {"field": "domain", "value": "noto"}]}) == []
 
 
 def stored_contract(to: ThreeNodes) -> dict[str, Any]:
