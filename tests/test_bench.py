@@ -7,6 +7,7 @@ from click.testing import CliRunner, Result
 
 from rota.bench import core, network
 from rota.bench.core import counting_machine_events, measure_core
+from rota.bench.load import LONE_COUNT
 from rota.bench.network import Network, StalledError
 from rota.cli.main import main
 from rota.machine.tables import Machine
@@ -158,7 +159,7 @@ def test_simulated_failover_is_measured_for_a_kill_a_hang_and_a_cut() -> None:
     assert max(found["hang"]["p95_ms"], found["cut"]["p95_ms"]) <= 3_000
 
 
-@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "overload", "gas", "ledger"])
+@pytest.mark.parametrize("name", ["core", "wan", "failover", "node", "load", "overload", "gas", "ledger"])
 def test_every_benchmark_has_help(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
@@ -173,3 +174,29 @@ def test_overload_is_measured_between_two_measures_of_saturation() -> None:
     assert min(found[phase]["ended_per_s"] for phase in ("saturated", "overloaded", "again")) > 0
     assert found["overloaded"]["asked_per_s"] > found["saturated"]["ended_per_s"]
     assert found["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_load_is_measured_on_real_nodes() -> None:
+    phases = ("lone", "moderate", "saturated", "overloaded")
+    options = [option for phase in phases for option in ("--phase", phase)]
+    result = run("load", "--domain", "noto", *options, "--seconds", "1", "--rate", "10", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)["domains"]["noto"]
+    assert tuple(found) == phases
+    assert found["lone"]["ended"] == LONE_COUNT
+    assert found["lone"]["per_round"] == 1
+    assert 0 < found["lone"]["p50_ms"] <= found["lone"]["p95_ms"] <= found["lone"]["p99_ms"]
+    assert found["moderate"]["ended"] == 10
+    assert found["saturated"]["p50_ms"] is None
+    for phase in phases:
+        assert min(found[phase][name] for name in ("per_s", "busiest_us", "other_us", "chain_us", "gas")) > 0
+
+
+@pytest.mark.parametrize(
+    ("store", "said"), [("postgresql://rota@localhost/rota", "must contain {node}"), ("sqlite:{name}.db", "{node} is")]
+)
+def test_load_refuses_a_store_that_nodes_would_share(store: str, said: str) -> None:
+    result = run("load", "--store", store)
+    assert result.exit_code == 2
+    assert said in result.stderr

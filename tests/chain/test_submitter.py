@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.chain.effects import DispatchRepriced, RoundDispatch, SignDispatch
-from rota.chain.events import DispatchNotSigned, DispatchSigned, Objection, TransactionRefused
+from rota.chain.events import AccountSeen, DispatchNotSigned, DispatchSigned, Objection, TransactionRefused
 from rota.chain.submitter import NONCE_TAKEN, Submitter
 from rota.machine.effects import DispatchRound
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
@@ -74,7 +74,7 @@ def not_signed(asked: SignDispatch | None) -> DispatchNotSigned:
 def dispatched(*orders: DispatchRound, base_fee_wei: int = 0, config: Config = CONFIG) -> Submitter:
     """A submitter that has dispatched these rounds, with nonces from 0."""
     made = submitter(config=config)
-    made.base_fee_wei = base_fee_wei
+    made.gas_price.base_fee_wei = base_fee_wei
     for each in orders:
         made.take(each)
         assert isinstance(sign(made), RoundDispatch)
@@ -243,7 +243,7 @@ def test_end_of_a_write_that_was_never_begun_is_our_own_error() -> None:
 
 def test_nonces_that_strangers_to_this_database_used_are_passed_over_at_the_start() -> None:
     made = submitter(next_nonce=3)
-    made.take_account(5)
+    made.take_account(AccountSeen(5))
     assert made.next_nonce == 5
 
 
@@ -251,13 +251,13 @@ def test_nonces_of_dispatches_that_the_database_lost_are_passed_over_beside_thos
     """A copy that lacks the last commits has open dispatches too."""
     (open_,) = (each.dispatch for each in dispatched(order("A-1")).submissions.values())
     made = submitter(open_, next_nonce=1)
-    made.take_account(5)
+    made.take_account(AccountSeen(5))
     assert made.next_nonce == 5
 
 
 def test_account_that_is_behind_us_says_nothing() -> None:
     made = submitter(next_nonce=3)
-    made.take_account(1)
+    made.take_account(AccountSeen(1))
     assert made.next_nonce == 3
 
 
@@ -271,7 +271,7 @@ def test_account_is_not_looked_at_once_a_nonce_was_given_out(stage: str) -> None
     if stage == "sent":
         made.take_written(0, succeeded=True)
     before = made.next_nonce
-    made.take_account(9)
+    made.take_account(AccountSeen(9))
     assert made.next_nonce == before
 
 
@@ -340,13 +340,13 @@ def test_trouble_of_what_is_mined_is_over() -> None:
 
 def test_usual_offer_is_twice_what_the_latest_block_asked_for_and_the_tip() -> None:
     made = submitter()
-    made.base_fee_wei = 100
+    made.gas_price.base_fee_wei = 100
     assert made.usual_fees() == Fees(210, 10)
 
 
 def test_no_offer_is_above_the_limit() -> None:
     made = submitter(config=replace(CONFIG, fee_max_wei=150))
-    made.base_fee_wei = 100
+    made.gas_price.base_fee_wei = 100
     assert made.usual_fees() == Fees(150, 10)
     low = submitter(config=replace(CONFIG, fee_max_wei=5))
     assert low.usual_fees() == Fees(5, 5)
@@ -364,7 +364,7 @@ def test_transaction_that_blocks_pass_by_is_offered_for_more() -> None:
 
 def test_offer_is_at_least_the_usual_one_when_blocks_have_become_dearer() -> None:
     made = sent(order("A-1"), base_fee_wei=20)
-    made.base_fee_wei = 200
+    made.gas_price.base_fee_wei = 200
     asked = made.next_to_sign(0, CONFIG.reprice_blocks)
     assert asked is not None
     assert asked.fees == Fees(410, 13)
@@ -389,7 +389,7 @@ def test_transaction_that_the_chain_has_not_taken_is_not_passed_by() -> None:
 
 def test_any_transaction_that_offers_less_than_a_block_asks_for_is_offered_for_more() -> None:
     made = sent(order("A-1"), order("A-2"), base_fee_wei=20)
-    made.base_fee_wei = 60
+    made.gas_price.base_fee_wei = 60
     nonces = []
     while (asked := made.next_to_sign(0, 0)) is not None:
         nonces.append(asked.nonce)
@@ -441,7 +441,7 @@ def test_offers_end_at_the_limit_which_is_shown_and_looked_at_again_later() -> N
 def test_better_offer_that_came_to_nothing_is_made_again_at_the_next_block_and_not_before(end: str, why: str) -> None:
     made = sent(order("A-1"), base_fee_wei=20)
     if why == "too cheap":
-        made.base_fee_wei = 60
+        made.gas_price.base_fee_wei = 60
     elif why == "underpriced":
         made.take_refused(0, TransactionRefused(0, Objection.UNDERPRICED, ""))
     asked = made.next_to_sign(0, 7)
@@ -760,7 +760,7 @@ def test_nonces_are_gapless_each_has_one_payload_and_all_are_used_in_the_end(ste
             case "restart":
                 chain.restart()
             case "dearer" | "cheaper":
-                made.base_fee_wei = 400 if step == "dearer" else 10
+                made.gas_price.base_fee_wei = 400 if step == "dearer" else 10
             case "refused":
                 made.take_refused(now_ms, TransactionRefused(chain.next_nonce, Objection.UNDERPRICED, ""))
             case _:

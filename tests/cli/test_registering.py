@@ -79,6 +79,20 @@ def test_another_address_gets_funds_instead_of_those_of_the_node(tmp_path: Path,
     assert (chain.balance(other), chain.balance(made["registrar"])) == (2 * 10**18, 0)
 
 
+def test_accounts_of_contracts_are_funded_alone(tmp_path: Path, chain: ChainProcess) -> None:
+    init(tmp_path / "one", url=chain.url)
+    result = rota("ledger", "fund", tmp_path / "one", "--contracts")
+    assert (result.exit_code, result.output) == (0, "No contract has an account of its own.\n")
+    for wrong, why in (
+        (("--contracts", "--to", "0x" + "5e" * 20), "--contracts finds the addresses itself: leave out --to"),
+        (("--dry-run",), "--dry-run is for --contracts"),
+        (("--ether", "0"), "0 is not in the range"),
+    ):
+        result = rota("ledger", "fund", tmp_path / "one", *wrong)
+        assert result.exit_code == 2
+        assert why in result.output
+
+
 def test_contracts_are_deployed_and_told_as_settings(tmp_path: Path, chain: ChainProcess) -> None:
     init(tmp_path / "one", url=chain.url)
     assert rota("ledger", "fund", tmp_path / "one").exit_code == 0

@@ -27,7 +27,7 @@ from tests.ledger.chains import in_loop
 
 pytestmark = pytest.mark.slow
 
-SMALL = ("--seconds", "3", "--rate", "6")
+SMALL = ("--seconds", "3", "--rate", "6", "--burst", "120")
 NEVER = IntentId(b"\xee" * 16)
 PROMPTED = re.compile(r"^  (\S.*?)(?:  |$)")
 
@@ -75,7 +75,11 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
     assert summary["coordinators"][0] == take_over["killed"]
     assert take_over["successor"] in summary["coordinators"][1:]
     assert set(summary["contracts"]) == {asset.value for asset in Asset}
-    assert all(summary["gas_per_transaction"].values())
+    for asset, lone_gas in summary["gas_per_transaction"].items():
+        burst = summary["burst"][asset]
+        assert burst["rounds"] < burst["transfers"]
+        assert burst["gas_per_transaction"] < lone_gas
+    assert sum(burst["transfers"] for burst in summary["burst"].values()) == 120
     assert summary["command"]["submissions"] == 2
     assert summary["epochs"] != 0
     assert list(summary["triggers"]) == list(Programme().names)
@@ -85,7 +89,7 @@ def test_every_intent_is_confirmed_once_a_coordinator_is_killed_a_command_happen
 @in_loop
 async def test_the_audit_of_a_real_network_fails_when_the_book_says_something_else(tmp_path: Path) -> None:
     """The same network is audited again and again, each time with another untruth in the book."""
-    programme = Programme(seconds=3, rate_per_s=6)
+    programme = Programme(seconds=3, rate_per_s=6, burst=0)
     show = Show(programme, lambda _: None)
     async with performed(tmp_path / "network", programme, show, lambda: None) as reckoning:
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rota.client import ContractStatus
 from rota.demo.live_view import LiveView, picture, sum_up
 from rota.demo.programme import Asset, Programme
-from rota.demo.show import Attempts, CommandTold, Happening, Show, TakeOver
+from rota.demo.show import Attempts, BurstTold, CommandTold, Happening, Show, TakeOver
 from rota.localnet.audit import Audit
 from rota.model.types import ContractAddress, NodeName, Party
 
@@ -110,6 +110,7 @@ def ended() -> Show:
     show.take_overs = [TakeOver(NODE1, NODE3, 482, 3_900)]
     show.command = CommandTold("the rent of May", Party("carol@node3"), 2, 1, "an id")
     show.audited = Audit(115, 90, 105, ())
+    show.figures[Asset.ERC20].burst = BurstTold(150, 3, 8_123.4)
     show.epochs = 5
     show.epochs_by_node = {NODE1: 2, NODE2: 3}
     return show
@@ -123,6 +124,7 @@ def test_the_summary_has_the_take_over_the_gas_the_command_and_the_epochs() -> N
     for words in (
         "1241 asked for, 105 confirmed exactly once",
         "47,885 for a transfer of the ERC-20",
+        "8,123 for a transfer of the ERC-20: 150 at once took 3 transactions on the chain",
         "node1 killed, node3 next: 482 ms to the next receipt; back, node1 needed 3900 ms",
         "5 epochs, each started once, by the chain: node1 2, node2 3",
         "submitted 2 times, happened once",

@@ -428,6 +428,8 @@ def test_index_asks_for_the_id_from_the_beginning_and_takes_the_contract_in() ->
     assert isinstance(taken, ContractTaken)
     assert (taken.known.contract, taken.known.signers) == (GENESIS.contract(MADE), AGREED)
     assert (taken.known.deployed_at, taken.known.taken_in_at) == (block.height, block.height)
+    # The endorsers have told us their addresses themselves.
+    assert (taken.known.source, taken.known.unconfirmed) == (None, ())
     assert bench.all(TakeInContract) == [TakeInContract(taken.known)]
     bench.block()
     assert bench.all(FetchBlocks)[-1].awaited == ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from rota.chain.effects import FetchBlocks
 from rota.directory.deployment_events import ProposalJudged
 from rota.directory.effects import ContractTaken, DeploymentProposed, JudgeProposal, ProposalForgotten, TakeInContract
@@ -137,6 +139,17 @@ def test_contract_is_taken_in_with_the_block_that_has_it() -> None:
     assert bench.all(TakeInContract) == [TakeInContract(taken.known)]
     assert bench.said(ContractTakenIn, B) == [ContractTakenIn(ID)]
     assert bench.kept() == []
+
+
+@pytest.mark.parametrize(("proposer", "unconfirmed"), [(B, (A,)), (C, (A, B))])
+def test_proposer_is_believed_about_its_own_address_alone(
+    proposer: NodeName, unconfirmed: tuple[NodeName, ...]
+) -> None:
+    bench = DeploymentBench()
+    bench.propose(proposer, is_agreed=True)
+    bench.put_on_chain(deployed())
+    (taken,) = bench.records(ContractTaken)
+    assert (taken.known.source, taken.known.unconfirmed) == (proposer, unconfirmed)
 
 
 def test_contract_with_other_signers_is_not_the_one_that_was_proposed() -> None:

@@ -19,9 +19,10 @@ import pytest
 
 from rota.doctor import Finding, Means, Report, Status, examine
 from rota.keys.certificates import Identity, make_identity
+from rota.keys.names import submitter_key
 from rota.keys.node_keys import open_node_keys, read_password
 from rota.localnet.ports import held_port
-from rota.model.types import NodeName
+from rota.model.types import ContractAddress, NodeName
 from rota.server.number_file import NumberFile
 from rota.store import SqliteDatabase
 from tests.cli.kit import CHAIN_ID, ChainProcess, chain_process, init, rota, told
@@ -461,6 +462,23 @@ def test_empty_account(folder: Path, chain: ChainProcess) -> None:
     assert checks["funds of the submitter"]["mend"].startswith(f"Send funds to {submitter}")
     assert checks["funds of the registrar"]["status"] == "warning"
     assert registrar in checks["funds of the registrar"]["mend"]
+
+
+def test_account_of_a_contract_that_cannot_pay_fails(folder: Path, chain: ChainProcess) -> None:
+    assert looked(folder)["funds of the contracts"]["found"] == "no contract has an account of its own"
+    contract = ContractAddress("0x" + "c0" * 20)
+    with closing(sqlite3.connect(folder / "rota.db")) as connection, connection:
+        connection.execute("CREATE TABLE contracts (address TEXT)")
+        connection.execute("CREATE TABLE accounts (contract TEXT, next_nonce BIGINT, is_own BIGINT)")
+        connection.execute("INSERT INTO contracts VALUES (?)", (contract,))
+    edit(folder, ('# accounts = "auto"', 'accounts = "by contract"'))
+    keys = open_node_keys(folder / "keys", NAME, read_password(folder / "password"))
+    address = keys.signer.address_of(submitter_key(contract))
+    found = looked(folder, code=1)["funds of the contracts"]
+    assert f"1 of 1 accounts of contracts cannot pay for a round: {address} of {contract}" in found["found"]
+    assert "rota ledger fund FOLDER --contracts" in found["mend"]
+    chain.rpc("anvil_setBalance", address, hex(10**18))
+    assert "each can pay for a round" in looked(folder)["funds of the contracts"]["found"]
 
 
 @pytest.mark.usefixtures("restored")

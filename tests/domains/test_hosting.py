@@ -13,6 +13,7 @@ import pytest
 from rota import host
 from rota.domains.base import Assembled, Assembly, NewState, Outcome, Proposal, Refused, Rejected
 from rota.domains.contents import Content, Told, is_info, seal, unseal
+from rota.domains.noto.domain import Noto
 from rota.engine.drafting import draft
 from rota.host import (
     Background,
@@ -547,3 +548,14 @@ def test_large_snapshot_and_many_makers_are_taken_some_at_a_time(hosted: Hosted)
     makers = tuple(replace(made, leaf=Leaf(number.to_bytes(32, "big"))) for number in range(320))
     round_order = replace(round_of(hosted, (made,), (ALICE,)), makers=makers)
     assert steps_in(host.checking(hosted, round_order, {}, NODE1)) == 1 + 320 // MAKERS_A_STEP + 1
+
+
+def test_unknown_function_is_refused_with_the_ones_that_there_are() -> None:
+    hosted = hosted_by(Noto(), {"notary": "bank@node1", "notaryMode": "basic"}, Party("bank@node1"))
+    alice = Party("alice@node1")
+    with pytest.raises(Rejected, match=r"^function: must be one of .*burn.* of noto, not 'mints'$"):
+        init(hosted, UserCall(alice, "mints", {}))
+    with pytest.raises(Rejected, match=r"of noto, not 'balanceOf'; ptx_call asks for it, without a transaction$"):
+        init(hosted, UserCall(alice, "balanceOf", {}))
+    with pytest.raises(Rejected, match=r"one of balanceOf.* not 'mint'; ptx_sendTransaction or ptx_prepareTransaction"):
+        host.call(hosted, UserCall(alice, "mint", {}), {}, NODE1)

@@ -270,3 +270,33 @@ async def test_the_delegate_of_a_lock_ends_it_on_the_ledger_and_nobody_else_does
         assert (await market.ended(NODE2, payment)).outcome is Outcome.CONFIRMED
         while await balance(nodes, market.gold, SELLER) != PRICE:
             await asyncio.sleep(0.005)
+
+
+@pytest.mark.slow
+@in_loop
+async def test_leg_that_is_not_settled_is_voided_for_one_that_waits_for_its_states(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        market = await opened(nodes)
+        gold, shares = await market.gold_draft(), await market.shares_draft()
+        legs = named(gold, shares)
+        payment, transfer = await market.bind(NODE2, gold, legs), await market.bind(NODE3, shares, legs)
+        both = await market.leg(NODE2, payment), await market.leg(NODE3, transfer)
+
+        # Another member has a settlement of its own with the same private contract.
+        await market.let_time_pass(Config().prepared_hold_s + 1)
+        await market.let_time_pass(1)
+        holder = await market.group.address(HOLDER)
+        wanted = {**call_of(market.shares, token(), "approve", holder, 1), "committer": market.settlement}
+        approval = await market._draft(NODE1, market.group.contract, "invoke", wanted, BUYER)
+        waiting = await market.bind(NODE1, approval, named(approval))
+        voided = await market.ended(NODE3, transfer)
+        assert (voided.outcome, voided.reason) == (Outcome.REVERTED, "voided on the chain")
+        assert await market.refusal(*both) == "LegNotCommitted"
+        assert await market.refusal(await market.leg(NODE1, waiting)) == ""
+        assert (await market.ended(NODE1, waiting)).outcome is Outcome.CONFIRMED
+
+        # The other leg, which no transaction waits for, is its user's still.
+        assert await nodes.processes[NODE2].facade.leg(payment) is not None
+        await market.cancelled(NODE2, payment)
+        await market.holds(0, 0)

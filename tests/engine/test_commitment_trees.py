@@ -60,6 +60,23 @@ async def test_tree_is_that_of_the_chain_after_every_block_and_every_reorganisat
 
 
 @in_loop
+async def test_tree_that_is_forgotten_has_what_the_index_had_passed_by(tmp_path: Path) -> None:
+    hosted = hosted_by(Zeto(), {"tokenName": "Zeto_AnonNullifier"}, address=FIRST)
+    async with opened_on(new_sqlite(tmp_path), contracts=(hosted.contract,)) as opened:
+        trees = CommitmentTrees(opened.store.commitments, lambda contract: contract == FIRST)
+        early, late = transition(1), transition(2)
+        await trees.keep([committed(early), committed(late)])
+        await index(opened, 0, block(1), block(2, late), block(3), block(4))
+        assert isinstance(await trees.of(hosted), Members)
+        await opened.store.make_up((block(1, early),))
+        trees.forget(FIRST)
+        tree = await trees.of(hosted)
+        assert isinstance(tree, Members)
+        assert tree.root == Tree([*coins_of(early), *coins_of(late)]).root
+        trees.forget(SECOND)
+
+
+@in_loop
 async def test_commitments_of_contracts_without_a_tree_are_not_kept(tmp_path: Path) -> None:
     plain = hosted_by(Zeto(), {"tokenName": "Zeto_Anon"}, address=SECOND)
     async with opened_on(new_sqlite(tmp_path)) as opened:

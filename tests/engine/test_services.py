@@ -382,8 +382,9 @@ def many(hosted: Hosted, count: int) -> CheckRound:
     return round_of(hosted, (made,) * count, (ALICE,) * count)
 
 
+@pytest.mark.parametrize("is_own", [False, True], ids=["to endorse", "to coordinate"])
 def test_signatures_of_a_large_round_are_verified_some_at_a_time(
-    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch, is_own: bool
 ) -> None:
     """A coordinator may show 255 transitions with five signatures each, at 80 microseconds a signature."""
     verified, at_ticks = [0], list[int]()
@@ -396,7 +397,9 @@ def test_signatures_of_a_large_round_are_verified_some_at_a_time(
     told: list[Event] = []
 
     async def run() -> None:
-        services_of(World(hosted), told).perform(many(hosted, 3 * VERIFIED_A_STEP))
+        asked = many(hosted, 3 * VERIFIED_A_STEP)
+        own = VerifyParties(asked.contract, asked.request_id, asked.transitions, asked.senders)
+        services_of(World(hosted), told).perform(own if is_own else asked)
         while not told:
             at_ticks.append(verified[0])
             await asyncio.sleep(0)

@@ -138,7 +138,7 @@ class Participant:
             chain_id=CHAIN_ID,
             contracts=contracts,
             signer=OneKey(),
-            signer_name=ALONE,
+            key_of=lambda _: ALONE,
             index_window_max=self.config.index_window_max,
             tell=self.tell,
             limits=self.limits,
@@ -179,7 +179,7 @@ class Participant:
         )
 
     def _standing(self) -> str:
-        sequencer, submitter = self.core.sequencers.loaded[self.contract.address], self.core.submitter
+        sequencer, submitter = self.core.sequencers.loaded[self.contract.address], self.core.submitters.shared
         return (
             f"height {self.core.height}, ledger {self.core.has_ledger} ({self.client.failure}), "
             f"refused {self.refusals}, nonces {list(submitter.submissions)}, trouble {submitter.trouble!r}, "

@@ -39,7 +39,7 @@ async def factory_of(made: Scene) -> ContractAddress:
 async def stranger(made: Scene, factory: ContractAddress | None, **options: int) -> AsyncIterator[Follower]:
     """A follower that does not know the contract."""
     client = RpcClient(made.url, LIMITS)
-    own = OwnNonces(client, ContractAddress(PAYER), 256, Patience(3, 1))
+    own = OwnNonces(client, 256, Patience(3, 1))
     contracts = OneContract(replace(made.contract, address=OTHER))
     limits = FollowerLimits(**options)
     try:

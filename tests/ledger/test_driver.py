@@ -16,7 +16,7 @@ from rota.ledger.follower import FollowerLimits
 from rota.machine.tables import Event
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import FaultProxy, proxied, times, with_status
-from tests.ledger.participant import ALONE, OneContract, OneKey, Participant, deploy, taking_part
+from tests.ledger.participant import ALONE, PAYER, OneContract, OneKey, Participant, deploy, taking_part
 
 
 @dataclass
@@ -54,7 +54,7 @@ async def driven(home: Path) -> AsyncIterator[Driven]:
             chain_id=CHAIN_ID,
             contracts=OneContract(contract),
             signer=OneKey(),
-            signer_name=ALONE,
+            key_of=lambda _: ALONE,
             index_window_max=256,
             tell=lambda event: made.tell(event),
             limits=FollowerLimits(poll_ms=3_600_000),
@@ -73,7 +73,7 @@ async def driven(home: Path) -> AsyncIterator[Driven]:
 @in_loop
 async def test_account_is_told_first(tmp_path: Path) -> None:
     async with driven(tmp_path) as made:
-        assert made.told[0] == AccountSeen(1)
+        assert made.told[0] == AccountSeen(1, signer=PAYER)
 
 
 @in_loop

@@ -21,6 +21,7 @@ ARTIFACTS = Path(__file__).parents[1] / "contracts" / "artifacts"
 NOBODY = ContractAddress("0x" + "ab" * 20)
 GAS = 100_000
 HONEST, SILENT, DECLINING = range(3)
+OUT_OF_GAS = "it ran out of gas, and would succeed with more: it needs about"
 
 
 def failing_with(reason: bytes) -> bytes:
@@ -71,6 +72,12 @@ async def test_the_chain_tells_why_a_call_fails(kind: str, tmp_path: Path) -> No
             assert verdicts[3][1] == b"\x07" * REVERT_BYTES_MAX
             # One that follows others may have needed them.
             height -= 1_000_000
+            short = await told(keccak(b"touch()")[:4], gas=5_000)
+            assert (short.rpartition(" ")[0], verdicts[-1][0]) == (OUT_OF_GAS, CallVerdict.SUCCEEDS)
+            needed = int(short.rpartition(" ")[2])
+            assert 5_000 < needed < GAS
+            assert (await told(keccak(b"touch()")[:4], gas=needed + 1_000)).startswith("it would succeed after block")
+            assert (await told(keccak(b"absent()")[:4])).startswith("it reverts without a reason: the target may have")
             assert await told(failing_with(text), number=1) == "not today"
             assert await told(keccak(b"touch()")[:4], NOBODY, number=1) == "there is no contract"
             assert [verdict for verdict, _ in verdicts[-2:]] == [unknown, unknown]
@@ -123,6 +130,6 @@ async def test_a_chain_that_is_away_tells_nothing(tmp_path: Path) -> None:
 
 def test_a_failed_call_is_named_by_its_number_its_selector_and_its_target() -> None:
     named = FailedCall(NOBODY, Leaf(bytes(32)), 2, Call(NOBODY, GAS, bytes.fromhex("a9059cbb00")))
-    assert named.text == f"call 2 failed: 0xa9059cbb of {NOBODY}"
+    assert named.text == f"call 2 failed: 0xa9059cbb of {NOBODY} with {GAS} gas"
     bare = FailedCall(NOBODY, Leaf(bytes(32)), 0, Call(NOBODY, GAS, b""))
-    assert bare.text == f"call 0 failed: no data of {NOBODY}"
+    assert bare.text == f"call 0 failed: no data of {NOBODY} with {GAS} gas"

@@ -25,6 +25,7 @@ from rota.ledger.transports import RpcFailure
 from rota.machine.tables import Event
 from rota.model.blocks import MinedStatus, MinedTransaction
 from rota.model.types import Contract, ContractAddress
+from rota.ports import Unavailable
 from rota.sim.domain import drawn_id
 from tests.ledger.chains import CHAIN_ID, Chain, in_loop, running
 from tests.ledger.fault_proxy import Answer, Ask, FaultProxy, Request, View, proxied
@@ -56,10 +57,10 @@ class Scene:
     ) -> AsyncIterator[Follower]:
         """A new follower behind the proxy; it looks for the nonces that were used."""
         client = RpcClient(self.url, limits)
-        own = OwnNonces(client, ContractAddress(PAYER), 256, Patience(3, 1))
+        own = OwnNonces(client, 256, Patience(3, 1))
         if is_watching_nonces:
             for nonce, call_data in enumerate(self.calls):
-                own.note(nonce, self.contract.address, call_data)
+                own.note(ContractAddress(PAYER), nonce, self.contract.address, call_data)
         heard: list[Event] = [] if told is None else told
         contracts = OneContract(self.contract, more)
         try:
@@ -91,6 +92,18 @@ async def scene(kind: str, home: Path, rounds: int = 3, blocks_between: int = 2)
                 await node.confirmed(node.submit(f"A-{number}", b"spend"))
                 await chain.mine(blocks_between)
         yield Scene(chain, proxy, url, contract, node, await chain.height())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@in_loop
+async def test_rounds_of_one_contract_are_those_that_the_index_brings(kind: str, tmp_path: Path) -> None:
+    async with scene(kind, tmp_path) as made, made.follower(is_watching_nonces=False) as follower:
+        indexed = {block.height: block.outcomes for block in (await made.truth()).blocks if block.outcomes}
+        found = await follower.rounds_of(made.contract.address, 0, made.last)
+        assert {block.height: block.outcomes for block in found} == indexed
+        assert await follower.rounds_of(ContractAddress("0x" + "99" * 20), 0, made.last) == ()
+        with pytest.raises(Unavailable, match="does not tell the rounds"):
+            await follower.rounds_of(made.contract.address, 0, made.last + 9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,9 +317,9 @@ async def test_without_nonces_of_ours_no_block_is_looked_into(tmp_path: Path) ->
 async def test_nonces_in_deep_blocks_are_forgotten(tmp_path: Path) -> None:
     async with scene("embedded", tmp_path) as made:
         client = RpcClient(made.url, LIMITS)
-        own = OwnNonces(client, ContractAddress(PAYER), 4, Patience(3, 1))
+        own = OwnNonces(client, 4, Patience(3, 1))
         for nonce, call_data in enumerate([*made.calls, b"not mined yet"]):
-            own.note(nonce, made.contract.address, call_data)
+            own.note(ContractAddress(PAYER), nonce, made.contract.address, call_data)
         follower = Follower(client, CHAIN_ID, OneContract(made.contract), own, print)
         assert await follower.fetch(0, made.last) is not None
         # Nonces 0 to 2 are in blocks 3, 6 and 9 of 11, and the last in none: two are within four blocks of the end.
@@ -381,7 +394,7 @@ async def test_head_is_told_at_every_look_changed_or_not(tmp_path: Path) -> None
     async with running("embedded", tmp_path) as chain:
         told: list[Event] = []
         client = RpcClient(chain.url, LIMITS)
-        own = OwnNonces(client, ContractAddress(PAYER), 256, Patience())
+        own = OwnNonces(client, 256, Patience())
         follower = Follower(client, CHAIN_ID, OneContract(await deploy(chain)), own, told.append)
         await follower.poll()
         await follower.poll()

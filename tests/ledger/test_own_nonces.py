@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from tests.ledger.fault_proxy import Answer, Ask, Request, View, proxied
 
 ACCOUNT = ContractAddress("0x" + "aa" * 20)
 CONTRACT = ContractAddress("0x" + "cc" * 20)
+OTHER = ContractAddress("0x" + "bb" * 20)
 CALL = b"commit"
 GAS = 100_000
 
@@ -72,18 +75,25 @@ def node(*, used: dict[int, int], failure: dict[str, Any] | None = None, gas_use
     return view
 
 
-async def mined(view: View, *nonces: int) -> list[tuple[int, MinedTransaction]]:
+@asynccontextmanager
+async def own_nonces(view: View, *sent: tuple[Any, ...]) -> AsyncIterator[OwnNonces]:
+    """`sent` has an address, a nonce, and for an own account its contract."""
     async with proxied("") as (proxy, url):
         proxy.view = view
         client = RpcClient(url)
-        own = OwnNonces(client, ACCOUNT, 256, Patience(2, 1))
-        for nonce in nonces:
-            own.note(nonce, CONTRACT, CALL)
+        own = OwnNonces(client, 256, Patience(2, 1))
+        for address, nonce, *account in sent:
+            own.note(address, nonce, CONTRACT, CALL, *account)
         try:
-            found = await own.mined_in(1, LAST)
+            yield own
         finally:
             await client.close()
-        return [(block.header.height, each) for block in found for each in block.mined]
+
+
+async def mined(view: View, *nonces: int) -> list[tuple[int, MinedTransaction]]:
+    async with own_nonces(view, *((ACCOUNT, nonce) for nonce in nonces)) as own:
+        found = await own.mined_in(1, LAST)
+    return [(block.header.height, each) for block in found for each in block.mined]
 
 
 def failed(reason: str) -> list[tuple[int, MinedTransaction]]:
@@ -121,6 +131,49 @@ async def test_call_that_would_succeed_now_is_told_as_such() -> None:
 async def test_nonce_that_was_used_for_another_call_is_taken() -> None:
     view = node(used={3: 0}, to="0x" + "dd" * 20)
     assert await mined(view, 0) == [(3, MinedTransaction(0, MinedStatus.TAKEN))]
+
+
+@in_loop
+async def test_nonce_that_a_stranger_used_before_the_range_is_taken_with_its_last_block() -> None:
+    """The block was indexed before anything was sent with the nonce: no later block has it."""
+    taken = MinedTransaction(0, MinedStatus.TAKEN)
+    async with own_nonces(node(used={1: 0}), (ACCOUNT, 0)) as own:
+        for _ in range(2):
+            assert [(each.header, each.mined) for each in await own.mined_in(3, LAST)] == [(LAST, (taken,))]
+        assert await own.mined_in(4, LAST) == (), "the index goes on from the block that has it"
+    async with own_nonces(node(used={1: 0, 4: 1}, gas_used=GAS), (ACCOUNT, 0), (ACCOUNT, 1)) as own:
+        (block,) = await own.mined_in(3, LAST)
+        assert [each.nonce for each in block.mined] == [0, 1]
+    async with own_nonces(node(used={1: 0, 3: 1}, gas_used=GAS), (ACCOUNT, 0), (ACCOUNT, 1)) as own:
+        assert [each.header.height for each in await own.mined_in(3, LAST)] == [3, 4]
+
+
+@in_loop
+async def test_nonce_that_a_block_showed_is_not_taken_by_a_later_range() -> None:
+    async with own_nonces(node(used={1: 0}, gas_used=GAS), (ACCOUNT, 0)) as own:
+        assert len(await own.mined_in(1, LAST)) == 1
+        assert await own.mined_in(3, LAST) == ()
+
+
+@in_loop
+async def test_nonces_of_several_accounts_do_not_mix() -> None:
+    """Only one of the accounts used its nonce 0."""
+    heard: list[str] = []
+    chain = node(used={3: 0}, gas_used=GAS)
+
+    async def view(request: Request, ask: Ask) -> Answer:
+        heard.append(request["method"])
+        if request["method"] == "eth_getTransactionCount" and request["params"][0] != ACCOUNT:
+            return {"jsonrpc": "2.0", "id": request["id"], "result": "0x0"}
+        return await chain(request, ask)
+
+    async with own_nonces(view, (OTHER, 0), (ACCOUNT, 0, CONTRACT)) as own:
+        (block,) = await own.mined_in(1, LAST)
+        assert [(each.nonce, each.account) for each in block.mined] == [(0, CONTRACT)]
+        # Two ends of two accounts, and two middles of the one that went on.
+        assert heard.count("eth_getTransactionCount") == 2 * 2 + 2
+        own.forget_old(block.header.height + 257)
+        assert len(own) == 1
 
 
 @in_loop

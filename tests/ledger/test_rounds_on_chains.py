@@ -169,7 +169,7 @@ async def test_reorganisation_is_undone_and_its_rounds_are_committed_anew(
             assert again > height
             await chain.mine(3)
             await node.confirmed(intent)
-            assert node.core.submitter.submissions == {}
+            assert node.core.submitters.shared.submissions == {}
 
 
 @in_loop
@@ -177,13 +177,13 @@ async def test_transaction_that_is_stuck_at_its_price_is_offered_for_more(kind: 
     async with first_confirmed(kind, tmp_path) as (chain, node):
         await chain.rpc("evm_setAutomine", False)
         intent = node.submit("A-2")
-        await node.until(lambda: 1 in node.core.submitter.submissions)
-        offered = node.core.submitter.submissions[1].dispatch.fees
-        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await node.until(lambda: 1 in node.core.submitters.shared.submissions)
+        offered = node.core.submitters.shared.submissions[1].dispatch.fees
+        await node.until(lambda: node.core.submitters.shared.submissions[1].submission_count > 0)
         await chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(4 * offered.most_wei))
         await chain.mine()
-        await node.until(lambda: node.core.submitter.submissions[1].dispatch.fees.most_wei > offered.most_wei)
-        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await node.until(lambda: node.core.submitters.shared.submissions[1].dispatch.fees.most_wei > offered.most_wei)
+        await node.until(lambda: node.core.submitters.shared.submissions[1].submission_count > 0)
         await mine_and_confirm(chain, node, intent)
 
 
@@ -194,11 +194,11 @@ async def test_account_without_funds_is_seen_by_an_operator_and_mended(kind: str
         await chain.rpc("anvil_setBalance", PAYER, "0x0")
         async with taking_part(Participant(chain.url, contract)) as node:
             intent = node.submit("A-1")
-            await node.until(lambda: node.core.submitter.trouble.startswith("insufficient funds: "))
+            await node.until(lambda: node.core.submitters.shared.trouble.startswith("insufficient funds: "))
             assert intent not in node.receipts
             await chain.rpc("anvil_setBalance", PAYER, hex(10**20))
             await node.confirmed(intent)
-            assert node.core.submitter.trouble == ""
+            assert node.core.submitters.shared.trouble == ""
 
 
 @in_loop
@@ -206,11 +206,29 @@ async def test_nonce_that_a_stranger_took_gives_the_round_another(kind: str, tmp
     async with first_confirmed(kind, tmp_path) as (chain, node):
         await chain.rpc("evm_setAutomine", False)
         intent = node.submit("A-2")
-        await node.until(lambda: 1 in node.core.submitter.submissions)
-        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await node.until(lambda: 1 in node.core.submitters.shared.submissions)
+        await node.until(lambda: node.core.submitters.shared.submissions[1].submission_count > 0)
         await chain.rpc("anvil_dropAllTransactions")
         stranger = {"from": PAYER, "to": DEPLOYER, "nonce": "0x1", "gas": "0x5208", "gasPrice": hex(10**12)}
         await chain.rpc("eth_sendTransaction", stranger)
+        await mine_and_confirm(chain, node, intent)
+        taken = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
+        assert [mined.status for mined in taken] == [MinedStatus.TAKEN]
+
+
+@in_loop
+async def test_nonce_that_a_stranger_used_before_the_round_had_it_gives_the_round_another(
+    kind: str, tmp_path: Path
+) -> None:
+    """The index has passed the block that used it, and no later block has it."""
+    async with first_confirmed(kind, tmp_path) as (chain, node):
+        stranger = {"from": PAYER, "to": DEPLOYER, "nonce": "0x1", "gas": "0x5208", "gasPrice": hex(10**12)}
+        await chain.rpc("eth_sendTransaction", stranger)
+        await chain.mine(2)
+        height = int(await chain.rpc("eth_blockNumber"), 16)
+        await node.until(lambda: node.core.height >= height)
+        intent = node.submit("A-2")
+        await node.until(lambda: 1 in node.core.submitters.shared.submissions)
         await mine_and_confirm(chain, node, intent)
         taken = [mined for block in node.disk.blocks for mined in block.mined if mined.nonce == 1]
         assert [mined.status for mined in taken] == [MinedStatus.TAKEN]
@@ -221,8 +239,8 @@ async def test_round_that_fails_as_a_whole_is_told_with_the_contracts_own_reason
     async with first_confirmed(kind, tmp_path) as (chain, node):
         await chain.rpc("evm_setAutomine", False)
         node.submit("A-2")
-        await node.until(lambda: 1 in node.core.submitter.submissions)
-        await node.until(lambda: node.core.submitter.submissions[1].submission_count > 0)
+        await node.until(lambda: 1 in node.core.submitters.shared.submissions)
+        await node.until(lambda: node.core.submitters.shared.submissions[1].submission_count > 0)
         await chain.rpc("evm_increaseTime", 3_600)
         await chain.mine()
         await node.until(lambda: any(block.mined and block.mined[0].nonce == 1 for block in node.disk.blocks))

@@ -16,7 +16,18 @@ from rota.ledger.submission import Commit, Submission, commit_of
 from rota.ledger.transaction import DynamicFeeTransaction, decode
 from rota.machine.effects import DispatchRound
 from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
-from rota.model.types import Call, Contract, ContractAddress, Fees, Mode, NodeName, State, StateId, Transition
+from rota.model.types import (
+    SHARED_ACCOUNT,
+    Call,
+    Contract,
+    ContractAddress,
+    Fees,
+    Mode,
+    NodeName,
+    State,
+    StateId,
+    Transition,
+)
 from rota.ports import Policy, Signer, Unavailable
 from rota.sim.domain import intent_id
 from tests.ledger.chains import CHAIN_ID, in_loop
@@ -57,8 +68,8 @@ class NoKey(OneKey):
 
 def submission(signer: Signer | None = None, client: RpcClient | None = None) -> Submission:
     client = client or RpcClient("http://127.0.0.1:1")
-    own = OwnNonces(client, ContractAddress(PAYER), 256, Patience())
-    return Submission(client, CHAIN_ID, OneContract(CONTRACT), signer or OneKey(), ALONE, own)
+    own = OwnNonces(client, 256, Patience())
+    return Submission(client, CHAIN_ID, OneContract(CONTRACT), signer or OneKey(), lambda _: ALONE, own)
 
 
 async def signed(round_: DispatchRound, nonce: int = 7) -> DispatchSigned:
@@ -135,6 +146,8 @@ async def test_signer_that_fails_is_told_with_its_reason() -> None:
 @in_loop
 async def test_node_without_a_pending_block_tells_of_the_latest() -> None:
     async def view(request: Request, _: Ask) -> Answer:
+        if request["method"] == "eth_gasPrice":
+            return {"jsonrpc": "2.0", "id": request["id"], "result": "0x0"}
         if request["method"] == "eth_chainId":
             return {"jsonrpc": "2.0", "id": request["id"], "result": hex(CHAIN_ID)}
         if request["params"][1] == "pending":
@@ -144,7 +157,8 @@ async def test_node_without_a_pending_block_tells_of_the_latest() -> None:
     async with proxied("") as (node, url):
         node.view = view
         client = RpcClient(url)
-        assert await submission(client=client).next_nonce(ContractAddress(PAYER)) == AccountSeen(5)
+        seen = await submission(client=client).see_account(SHARED_ACCOUNT)
+        assert seen == AccountSeen(5, SHARED_ACCOUNT, PAYER, is_gas_free=True)
         await client.close()
 
 

@@ -11,10 +11,12 @@ from rota.chain.effects import (
     FetchBlocks,
     RecallDispatches,
     RoundDispatch,
+    SeeAccount,
     SignDispatch,
     SubmitTransaction,
 )
-from rota.chain.events import BlocksFetched, DispatchesRecalled, DispatchSigned, HeadSeen
+from rota.chain.events import AccountSeen, BlocksFetched, DispatchesRecalled, DispatchSigned, HeadSeen
+from rota.chain.submitters import AccountChoice, StoredAccount
 from rota.directory.consent import OPEN, Consent
 from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import (
@@ -34,6 +36,7 @@ from rota.model.config import Config
 from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
 from rota.model.types import (
     NO_CONTRACT,
+    SHARED_ACCOUNT,
     AwaitedLeaf,
     BlockHash,
     Contract,
@@ -123,9 +126,11 @@ def outcome(
     return LedgerOutcome(of, transition(of, address).leaf, order(of, of=address).digest, status)
 
 
-def mined(nonce: int, status: MinedStatus = MinedStatus.SUCCEEDED, reason: str = "") -> MinedTransaction:
+def mined(
+    nonce: int, status: MinedStatus = MinedStatus.SUCCEEDED, reason: str = "", account: ContractAddress = SHARED_ACCOUNT
+) -> MinedTransaction:
     """A nonce of ours that a block used."""
-    return MinedTransaction(nonce, status, reason)
+    return MinedTransaction(nonce, status, reason, account=account)
 
 
 @dataclass
@@ -145,6 +150,7 @@ class NodeBench:
     disk: Disk = field(default_factory=lambda: Disk(blocks=[START]))
     factory: ContractAddress = NO_CONTRACT
     consent: Consent = OPEN
+    accounts: AccountChoice = AccountChoice.SHARED
 
     def __post_init__(self) -> None:
         self.chain = list(self.stored.blocks) or [START]
@@ -157,7 +163,14 @@ class NodeBench:
     def begin(self) -> None:
         """The node starts from what is stored, and the chain is where the bench says."""
         self.node = Node(
-            A, self.contracts, self.config, self.now_ms, self.stored, factory=self.factory, consent=self.consent
+            A,
+            self.contracts,
+            self.config,
+            self.now_ms,
+            self.stored,
+            factory=self.factory,
+            consent=self.consent,
+            accounts=self.accounts,
         )
         self.perform(self.node.start())
         if self.stored.blocks and self.has_chain:
@@ -195,16 +208,18 @@ class NodeBench:
             case FetchBlocks(first, last):
                 found = tuple(block for block in self.chain if first <= block.height <= last)
                 return [BlocksFetched(found)] if self.has_chain else []
-            case SignDispatch(round_, _, nonce, fees):
-                return [DispatchSigned(nonce, fees, b"transaction", b"hash", round_.digest)]
+            case SignDispatch(round_, _, nonce, fees, account):
+                return [DispatchSigned(nonce, fees, b"transaction", b"hash", round_.digest, account)]
+            case SeeAccount(account):
+                return [AccountSeen(0, account, f"A/{account}")]
             case LookUpIntents():
                 return [self.disk.look_up(effect, (*self.contracts, *self.known), self.config.confirmations)]
             case LoadContract(address):
                 return [self.loaded(address)]
             case RecallDeliveries():
                 return [self.disk.deliveries_to(A, effect)]
-            case RecallDispatches(nonces):
-                return [DispatchesRecalled(nonces, self.disk.recall(A, nonces))]
+            case RecallDispatches(nonces, account):
+                return [DispatchesRecalled(nonces, self.disk.recall(A, account, nonces), account)]
             case _:
                 return self.computed(effect)
 
@@ -325,7 +340,7 @@ class NodeBench:
         """The next block holds these intents, each in a round of its own, with the transactions that brought them."""
         used = [
             mined(nonce)
-            for nonce, submission in self.node.submitter.submissions.items()
+            for nonce, submission in self.node.submitters.shared.submissions.items()
             if any(each.intent in intents for each in submission.dispatch.round.transitions)
         ]
         self.block(*((of, outcome(each, of, status)) for each in intents), mined=used)
@@ -388,7 +403,7 @@ class NodeBench:
 
 def restarted(*dispatches: RoundDispatch, next_nonce: int = 0, **options: object) -> NodeBench:
     """A node in its second life, whose first left these dispatches."""
-    stored = StoredNode(1, dispatches=dispatches, next_nonce=next_nonce, blocks=(START,))
+    stored = StoredNode(1, dispatches=dispatches, accounts={SHARED_ACCOUNT: StoredAccount(next_nonce)}, blocks=(START,))
     return NodeBench(stored=stored, **options)  # type: ignore[arg-type]
 
 

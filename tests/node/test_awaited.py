@@ -15,7 +15,7 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.digests import domain_separator, void_leaf
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome, Party
 from rota.node.effects import LookUpIntents
-from rota.node.events import ForContract, IntentsLookedUp
+from rota.node.events import ForContract, IntentsLookedUp, RoundsMadeUp
 from rota.sequencer.states.sender_transaction import State
 from tests.directory.deployment_bench import ID, DeploymentBench
 from tests.node.node_bench import A1, A2, B1, CONFIG, OTHER, OURS, NodeBench, outcome, transition
@@ -73,6 +73,27 @@ def test_leaf_that_is_committed_while_the_store_answers_counts_once() -> None:
     assert bench.nonces_sent() == [0]
     bench.tell(IntentsLookedUp(question.token, leaves=((OF_B, Outcome.CONFIRMED),)))
     assert bench.nonces_sent() == [0]
+
+
+def test_leaf_in_a_block_that_the_index_had_passed_counts_when_its_round_is_made_up_for() -> None:
+    bench = waiting()
+    assert bench.nonces_sent() == []
+    asked = len(bench.all(LookUpIntents))
+    bench.silent = (LookUpIntents,)
+    bench.tell(RoundsMadeUp(OTHER, (outcome(B1),)))
+    assert len(bench.all(LookUpIntents)) == asked
+    bench.tell(RoundsMadeUp(ADDRESS, (outcome(B1),)))
+    question = bench.all(LookUpIntents)[-1]
+    assert question.leaves == (OF_B,)
+    bench.tell(IntentsLookedUp(question.token, leaves=((OF_B, Outcome.CONFIRMED),)))
+    assert bench.nonces_sent() == [0]
+
+
+def test_coordinator_knows_rounds_that_are_made_up_for_as_final() -> None:
+    bench = NodeBench()
+    bench.tell(RoundsMadeUp(ADDRESS, (outcome(B1),)))
+    assert bench.node.sequencers.loaded[ADDRESS].coordinator.outcomes.is_final(B1)
+    bench.tell(RoundsMadeUp(ContractAddress("0x" + "99" * 20), (outcome(B1),)))
 
 
 def test_leaf_counts_when_its_block_is_final() -> None:

@@ -45,14 +45,14 @@ def test_dispatch_of_a_final_block_that_is_taken_back_is_sent_again_with_its_non
     sent = bench.nonces_sent()
     bench.reorganise(1)
     assert bench.nonces_sent() == [*sent, 0]
-    assert bench.node.submitter.next_nonce == 1
+    assert bench.node.submitters.shared.next_nonce == 1
 
 
 def test_resent_dispatch_settles_when_a_block_has_it_again() -> None:
     bench = confirmed()
     bench.reorganise(1)
     bench.settle(A1)
-    assert bench.node.submitter.submissions == {}
+    assert bench.node.submitters.shared.submissions == {}
     assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
 
 
@@ -62,7 +62,7 @@ def test_dispatch_that_the_replacing_block_has_again_is_not_sent_again() -> None
     bench.chain.pop()
     bench.block((ADDRESS, outcome(A1)), mined=[mined(0)])
     assert bench.nonces_sent() == sent
-    assert bench.node.submitter.submissions == {}
+    assert bench.node.submitters.shared.submissions == {}
 
 
 def test_dispatch_that_is_in_an_unfinal_block_again_is_watched_until_it_is_final() -> None:
@@ -78,12 +78,13 @@ def test_dispatch_that_is_in_an_unfinal_block_again_is_watched_until_it_is_final
     bench.block((ADDRESS, outcome(A1)), mined=[mined(0)])
     recall = bench.all(RecallDispatches)[-1]
     sent = bench.nonces_sent()
-    bench.tell(DispatchesRecalled(recall.nonces, bench.disk.recall(bench.node.name, recall.nonces)))
+    found = bench.disk.recall(bench.node.name, recall.account, recall.nonces)
+    bench.tell(DispatchesRecalled(recall.nonces, found))
     assert bench.nonces_sent() == sent
-    assert bench.node.submitter.submissions[0].is_mined
+    assert bench.node.submitters.shared.submissions[0].is_mined
     bench.block()
     bench.block()
-    assert bench.node.submitter.submissions == {}
+    assert bench.node.submitters.shared.submissions == {}
 
 
 def test_store_that_does_not_answer_is_asked_again_with_the_next_heartbeat() -> None:
@@ -104,7 +105,7 @@ def test_node_that_crashed_before_it_resent_recalls_by_the_nonce_of_its_account(
     bench.silent = ()
     bench.restart()
     bench.tell(AccountSeen(0))
-    assert 0 in bench.node.submitter.submissions
+    assert 0 in bench.node.submitters.shared.submissions
 
 
 def test_account_of_a_chain_node_that_lags_behind_resends_nothing() -> None:
@@ -113,13 +114,13 @@ def test_account_of_a_chain_node_that_lags_behind_resends_nothing() -> None:
     sent = bench.nonces_sent()
     bench.tell(AccountSeen(0))
     assert bench.nonces_sent() == sent
-    assert bench.node.submitter.submissions == {}
-    assert bench.node.submitter.free == []
+    assert bench.node.submitters.shared.submissions == {}
+    assert bench.node.submitters.shared.free == []
 
 
 def test_recalled_nonces_are_bounded() -> None:
     watched = submitter(next_nonce=5 * RECALLED_MAX)
-    watched.take_account(0)
+    watched.take_account(AccountSeen(0))
     recall = watched.to_recall()
     assert recall is not None
     assert recall.nonces == tuple(range(4 * RECALLED_MAX, 5 * RECALLED_MAX))
@@ -136,7 +137,7 @@ def test_nonce_that_the_store_has_nothing_for_goes_to_the_next_round() -> None:
     bench.submit("A-1")
     bench.submit("A-2", OTHER)
     assert bench.nonces_sent() == [1, 2]
-    assert bench.node.submitter.next_nonce == 3
+    assert bench.node.submitters.shared.next_nonce == 3
 
 
 def test_block_that_uses_a_free_nonce_takes_it_from_the_round_that_was_to_have_it() -> None:

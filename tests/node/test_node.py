@@ -8,6 +8,7 @@ import pytest
 
 from rota.chain.effects import FetchBlocks, RoundDispatch, SubmitTransaction
 from rota.chain.events import HeadSeen, TransactionSent
+from rota.chain.submitters import StoredAccount
 from rota.machine.effects import (
     Effect,
     IntentAccepted,
@@ -26,6 +27,7 @@ from rota.machine.events import (
     StopRequested,
 )
 from rota.model.types import (
+    SHARED_ACCOUNT,
     BlockHash,
     Contract,
     Digest,
@@ -100,7 +102,7 @@ def new_life(stored: StoredNode, contracts: tuple[Contract, ...]) -> tuple[Node,
 
 
 def test_incarnation_goes_before_what_the_last_life_left_to_be_done() -> None:
-    stored = StoredNode(1, {}, (RoundDispatch(order(A2), "A", 0),), next_nonce=1)
+    stored = StoredNode(1, {}, (RoundDispatch(order(A2), "A", 0),), accounts={SHARED_ACCOUNT: StoredAccount(1)})
     _, effects = new_life(stored, (contract(B),))
     assert [type(effect) for effect in effects] == [Persist, SubmitTransaction]
 
@@ -676,7 +678,7 @@ def test_restored_dispatch_of_a_contract_that_is_not_known_does_not_stop_the_nod
     bench = restarted(RoundDispatch(order(A1, of=NOWHERE), "A", 0), next_nonce=1)
     bench.tell(TransactionSent(0))
     bench.wait(CONFIG.heartbeat_ms)
-    assert bench.node.submitter.submissions[0].submission_count == 1
+    assert bench.node.submitters.shared.submissions[0].submission_count == 1
 
 
 def test_transaction_that_was_never_sent_has_no_age() -> None:

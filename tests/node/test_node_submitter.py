@@ -121,7 +121,7 @@ def test_sender_hears_every_heartbeat_of_its_dispatched_intent_until_it_has_its_
     bench.settle(B1)
     bench.wait(10 * CONFIG.heartbeat_ms)
     assert len(bench.said(SubmitterHeartbeat, B)) == 2
-    assert bench.node.next_heartbeat_ms is None
+    assert bench.node.dispatches.next_heartbeat_ms is None
 
 
 def test_submitter_heartbeat_bears_contract_height_and_incarnation() -> None:
@@ -381,7 +381,7 @@ def test_transaction_is_sent_until_a_block_uses_its_nonce_though_a_stranger_comm
     bench.wait(CONFIG.resubmit_ms)
     assert bench.nonces_sent() == [0, 0]
     bench.block(mined=[mined(0)])
-    assert bench.node.submitter.submissions == {}
+    assert bench.node.submitters.shared.submissions == {}
 
 
 def test_transaction_that_fails_as_a_whole_is_told_to_its_coordinator_which_tries_again() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.chain.effects import RoundDispatch
+from rota.chain.submitters import StoredAccount
 from rota.exchange.effects import StatesReceived
 from rota.machine.context import Ids
 from rota.machine.effects import Effect, ReplyToUser, SendMessage
@@ -15,6 +16,7 @@ from rota.model.config import Config
 from rota.model.consistency import Consistent
 from rota.model.digests import core_of, domain_separator, leaf_of, state_commitment
 from rota.model.types import (
+    SHARED_ACCOUNT,
     Contract,
     ContractAddress,
     DelegationNumber,
@@ -487,7 +489,9 @@ def test_contract_loaded_while_blocks_become_final_reports_their_outcomes() -> N
 def test_contract_that_comes_back_knows_our_dispatches_of_it_that_have_no_outcome() -> None:
     dispatch = RoundDispatch(order(B1, of=X, sender=B), "A", 0)
     bench = NodeBench(
-        contracts=(OURS,), known=MORE, stored=StoredNode(1, dispatches=(dispatch,), next_nonce=1, blocks=(START,))
+        contracts=(OURS,),
+        known=MORE,
+        stored=StoredNode(1, dispatches=(dispatch,), accounts={SHARED_ACCOUNT: StoredAccount(1)}, blocks=(START,)),
     )
     command = DelegationCommand(RequestId(1, 1), (Delegation(intent("B-1", X), DelegationNumber(1, 1)),))
     bench.hear(B, command, X)

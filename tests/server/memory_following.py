@@ -85,7 +85,7 @@ class MemoryFollowing:
         commit = Submission(
             TransactionType.PUBLIC, "", to=ADDRESS, function="commit", data={"payload": "0x"}, abi=({"name": "commit"},)
         )
-        return PreparedView(intent, "noto", ADDRESS, commit, {"validUntil": "5"}, STATES)
+        return PreparedView(intent, "noto", ADDRESS, commit, bytes(32), metadata={"validUntil": "5"}, states=STATES)
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
         found = [await self.prepared(intent) for intent in self.kept()]
@@ -112,6 +112,16 @@ class MemoryFollowing:
     async def public_transaction(self, local_id: int) -> PublicView | None:
         intent = next(iter(self.kept()), None)
         return replace(self._public(intent), local_id=local_id) if intent is not None and local_id < 10 else None
+
+    async def query_public(self, query: JsonValue, is_open: bool = False) -> tuple[PublicView, ...]:
+        return tuple(self._public(each.id) for each in await self.query(query, is_open))
+
+    async def public_with_nonce(self, account: ContractAddress, nonce: int) -> PublicView | None:
+        found = await self.query_public({})
+        return next((each for each in found if (each.account, each.nonce) == (account, nonce)), None)
+
+    async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
+        return next((each for each in await self.query_public({}) if each.transaction_hash == transaction_hash), None)
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:
         return next((each for each in await self.query_dispatches({}) if each.id == dispatch_id), None)

@@ -241,6 +241,7 @@ class MemoryNode:
 
     groups: Any = field(default_factory=Elsewhere)
     aside: Any = field(default_factory=Elsewhere)
+    accounts: Any = field(default_factory=Elsewhere)
     consents: MemoryConsents = field(default_factory=MemoryConsents)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)
@@ -248,6 +249,7 @@ class MemoryNode:
     neighbours: Any = field(default_factory=Elsewhere)
     registries: Any = field(default_factory=Elsewhere)
     domains: Any = field(default_factory=Elsewhere)
+    questions: Any = field(default_factory=Elsewhere)
     itself: Any = field(default_factory=Elsewhere)
     chain: Any = field(default_factory=Elsewhere)
     message_listeners: Any = field(default_factory=Elsewhere)

@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from rota import host
 from rota.abi.codec import Entry, definition_of, hash_of
 from rota.domains.queries import Query
 from rota.domains.records import Bytes32, Record
+from rota.engine.contracts import KnownContracts
 from rota.engine.verifiers import Verifiers
 from rota.keys.secp256k1 import PrivateKey
 from rota.keys.signers import MemorySigner
 from rota.model.types import NodeName, Party
 from rota.ports import StoredAbi
 from rota.service.abis.types import Types
+from rota.service.keys.verifiers import PartyVerifiers
 
 KEY = PrivateKey(b"\x07" * 32)
 
@@ -55,9 +58,12 @@ def _stored(entries: Sequence[Entry]) -> StoredAbi:
 
 def memory_types() -> Types:
     """Alice has a key here; no other node answers."""
-    signer = MemorySigner({"party/alice@node1": KEY})
+    signer = MemorySigner({"party/alice@node1": KEY, "coins/alice@node1": KEY})
 
     async def note(_: Party) -> None:
         """Nobody asks this node which parties are announced."""
 
-    return Types(NodeName("node1"), MemoryAbis(), signer, Verifiers(lambda _: None, patience_ms=1), note)
+    node = NodeName("node1")
+    contracts = KnownContracts(node, 1337, host.load_domains(), bytes(32))
+    others = Verifiers(lambda _: None, patience_ms=1)
+    return Types(node, MemoryAbis(), PartyVerifiers(node, signer, contracts, others), note)

@@ -251,17 +251,44 @@ def _submit_and_follow(world: World, one: Client, two: Client) -> None:
     ask(two, "ptx_getStateReceipt", world.paid)
     ask(one, "ptx_getDomainReceipt", "pente", world.stored)
     until(lambda: two.ask("ptx_getPreparedTransaction", world.prepared))
-    ask(two, "ptx_getPreparedTransaction", world.prepared)
+    prepared_as = ask(two, "ptx_getPreparedTransaction", world.prepared)["transaction"]
+    assert two.ask("ptx_getStoredABI", prepared_as["abiReference"])["abi"] == prepared_as["abi"]
     ask(two, "ptx_queryPreparedTransactions", LIMIT)
     for transaction in (world.public_deployment, world.public_call, world.gift, world.reverted):
         (public, *_) = one.ask("ptx_getTransactionFull", transaction)["public"]
-        ask(one, "ptx_getPublicTransaction", public["localId"])
+        found = ask(one, "ptx_getPublicTransaction", public["localId"])
+        assert ask(one, "ptx_getPublicTransactionByNonce", found["from"], found["nonce"]) == found
+        assert ask(one, "ptx_getPublicTransactionByHash", found["transactionHash"]) == found
+    _public_queries(world, one, two)
     dispatches = until(lambda: one.ask("ptx_queryDispatches", LIMIT) or None)
     ask(one, "ptx_queryDispatches", LIMIT)
     ask(one, "ptx_getDispatch", dispatches[0]["id"])
     chained = until(lambda: _chained(world, one, two))
     assert ask(one, "ptx_getChainedDispatch", chained["id"]) == chained
     assert one.ask("ptx_getChainedDispatch", dispatches[0]["id"]) is None
+
+
+def _public_queries(world: World, one: Client, two: Client) -> None:
+    """Users' transactions and rounds, which the notary's node sends; another node's hash is none of ours."""
+    ask = world.ask
+    every = ask(one, "ptx_queryPublicTransactions", LIMIT)
+    assert {each["transactionType"] for each in every} == {"public", "private"}
+    of_mint = {**LIMIT, "eq": [{"field": "transaction", "value": world.minted}]}
+    (round_,) = one.ask("ptx_queryPublicTransactions", of_mint)
+    assert (round_["transaction"], round_["to"], round_["sender"]) == (world.minted, world.token, "bank@node1")
+    by_hash = one.ask("ptx_getPublicTransactionByHash", round_["transactionHash"])
+    assert by_hash["localId"] == round_["localId"]
+    assert one.ask("ptx_getPublicTransactionByNonce", round_["from"], round_["nonce"]) == by_hash
+    assert two.ask("ptx_getPublicTransactionByHash", round_["transactionHash"]) is None
+    assert one.ask("ptx_getPublicTransactionByHash", "0x" + "77" * 32) is None
+    # It offers a price that its account cannot pay.
+    poor = {"type": "public", "from": "penniless", "to": world.public, "abi": ABI, "function": "store", "data": [3]}
+    waiting = one.ask("ptx_sendTransaction", {**poor, "gas": 100_000, "maxFeePerGas": 10**18})
+    (pending,) = ask(
+        one, "ptx_queryPendingPublicTransactions", {**LIMIT, "eq": [{"field": "sender", "value": "penniless@node1"}]}
+    )
+    assert pending["transaction"] == waiting
+    assert one.ask("ptx_cancelTransaction", waiting)
 
 
 def _chained(world: World, one: Client, two: Client) -> Any:  # noqa: ANN401  # whatever it answers
@@ -282,7 +309,7 @@ def _chained(world: World, one: Client, two: Client) -> Any:  # noqa: ANN401  # 
     return mine[0] if mine else None
 
 
-def _types(world: World, one: Client, _: Client) -> None:
+def _types(world: World, one: Client, two: Client) -> None:
     ask = world.ask
     reference = ask(
         one, "ptx_storeABI", [*ABI, {"type": "error", "name": "Refused", "inputs": [{"name": "n", "type": "uint256"}]}]
@@ -294,6 +321,8 @@ def _types(world: World, one: Client, _: Client) -> None:
     assert ask(one, "ptx_decodeEvent", ["0x" + CHANGED.hex()], "0x" + word, "")["data"] == {"num": "5"}
     ask(one, "ptx_decodeError", "0x08c379a0" + "0" * 62 + "20" + "0" * 63 + "2" + "6e6f".ljust(64, "0"), "")
     assert ask(one, "ptx_resolveVerifier", "alice@node2", SECP256K1, ETH_ADDRESS)
+    coins = ("alice@node2", "domain:zeto:snark:babyjubjub", "iden3_pubkey_babyjubjub_compressed_0x")
+    assert one.ask("ptx_resolveVerifier", *coins) == two.ask("ptx_resolveVerifier", *coins)
 
 
 def _listen(world: World, one: Client, _: Client) -> None:
@@ -354,6 +383,12 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
     assert ask(one, "node_status")["name"] == "node1"
     assert {each["path"] for each in ask(one, "node_configuration")} >= {"node.name", "rpc.port"}
     assert ask(one, "node_acknowledgeFinality") == 0
+    assert ask(one, "seq_chooseAccount", world.token, "own") is True
+    (own,) = (each for each in ask(one, "seq_accounts") if each.get("contract") == world.token)
+    assert (own["paying"], own["short"]) == (True, False)
+    assert ask(one, "seq_chooseAccount", world.token, "default") is True
+    with pytest.raises(RpcFailed, match="contract: must be a contract of node1"):
+        one.ask("seq_chooseAccount", "0x" + "5e" * 20, "own")
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
     assert socket.receive()["params"]["subscription"] == subscription
@@ -372,6 +407,13 @@ def _groups(world: World, one: Client, two: Client) -> None:
     base = {"domain": "pente", "group": identity}
     call = {**base, "from": "a", "to": world.private, "function": RETRIEVE, "input": []}
     assert ask(one, "pgroup_call", call) == {"value": "5"}
+    question = {"to": world.private, "function": RETRIEVE, "input": []}
+    assert ask(one, "pgroup_invokeRPC", "pente", identity, "pente_call", question) == {"value": "5"}
+    assert two.ask("pgroup_invokeRPC", "pente", identity, "call", [{**question, "from": "b"}]) == {"value": "5"}
+    with pytest.raises(RpcFailed, match=r"^method: must be one of pente_call for 0x"):
+        one.ask("pgroup_invokeRPC", "pente", identity, "eth_call", [])
+    with pytest.raises(RpcFailed, match=r"^params"):
+        one.ask("pgroup_invokeRPC", "pente", identity, "call", {**question, "from": "carol"})
     first = one.ask("pgroup_sendMessage", {**base, "topic": "t", "data": {"n": 0}})
     sent = ask(one, "pgroup_sendMessage", {**base, "topic": "t", "data": {"n": 1}, "correlationId": first})
     two.wait_for("pgroup_getMessageById", sent)
@@ -398,6 +440,8 @@ def _groups(world: World, one: Client, two: Client) -> None:
 def _states(world: World, one: Client, two: Client) -> None:
     ask = world.ask
     schema = next(each["id"] for each in ask(two, "pstate_listSchemas", "noto") if "Coin" in each["signature"])
+    assert ask(two, "pstate_getSchemaById", "noto", schema)["id"] == schema
+    assert two.ask("pstate_getSchemaById", "noto", "0x" + "00" * 32) is None
     ask(two, "pstate_queryStates", "noto", schema, LIMIT, "all")
     found = ask(two, "pstate_queryContractStates", "noto", world.token, schema, LIMIT, "all")
     coins = next(each["id"] for each in ask(two, "pstate_listSchemas", "zeto") if "Coin" in each["signature"])
@@ -445,6 +489,15 @@ def _registry_and_domains(world: World, one: Client, _: Client) -> None:
     ask(one, "domain_getDomainByAddress", world.token)
     ask(one, "domain_querySmartContracts", LIMIT)
     ask(one, "domain_getSmartContractByAddress", world.group_address)
+    params = {"account": "alice@node2"}
+    balance = ask(one, "domain_invokeRPC", world.token, "noto_balanceOf", params)
+    assert balance["totalBalance"] != "0"
+    assert one.ask("domain_invokeRPC", world.token, "balanceOf", ["alice@node2"]) == balance
+    assert one.ask("domain_invokeRPC", world.token, "", {"method": "balanceOf", "params": [params]}) == balance
+    with pytest.raises(RpcFailed, match=r"^params\.account: "):
+        one.ask("domain_invokeRPC", world.token, "balanceOf", {})
+    with pytest.raises(RpcFailed, match=r"^contractAddress: must be a private contract of node1"):
+        one.ask("domain_invokeRPC", world.public, "balanceOf", params)
 
 
 def _blocks(world: World, one: Client, _: Client) -> None:
@@ -462,6 +515,21 @@ def _blocks(world: World, one: Client, _: Client) -> None:
     assert (event["data"], event["address"]) == ({"num": "8"}, world.public)
     ask(one, "bidx_queryIndexedBlocks", LIMIT)
     ask(one, "bidx_queryIndexedTransactions", LIMIT)
+    with_receipt = ask(one, "bidx_queryIndexedTransactionsWithReceipt", LIMIT)
+    assert {transaction, one.receipt(world.minted)["transactionHash"]} <= {each["hash"] for each in with_receipt}
+    assert one.receipt(world.group["genesisTransaction"])["transactionHash"] in {each["hash"] for each in with_receipt}
+    # As clients page: transactions of an earlier block, or earlier in the same one.
+    earlier = [
+        {"lessThan": [{"field": "blockNumber", "value": number}]},
+        {
+            "equal": [{"field": "blockNumber", "value": number}],
+            "lessThan": [{"field": "transactionIndex", "value": receipt["transactionIndex"]}],
+        },
+    ]
+    page = one.ask("bidx_queryIndexedTransactionsWithReceipt", {**LIMIT, "or": earlier})
+    places = [(each["blockNumber"], each["transactionIndex"]) for each in page]
+    assert places == sorted(places, reverse=True)
+    assert places[0] < (number, receipt["transactionIndex"])
     ask(one, "bidx_queryIndexedEvents", LIMIT)
 
 
@@ -620,7 +688,6 @@ NEVER: Final[dict[str, str]] = {
     **{
         f"TransactionInput.{field}": _SELF_MADE
         for field in (
-            "abiReference",
             "bytecode",
             "dependsOn",
             "domain",

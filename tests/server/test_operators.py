@@ -43,6 +43,7 @@ FIGURES = {
         "gauge",
         "Contracts that name this node as endorser or coordinator and wait for its operator",
     ),
+    "rota_accounts_short": ("gauge", "Submitting accounts that cannot pay for their next round"),
     "rota_commands_in_flight": ("gauge", "Commands whose outcome is not known yet"),
     "rota_completions_end": ("gauge", "The offset of the latest completion"),
     "rota_intents_accepted": ("counter", "Transactions accepted from users"),

@@ -130,14 +130,11 @@ class Network:
         await self.until(lambda: all(not self.processes[name].facade.readiness() for name in names))
 
     async def _live(self, name: NodeName, begun: asyncio.Event) -> None:
-        begins_again = True
-        while begins_again:
-            configuration, watcher = self.configuration(name), self.watchers.get(name)
-            async with opened(configuration, self.keys[name], watcher, self.prover) as process:
-                self.processes[name] = process
-                begun.set()
-                await process.run()
-                begins_again = process.running.begins_again
+        configuration, watcher = self.configuration(name), self.watchers.get(name)
+        async with opened(configuration, self.keys[name], watcher, self.prover) as process:
+            self.processes[name] = process
+            begun.set()
+            await process.run()
 
     async def connected(self) -> None:
         """Every node that runs is connected to every other."""

@@ -8,6 +8,9 @@ import pytest
 from eth_abi.abi import encode
 
 from rota.abi.codec import TEXT_ERROR, entries_of
+from rota.domains.zeto.babyjubjub import ZERO, decompress
+from rota.model.digests import keccak
+from rota.service.keys.verifiers import BABYJUBJUB, COMPRESSED_0X, PUBLIC_KEY, PUBLIC_KEY_0X, SECP256K1
 from tests.server.kit import asynchronous, served
 from tests.server.memory_types import KEY
 
@@ -72,8 +75,12 @@ async def test_what_was_stored_can_be_decoded() -> None:
         ("ptx_decodeError", ["0x12345678"], "revertData: no ABI that is stored has an error 0x12345678"),
         ("ptx_storeABI", [[{"type": "struct"}]], "abi[0].type: must be one of function"),
         ("ptx_queryStoredABIs", [{"eq": [{"field": "abi", "value": 1}]}], "abi: is no field"),
-        ("ptx_resolveVerifier", ["alice", "rsa", "eth_address"], "algorithm: must be ecdsa:secp256k1"),
+        ("ptx_resolveVerifier", ["alice", "rsa", "eth_address"], "algorithm: must be ecdsa:secp256k1 or domain:zeto:"),
         ("ptx_resolveVerifier", ["alice", "ecdsa:secp256k1", "x"], "verifierType: must be eth_address"),
+        ("ptx_resolveVerifier", ["alice", BABYJUBJUB, "eth_address"], "verifierType: must be iden3_pubkey_babyjubjub"),
+        ("ptx_resolveVerifier", ["carol", BABYJUBJUB, COMPRESSED_0X], "keyIdentifier: there is no key"),
+        ("ptx_resolveVerifier", ["bob@node2", BABYJUBJUB, COMPRESSED_0X], "keyIdentifier: must be a party of node1"),
+        ("ptx_resolveVerifier", ["bob@node2", SECP256K1, PUBLIC_KEY], "verifierType: must be eth_address or"),
         ("ptx_resolveVerifier", ["a b", "ecdsa:secp256k1", "eth_address"], "keyIdentifier: must be a party"),
         ("ptx_resolveVerifier", ["carol", "ecdsa:secp256k1", "eth_address"], "keyIdentifier: there is no key"),
     ],
@@ -87,6 +94,16 @@ async def test_what_cannot_be_told_is_an_error_that_names_the_parameter(
         error = await to.call(method, *params)
         assert error["code"] == -32602
         assert error["message"].startswith(says)
+
+
+@asynchronous
+async def test_party_is_resolved_to_its_public_key_and_to_the_key_of_its_coins() -> None:
+    async with served() as to:
+        public = await to.call("ptx_resolveVerifier", "alice", SECP256K1, PUBLIC_KEY)
+        assert (len(public), keccak(bytes.fromhex(public))[-20:]) == (128, KEY.address)
+        assert await to.call("ptx_resolveVerifier", "alice@node1", SECP256K1, PUBLIC_KEY_0X) == "0x" + public
+        coins = await to.call("ptx_resolveVerifier", "alice", BABYJUBJUB, COMPRESSED_0X)
+        assert decompress(bytes.fromhex(coins.removeprefix("0x"))) != ZERO
 
 
 @asynchronous

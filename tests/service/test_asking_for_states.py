@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
 
 from rota.machine.tables import Event
-from rota.model.types import Contract, ContractAddress, IntentId, KnownContract, Leaf, NodeName
-from rota.node.events import StatesWanted
-from rota.ports import Store
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.types import BlockHash, Contract, ContractAddress, Digest, IntentId, KnownContract, Leaf, NodeName
+from rota.node.events import RoundsMadeUp, StatesWanted
+from rota.ports import Store, WriteInDoubt
 from rota.service.contracts import arrears as arrears_module
 from rota.service.contracts.arrears import IN_VAIN_MAX, LEAVES_MAX, Arrears
 from tests.ledger.chains import in_loop
@@ -39,11 +41,18 @@ class Peers:
     ours: set[Leaf]
     are_there: bool = True
     asked: list[int] = field(default_factory=list)
-    begun_again: list[int] = field(default_factory=list)
-    rounds: frozenset[int] = frozenset()
-    is_settled: bool = True
+    rounds: tuple[ChainBlock, ...] = ()
+    indexed: frozenset[int] = frozenset()
+    written: list[int] = field(default_factory=list)
+    made_up: list[RoundsMadeUp] = field(default_factory=list)
+    final_height: int = KNOWN.taken_in_at
+    failures: list[Exception] = field(default_factory=list)
+    is_confirmed: bool = True
 
     def tell(self, event: Event) -> None:
+        if isinstance(event, RoundsMadeUp):
+            self.made_up.append(event)
+            return
         assert isinstance(event, StatesWanted)
         self.asked.append(len(event.leaves))
         if self.are_there:
@@ -53,21 +62,30 @@ class Peers:
         assert last == KNOWN.taken_in_at
         return tuple(self.lacking[skip : skip + limit])
 
-    async def heights_with_outcomes(self, *_: object) -> frozenset[int]:
-        return frozenset()
+    async def heights_with_outcomes(self, _: ContractAddress, first: int, last: int) -> frozenset[int]:
+        return frozenset(height for height in self.indexed if first <= height <= last)
 
-    async def heights_of_rounds(self, *_: object) -> frozenset[int]:
-        return self.rounds
+    async def rounds_of(self, _: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
+        return tuple(block for block in self.rounds if first <= block.height <= last)
+
+    async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
+        self.written.extend(block.height for block in blocks)
+        self.indexed |= {block.height for block in blocks}
+        if self.failures:
+            raise self.failures.pop()
+
+    async def confirmed(self, _: ContractAddress) -> None:
+        while not self.is_confirmed:
+            await asyncio.sleep(0)
 
     def arrears(self) -> Arrears:
         return Arrears(
             cast(Store, self),
-            self.heights_of_rounds,
-            lambda: 9,
+            self.rounds_of,
+            lambda: self.final_height,
             self.tell,
-            self.begun_again.append,
             lambda _: self.are_there,
-            lambda: self.is_settled,
+            self.confirmed,
         )
 
 
@@ -106,14 +124,82 @@ async def test_it_goes_on_until_all_who_may_have_them_have_been_there() -> None:
     assert peers.lacking == []
 
 
+def block(height: int, *leaves: Leaf) -> ChainBlock:
+    outcomes = tuple(
+        (ADDRESS, LedgerOutcome(IntentId(each[-16:]), each, Digest(each), LedgerStatus.COMMITTED)) for each in leaves
+    )
+    return ChainBlock(height, BlockHash(bytes(32)), BlockHash(bytes(32)), height, outcomes)
+
+
 @in_loop
-async def test_new_life_begins_when_no_other_contract_is_on_its_way() -> None:
-    peers = Peers([], set(), rounds=frozenset({3}), is_settled=False)
+async def test_rounds_that_the_index_lacks_are_written_once_and_told() -> None:
+    peers = Peers([], set(), rounds=(block(3, leaf(3)), block(5, leaf(5), leaf(6))), indexed=frozenset({3}))
+    await made_up(peers.arrears())
+    assert peers.written == [5]
+    assert [outcome.leaf for event in peers.made_up for outcome in event.outcomes] == [leaf(5), leaf(6)]
+    await made_up(peers.arrears())
+    assert peers.written == [5]
+
+
+@in_loop
+async def test_round_without_an_outcome_is_nothing_that_the_index_lacks() -> None:
+    peers = Peers([], set(), rounds=(block(3),))
+    await made_up(peers.arrears())
+    assert (peers.written, peers.made_up) == ([], [])
+
+
+@in_loop
+async def test_rounds_are_made_up_for_when_all_blocks_that_were_missed_are_final() -> None:
+    peers = Peers([], set(), rounds=(block(3, leaf(3)),), final_height=KNOWN.taken_in_at - 1)
     arrears = peers.arrears()
     arrears.make_up_for(KNOWN)
     await asyncio.sleep(0.001)
-    assert peers.begun_again == []
-    peers.is_settled = True
+    assert peers.written == []
+    peers.final_height += 1
     while arrears.open_count:
         await asyncio.sleep(0)
-    assert (peers.begun_again, peers.asked) == ([KNOWN.deployed_at], [])
+    assert peers.written == [3]
+
+
+@in_loop
+async def test_contract_that_its_endorsers_have_not_confirmed_is_not_looked_at() -> None:
+    peers = Peers([leaf(1)], {leaf(1)}, rounds=(block(3, leaf(3)),), is_confirmed=False)
+    arrears = peers.arrears()
+    arrears.make_up_for(KNOWN)
+    await asyncio.sleep(0.001)
+    assert (peers.written, peers.asked) == ([], [])
+    peers.is_confirmed = True
+    while arrears.open_count:
+        await asyncio.sleep(0)
+    assert peers.written == [3]
+
+
+@in_loop
+async def test_rounds_of_which_it_is_not_known_whether_they_were_written_are_told_and_not_written_twice() -> None:
+    peers = Peers([], set(), rounds=(block(3, leaf(3)),), failures=[WriteInDoubt("no answer")])
+    await made_up(peers.arrears())
+    assert (peers.written, len(peers.made_up)) == ([3], 1)
+
+
+@in_loop
+async def test_contracts_of_one_peer_are_looked_at_one_at_a_time_and_hold_up_no_other() -> None:
+    looked_at: list[ContractAddress] = []
+    may_end = asyncio.Event()
+
+    async def rounds_of(contract: ContractAddress, _first: int, _last: int) -> tuple[ChainBlock, ...]:
+        looked_at.append(contract)
+        await may_end.wait()
+        return ()
+
+    peers = Peers([], set())
+    arrears = Arrears(cast(Store, peers), rounds_of, lambda: 9, peers.tell, lambda _: True, peers.confirmed)
+    addresses = [ContractAddress(f"0x{number:040x}") for number in range(4)]
+    sources = (NodeName("B"), NodeName("B"), NodeName("B"), NodeName("C"))
+    for address, source in zip(addresses, sources, strict=True):
+        arrears.make_up_for(replace(KNOWN, contract=replace(KNOWN.contract, address=address), source=source))
+    await asyncio.sleep(0.001)
+    assert looked_at == [addresses[0], addresses[3]]
+    may_end.set()
+    while arrears.open_count:
+        await asyncio.sleep(0)
+    assert sorted(looked_at) == addresses

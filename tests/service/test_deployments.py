@@ -15,6 +15,7 @@ from rota.ledger.hexadecimal import data
 from rota.model.config import Config
 from rota.model.genesis import genesis_hash
 from rota.model.types import ContractAddress, IntentId, Mode, NodeName, Outcome, SequencingChoice, SubmitMode
+from rota.ports import Unavailable
 from rota.rpc.errors import ErrorCode, Rejected
 from rota.service.interface import Explanation
 from tests.ledger.chains import in_loop
@@ -254,11 +255,13 @@ async def test_member_that_is_away_when_it_is_deployed_takes_it_in_when_it_is_ba
         await nodes.kill(NODE3)
         await fund(nodes)
         contract = await receipt_of(nodes, NODE1, deployment)
-        # The others go on without it; what they do is not lost on it.
-        await assert_confirmed(nodes, NODE2, contract)
+        # A member that did not deploy it goes on when each endorser has confirmed it.
+        with pytest.raises(Unavailable, match="node3 as endorsers, which have not confirmed"):
+            await nodes.submit(NODE2, contract, "spend")
         await nodes.start(NODE3)
         await nodes.until(lambda: has(nodes, NODE3, contract))
         await assert_confirmed(nodes, NODE3, contract)
+        await assert_confirmed(nodes, NODE2, contract)
 
 
 # Who is killed.

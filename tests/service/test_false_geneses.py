@@ -34,6 +34,7 @@ from rota.rpc.credentials import CALLER, EVERY_ROLE, Caller
 from rota.service.groups.groups import Groups
 from rota.service.groups.interface import GroupCall
 from rota.sim.domain import intent_id
+from rota.store.encoding import decode_contract, encode
 from rota.wire import Frame, Malformed, decode_frame, encode_frame
 from rota.wire.messages import DelegationCommand, Envelope, GroupMessage, Verdict
 from tests.ledger.chains import CHAIN_ID, in_loop
@@ -114,6 +115,24 @@ async def test_genesis_with_a_range_that_is_too_long_is_not_taken_in_and_a_store
     with pytest.raises(ContractRefused, match="range_size"):
         known.judge(encoded, deployed, SIGNER)
     known.add(KnownContract(longer.contract(CONTRACT), ID, (OURS, OTHER), encoded))
+    assert known.hosted(CONTRACT) is not None
+
+
+@in_loop
+async def test_genesis_with_more_places_than_a_node_can_compute_is_not_taken_in_and_a_stored_one_is_used() -> None:
+    most = replace(group("alice@node1", "bob@node2"), virtual_nodes=65_536)
+    assert judged(most).verdict is Verdict.ACCEPTED
+    more = replace(most, virtual_nodes=65_537)
+    event = judged(more)
+    assert event.verdict is Verdict.REFUSED
+    assert event.reason == "genesis: virtual_nodes: must be from 1 to 65536 with 2 coordinators"
+    encoded = encode_genesis(more)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), more.threshold)
+    known = contracts()
+    with pytest.raises(ContractRefused, match="virtual_nodes"):
+        known.judge(encoded, deployed, SIGNER)
+    stored = encode(KnownContract(more.contract(CONTRACT), ID, (OURS, OTHER), encoded))
+    known.add(decode_contract(stored))
     assert known.hosted(CONTRACT) is not None
 
 

@@ -114,6 +114,7 @@ async def test_a_prepared_transaction_comes_with_what_commits_it() -> None:
             "to": ADDRESS,
             "function": "commit",
             "abi": [{"name": "commit"}],
+            "abiReference": "0x" + "00" * 32,
             "data": {"payload": "0x"},
         }
         assert (prepared["id"], prepared["domain"], prepared["to"]) == (sent, "noto", ADDRESS)
@@ -159,6 +160,12 @@ async def test_base_ledger_transactions_are_found_by_their_numbers() -> None:
         assert (found["localId"], found["transaction"], found["transactionType"]) == (7, sent, "public")
         assert (found["sender"], found["contractAddress"]) == ("alice@node1", ADDRESS)
         assert await to.call("ptx_getPublicTransaction", 11) is None
+        (queried,) = await to.call("ptx_queryPublicTransactions", ALL)
+        assert (queried["transaction"], await to.call("ptx_queryPendingPublicTransactions", ALL)) == (sent, [queried])
+        assert await to.call("ptx_getPublicTransactionByNonce", queried["from"], queried["nonce"]) == queried
+        assert await to.call("ptx_getPublicTransactionByNonce", queried["from"], 11) is None
+        assert await to.call("ptx_getPublicTransactionByHash", queried["transactionHash"]) == queried
+        assert await to.call("ptx_getPublicTransactionByHash", "0x" + "00" * 32) is None
         (dispatch,) = await to.call("ptx_queryDispatches", ALL)
         assert dispatch == {"id": dispatch["id"], "transactionID": sent, "publicTransactionID": 7}
         assert await to.call("ptx_getDispatch", dispatch["id"]) == dispatch

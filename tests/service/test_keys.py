@@ -70,6 +70,12 @@ async def test_a_hash_is_signed_as_it_is() -> None:
 @asynchronous
 async def test_an_address_may_be_wanted_with_its_checksum() -> None:
     async with served() as to:
+        public = await to.call("keymgr_resolveKey", "alice", SECP256K1, "hex_ecdsa_pubkey_uncompressed_0x")
+        key = public["verifier"]["verifier"]
+        assert (len(key), public["verifier"]["type"]) == (130, "hex_ecdsa_pubkey_uncompressed_0x")
+        reverse = ("keymgr_reverseKeyLookup", SECP256K1, "hex_ecdsa_pubkey_uncompressed_0x")
+        assert await to.call(*reverse, key) == public
+        assert (await to.call(*reverse, "0x11"))["message"].startswith("verifier: must be a public key of 64 bytes")
         found = await to.call("keymgr_resolveKey", "alice", SECP256K1, "eth_address_checksum")
         assert found["verifier"]["verifier"] == "0x963291E7cf6730b7C6605AcC6cf5Ab36146A51B2"
 

@@ -114,10 +114,16 @@ async def test_held_caller_sees_transactions_of_its_parties_alone() -> None:
 async def test_query_of_a_held_caller_is_narrowed_to_its_parties() -> None:
     senders = ("alice@node1", "alicia@node1", "Treasury.x@node1", "treasury.ops@node1", "treasury@node1", "bob@node1")
     held = Caller("held", EVERY_ROLE, parties=HELD)
-    for method in ("ptx_queryTransactions", "ptx_queryTransactionsFull", "ptx_queryPendingTransactions"):
-        arguments: dict[str, Any] = {"query": {"neq": [{"field": "from", "value": "nobody"}]}}
+    for method, field in (
+        ("ptx_queryTransactions", "from"),
+        ("ptx_queryTransactionsFull", "from"),
+        ("ptx_queryPendingTransactions", "from"),
+        ("ptx_queryPublicTransactions", "sender"),
+        ("ptx_queryPendingPublicTransactions", "sender"),
+    ):
+        arguments: dict[str, Any] = {"query": {"neq": [{"field": field, "value": "nobody"}]}}
         await require_allowed(TABLE[method], arguments, MemoryNode(), held)
-        table = Table("sent", {"from": Column("sender", Kind.TEXT)}, "sender")
+        table = Table("sent", {field: Column("sender", Kind.TEXT)}, "sender")
         # SQLite has no collation of this name; its own order is the same.
         sql, parameters, _ = selection(table, "sender", Query.parse(arguments["query"]))
         with closing(sqlite3.connect(":memory:")) as database:
@@ -170,6 +176,43 @@ async def test_private_call_of_a_held_caller_is_for_its_own_balance_alone() -> N
             assert (await to.call("ptx_call", {**call, **wrong}, **HELD_HEADER))["code"] == NOT_AUTHORISED
 
 
+class Answers:
+    """Answers every question."""
+
+    async def ask(self, *_: object) -> object:
+        return "answered"
+
+
+@asynchronous
+async def test_question_of_a_held_caller_is_for_its_own_balance_and_its_own_groups_alone() -> None:
+    node = MemoryNode(groups=TwoGroups(), questions=Answers())
+    token, own, foreign = "0x" + "09" * 20, "0x" + "01" * 20, "0x" + "02" * 20
+    async with served(node, settings=SETTINGS) as to:
+
+        async def answer(*params: object) -> Any:  # noqa: ANN401
+            return await to.call("domain_invokeRPC", *params, **HELD_HEADER)
+
+        allowed: tuple[tuple[object, ...], ...] = (
+            (token, "noto_balanceOf", {"account": "alice"}),
+            (token, "balanceOf", [{"account": "treasury.x", "from": "alice"}]),
+            (token, "available", {"method": "balanceOf", "params": {"account": "alice"}}),
+            (own, "pente_call", {"to": token}),
+        )
+        for asked in allowed:
+            assert await answer(*asked) == "answered"
+        refused: tuple[tuple[object, ...], ...] = (
+            (token, "noto_balanceOf", {"account": "bob"}),
+            (token, "noto_balanceOf", {"account": "alice", "from": "bob"}),
+            (token, "noto_name", {"account": "alice"}),
+            (token, "", {"method": "balanceOf", "params": {"account": "bob"}}),
+            (token, "balanceOf", ["alice"]),
+            (own, "pente_call", {"to": token, "from": "bob"}),
+            (foreign, "pente_call", {"to": token}),
+        )
+        for asked in refused:
+            assert (await answer(*asked))["code"] == NOT_AUTHORISED, asked
+
+
 class TwoGroups:
     """A group of alice's and one of bob's; the second byte of an id is a message's group."""
 
@@ -178,7 +221,7 @@ class TwoGroups:
         if member is None:
             return None
         members = (Party(member), Party("alice@node2"))
-        return GroupView(group, domain, 0, "", members, {}, {}, bytes(32), IntentId(bytes(16)))
+        return GroupView(group, domain, 0, "", members, {}, {}, bytes(32), IntentId(bytes(16)), ContractAddress("0x"))
 
     async def with_address(self, contract: ContractAddress) -> GroupView | None:
         return await self.with_id("pente", bytes.fromhex(contract[2:]))
@@ -197,7 +240,7 @@ class TwoGroups:
 
 @asynchronous
 async def test_held_caller_has_the_groups_of_its_parties_alone() -> None:
-    node = MemoryNode(groups=TwoGroups())
+    node = MemoryNode(groups=TwoGroups(), questions=Answers())
     async with served(node, settings=SETTINGS) as to:
 
         async def answers(number: int, sender: str) -> list[Any]:
@@ -209,14 +252,16 @@ async def test_held_caller_has_the_groups_of_its_parties_alone() -> None:
                 await to.call("pgroup_getMessageById", str(UUID(bytes=bytes([number]) * 16)), **HELD_HEADER),
                 await to.call("pgroup_sendMessage", message, **HELD_HEADER),
                 await to.call("pgroup_call", {"domain": "pente", "group": group, "from": sender}, **HELD_HEADER),
+                await to.call("pgroup_invokeRPC", "pente", group, "call", {"from": sender}, **HELD_HEADER),
+                await to.call("pgroup_invokeRPC", "pente", group, "call", **HELD_HEADER),
             ]
 
         def codes(answered: list[Any]) -> list[object]:
             return [each.get("code") if isinstance(each, dict) else None for each in answered]
 
-        assert codes(await answers(1, "alice")) == [None] * 5
+        assert codes(await answers(1, "alice")) == [None] * 7
         refused = await answers(2, "bob")
-        assert codes(refused) == [NOT_AUTHORISED] * 5
+        assert codes(refused) == [NOT_AUTHORISED] * 7
         assert refused[:4] == (await answers(3, "bob"))[:4], "there is no difference to a group that does not exist"
         assert (await answers(2, "alice"))[4] == (await answers(3, "alice"))[4]
         assert codes(await answers(1, "alice@node2"))[4] == NOT_AUTHORISED

@@ -92,6 +92,19 @@ async def test_what_reverts_tells_why(tmp_path: Path) -> None:
             )
         # A failure leaves no gap.
         await one.succeed(**invoke, function="store", data=[1])
+        # The function, the contract, and advice.
+        absent = {"type": "function", "name": "absent", "inputs": [], "outputs": [{"type": "uint256"}]}
+        call = {"type": "public", "to": contract, "abi": [absent], "function": "absent"}
+        advice = "it may have no such function, or a check without a text; compare address, ABI and values"
+        with pytest.raises(CallFailed, match=rf"reverted: absent\(\) of {contract} gave no reason: {advice}"):
+            await one.call("ptx_call", call)
+        nowhere = "0x" + "ab" * 20
+        with pytest.raises(CallFailed, match=rf"must be a contract with the function absent\(\): {nowhere} answers"):
+            await one.call("ptx_call", {**call, "to": nowhere})
+        for more in ({}, {"gas": 200_000}):
+            failed = await one.do(**{**invoke, "abi": [absent]}, function="absent", **more)
+            reason = f"PD012216: Transaction reverted: absent() of {contract} gave no reason: {advice}"
+            assert failed["failureMessage"].startswith(reason)
 
 
 @pytest.mark.slow

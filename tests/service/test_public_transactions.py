@@ -160,7 +160,7 @@ async def test_contract_is_made_and_used_and_a_failure_tells_why(kind: str, tmp_
             failed = (await made.ended(await made.send(reverter.mined.contract, reason, wish=wish))).ending
             assert failed is not None
             assert (failed.has_succeeded, failed.revert_data) == (False, reason)
-            assert failed.reason == "PD012216: Transaction reverted: not today"
+            assert failed.reason.startswith("PD012216: Transaction reverted: not today (0x")
         assert await made.used() == 8
 
 

@@ -126,7 +126,7 @@ async def test_full_receipt_shows_no_coin_that_an_earlier_nullifier_spends(tmp_p
         receipts: Any = SimpleNamespace(of=receipt_of)
         public: Any = SimpleNamespace(view=no_view)
         unused: Any = None
-        following = Following(running, unused, public, receipts, unused)
+        following = Following(running, unused, public, receipts, unused, unused)
         shown = {}
         for made in (FALSE, FIRST, AGAIN):
             full = await following.full_receipt(made.intent)

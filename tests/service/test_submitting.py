@@ -41,9 +41,13 @@ PAY, PAY_SHORT, STOP = entries_of(ABI, "abi")[1:]
 PRIVATE = Submission(TransactionType.PRIVATE, "alice", to=CONTRACT, abi=ABI)
 
 
+async def confirmed(_contract: ContractAddress) -> None:
+    """All contracts are."""
+
+
 async def submitting(folder: Path) -> tuple[Submitting, Opened]:
     opened = await Opened(new_sqlite(folder)).start(())
-    return Submitting(NODE, opened.store.abis, opened.store.submissions), opened
+    return Submitting(NODE, opened.store.abis, opened.store.submissions, confirmed), opened
 
 
 @in_loop

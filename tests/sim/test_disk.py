@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rota.chain.effects import RoundDispatch
+from rota.chain.submitters import StoredAccount
 from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
 from rota.model.consistency import Authorised, Consistent
 from rota.model.digests import domain_separator, void_leaf
 from rota.model.types import (
+    SHARED_ACCOUNT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -159,7 +161,7 @@ def test_nonce_that_went_to_another_dispatch_owes_only_the_states_of_that_one() 
     disk.write(ADDRESS, (dispatch(0, made),))
     stored = disk.restore(A, (CONTRACT,), 0)
     assert {delivery.digest for delivery in disk.undelivered(A)} == {ROUND}
-    assert stored.next_nonce == 1
+    assert stored.accounts == {SHARED_ACCOUNT: StoredAccount(1)}
 
 
 def test_block_that_was_taken_back_confirms_nothing() -> None:

@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import pytest
 
-from rota.chain.effects import RoundDispatch
+from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.exchange.effects import StatesReceived
 from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Record, TransitionPrepared
+from rota.model.blocks import ChainBlock
+from rota.model.config import Config
 from rota.model.consistency import Authorised, Consistent
-from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment
+from rota.model.digests import core_of, domain_separator, leaf_of, round_digest, state_commitment, void_leaf
 from rota.model.types import (
+    SHARED_ACCOUNT,
+    BlockHash,
     Contract,
     ContractAddress,
     DelegationNumber,
@@ -41,6 +45,7 @@ from rota.sequencer.effects import (
 )
 from rota.sim.facts import (
     Assembled,
+    BlockMined,
     Committed,
     Fact,
     FaultsEnded,
@@ -92,7 +97,8 @@ CONTRACT = Contract(ADDRESS, (A, B), (A, B), 2, rotation=Rotation.STRICT, range_
 ID = IntentId(b"A-1".ljust(16, b"\x00"))
 INTENT = Intent(ID, ADDRESS, Party("user@A"), b"mint")
 NUMBER = DelegationNumber(1, 1)
-NOTHING = Remembered(1, 0, {}, frozenset())
+USED = {SHARED_ACCOUNT: 1}
+NOTHING = Remembered(1, {}, {}, frozenset())
 LATE_MS = LEADERS_KNOWN_AFTER_MS + 1
 
 
@@ -216,6 +222,28 @@ def test_round_is_sent_with_permission_for_its_leaves_and_enough_valid_endorseme
     assert found(*known, granted(), recorded(B, thin), Submitted(B, thin)) == ["S5"]
 
 
+def test_void_of_a_prepared_intent_is_sent_without_permission_after_the_time_that_its_endorsers_keep_its_states() -> (
+    None
+):
+    def at(time_s: int, *nodes: NodeName) -> tuple[Fact, ...]:
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), time_s)
+        return BlockMined(1, time_s), *(recorded(node, BlocksIndexed(0, (block,))) for node in nodes)
+
+    def signed(*nodes: NodeName) -> tuple[Fact, ...]:
+        return tuple(recorded(node, PreparedEndorsed((kept,))) for node in nodes)
+
+    hold_s = Config().prepared_hold_s
+    kept = KeptStates(ID, MADE.leaf, (), 900)
+    leaf = void_leaf(domain_separator(CONTRACT.chain_id, ADDRESS), ID)
+    void = dispatch(0, Transition(ID, leaf))
+    both, sent = (*at(1_000, A, B), *signed(A, B)), (recorded(B, void), Submitted(B, void))
+    assert found(ACCEPTED, *both, *at(1_001 + hold_s), *sent) == []
+    assert found(ACCEPTED, *both, *at(1_000 + hold_s), *sent) == ["S5"], "too early"
+    assert found(ACCEPTED, *at(1_000, A, B), *signed(A), *at(1_001 + hold_s), *sent) == ["S5"], "B has no record of it"
+    own = dispatch(0, Transition(ID, leaf, signature=b"of its party"))
+    assert found(ACCEPTED, *both, *at(1_001 + hold_s), recorded(B, own), Submitted(B, own)) == ["S5"]
+
+
 def test_permission_counts_on_its_senders_disk_for_its_dispatcher_under_a_number_that_this_was_given() -> None:
     order = dispatch(0, MADE)
     sent = (recorded(B, order), Submitted(B, order))
@@ -265,23 +293,23 @@ def test_message_that_binds_its_author_rests_on_a_record() -> None:
 def test_next_life_goes_on_where_the_last_one_stopped() -> None:
     order = recorded(B, dispatch(0, MADE))
     owed = frozenset({A})
-    assert found(order, Started(B, Remembered(1, 1, {}, owed))) == []
-    assert found(order, Started(B, Remembered(1, 0, {}, owed))) == ["S9"]
-    assert found(order, Started(B, Remembered(0, 1, {}, owed))) == ["S9"]
+    assert found(order, Started(B, Remembered(1, USED, {}, owed))) == []
+    assert found(order, Started(B, Remembered(1, {}, {}, owed))) == ["S9"]
+    assert found(order, Started(B, Remembered(0, USED, {}, owed))) == ["S9"]
     private = dispatch(0, transition(seen_by=(A, B, C)))
-    assert found(recorded(B, private), Started(B, Remembered(1, 1, {}, frozenset()))) == ["S9"]
+    assert found(recorded(B, private), Started(B, Remembered(1, USED, {}, frozenset()))) == ["S9"]
 
 
 def test_next_life_knows_what_was_given_prepared_to_its_user() -> None:
     written = (recorded(A, IntentAccepted(INTENT)), recorded(A, TransitionIssued(PREPARED, 900)))
     for issued, verdict in ((MADE.leaf, []), (None, ["S9"]), (OTHER.leaf, ["S9"])):
         known = {ID: RememberedIntent(None, False, False, issued)}
-        assert found(*written, Started(A, Remembered(1, 0, known, frozenset()))) == verdict
+        assert found(*written, Started(A, Remembered(1, {}, known, frozenset()))) == verdict
 
 
 def test_next_life_sends_what_is_prepared_until_it_is_acknowledged_or_on_the_chain() -> None:
     written = recorded(B, TransitionPrepared(A, PREPARED))
-    forgetful, mindful = (Started(B, Remembered(1, 0, {}, frozenset(), leaves)) for leaves in LEAVES)
+    forgetful, mindful = (Started(B, Remembered(1, {}, {}, frozenset(), leaves)) for leaves in LEAVES)
     assert found(written, mindful) == []
     assert found(written, forgetful) == ["S9"]
     assert found(written, recorded(B, PreparedAcknowledged(ID, MADE.leaf)), forgetful) == []
@@ -290,7 +318,7 @@ def test_next_life_sends_what_is_prepared_until_it_is_acknowledged_or_on_the_cha
 
 def test_next_life_keeps_what_it_has_signed_prepared_until_that_is_on_the_chain() -> None:
     written = recorded(B, PreparedEndorsed((KeptStates(ID, MADE.leaf, MADE.inputs, 900),)))
-    forgetful, mindful = (Started(B, Remembered(1, 0, {}, frozenset(), frozenset(), leaves)) for leaves in LEAVES)
+    forgetful, mindful = (Started(B, Remembered(1, {}, {}, frozenset(), frozenset(), leaves)) for leaves in LEAVES)
     assert found(written, mindful) == []
     assert found(written, forgetful) == ["S9"]
     assert "S9" not in found(written, Committed(ADDRESS, 1, MADE), forgetful)
@@ -313,7 +341,7 @@ def test_promised_intent_ends_or_waits_for_its_user() -> None:
     assert found(*begun, recorded(A, IntentParked(ID, "later")), concludes=True) == []
     assert found(*begun, FINALISED, REVERTED, concludes=True) == []
     assert found(*begun, FINALISED, concludes=True) == ["L1"]
-    assert found(*begun, FINALISED, Started(A, Remembered(2, 0, {}, frozenset())), concludes=True) == []
+    assert found(*begun, FINALISED, Started(A, Remembered(2, {}, {}, frozenset())), concludes=True) == []
 
 
 def test_two_active_coordinators_are_one_too_many_when_the_faults_are_long_over() -> None:

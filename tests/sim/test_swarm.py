@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from rota.chain.submitters import AccountChoice
 from rota.machine.effects import ReplyToUser
 from rota.machine.events import IntentSubmitted
 from rota.model.types import Mode, Outcome, Rotation, SubmitMode
@@ -38,6 +39,22 @@ def test_seed_is_clean(seed: int) -> None:
     report = Swarm(seed, SHORT).play()
     assert report.violations == []
     assert report.intents > 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_seed_is_clean_with_an_account_for_each_contract(seed: int) -> None:
+    swarm = Swarm(seed, replace(SHORT, contracts=3, accounts=AccountChoice.BY_CONTRACT))
+    report = swarm.play()
+    assert report.violations == []
+    signers = set(swarm.world.ledger.next_nonce)
+    assert not signers & set(swarm.plan.names)
+    assert len(signers) > len(swarm.plan.names)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_stranger_may_take_a_nonce_of_any_account(seed: int) -> None:
+    settings = Settings(minutes=1 / 4, contracts=2, faults=("stranger", "crash"), accounts=AccountChoice.BY_CONTRACT)
+    assert Swarm(seed, settings).play().violations == []
 
 
 @pytest.mark.slow

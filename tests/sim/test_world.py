@@ -262,4 +262,4 @@ def test_restarted_submitter_knows_every_nonce_that_is_not_mined() -> None:
     node.disk.records.extend([(ADDRESS, dispatch(0, first)), (ADDRESS, dispatch(1, first))])
     world.start(NODES[0])
     assert node.core is not None
-    assert list(node.core.submitter.submissions) == [1]
+    assert list(node.core.submitters.shared.submissions) == [1]

@@ -149,7 +149,7 @@ def test_a_value_that_cannot_be_held_is_its_writers_error_and_no_trouble_of_the_
     @in_loop
     async def scenario() -> None:
         async with opened_on(await make()) as opened:
-            wrong = Statement("UPDATE node SET next_nonce = ?", (TOO_LARGE,))
+            wrong = Statement("UPDATE accounts SET next_nonce = ?", (TOO_LARGE,))
             good = asyncio.create_task(opened.store.write([Statement("DELETE FROM blocks WHERE height = ?", (1,))]))
             with pytest.raises(Unanswerable):
                 await opened.store.write([wrong])

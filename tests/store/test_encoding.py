@@ -41,7 +41,7 @@ STORED = {
     Preparation: "committer condition",
     PreparedTransaction: "digest leaves valid_until_s signatures transition unknown",
     TransitionPrepared: "sender prepared",
-    RoundDispatch: "round signer nonce fees transaction hash",
+    RoundDispatch: "round signer nonce fees transaction hash account",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
     Receipt: "intent outcome reason leaf contract code",
     LedgerOutcome: "intent leaf digest status reason is_contention inputs transaction "
@@ -49,9 +49,9 @@ STORED = {
     CallFailure: "number to verdict revert",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
-    KnownContract: "contract deployment signers genesis deployed_at taken_in_at source",
+    KnownContract: "contract deployment signers genesis deployed_at taken_in_at source unconfirmed",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers decision asked_at_s reason contract",
-    MinedTransaction: "nonce status reason gas_used",
+    MinedTransaction: "nonce status reason gas_used account",
     Permission: "number delegate leaf valid_until_s",  # Until schema 13 it was "number delegate transition".
     DelegationNumber: "incarnation counter",
     StateId: "leaf output",

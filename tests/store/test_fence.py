@@ -18,7 +18,7 @@ from tests.store.kit import FIRST, NODE, Make, Opened, again, an_intent, in_loop
 from tests.store.proxy import Fault, proxy_to
 from tests.store.servers import PostgresServer
 
-INSERT = Statement("INSERT INTO mined (nonce, height, status) VALUES (?, 1, 'failed')")
+INSERT = Statement("INSERT INTO mined (account, nonce, height, status) VALUES ('', ?, 1, 'failed')")
 
 
 def row(number: int) -> Statement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from rota.model.types import BlockHash, ContractAddress, Digest, IntentId, Leaf,
 from rota.node.node import OWN
 from rota.ports import LeafCommitments, OutcomePlace, StateStatus
 from rota.ports.commitments import BEFORE_ALL
-from tests.store.kit import CONTRACTS, FIRST, NODE, Make, Opened, in_loop, new_sqlite, opened_on
+from tests.store.kit import CONTRACTS, FIRST, NODE, SECOND, Make, Opened, in_loop, new_sqlite, opened_on
 
 OURS, THEIRS = b"coin of ours", b"coin of somebody else"
 NULLIFIER = keccak(OURS)
@@ -181,3 +182,22 @@ async def test_outcome_whose_commitments_were_not_kept_is_our_own_error(tmp_path
         await index(opened, 0, block(1, transition(1)))
         with pytest.raises(AssertionError, match="was kept before it was indexed"):
             await opened.store.commitments.page(FIRST, BEFORE_ALL, 0)
+
+
+@in_loop
+async def test_outcomes_of_final_blocks_that_come_later_stand_behind_those_of_other_contracts(make: Make) -> None:
+    """A node got a contract when its index had passed rounds of it."""
+    late, spend = transition(7, b"late"), transition(8, inputs=(StateId(transition(7).leaf, 0),))
+    async with opened_on(await make()) as opened:
+        await receive(opened, late)
+        others = replace(block(1), outcomes=tuple((SECOND, outcome) for _, outcome in block(1, MADE).outcomes))
+        await index(opened, 0, others, block(2), block(3), block(4))
+        assert await unspent(opened) == []
+        as_of = (await opened.store.state_changes(FIRST, 0)).as_of
+        await opened.store.make_up((block(1, late),))
+        assert await unspent(opened) == [b"late"]
+        assert [state.content for state in (await opened.store.state_changes(FIRST, as_of)).held] == [b"late"]
+        assert await opened.store.heights_with_outcomes(FIRST, 0, 9) == frozenset({1})
+        assert await opened.store.heights_with_outcomes(SECOND, 0, 9) == frozenset({1})
+        await opened.store.make_up((block(2, spend),))
+        assert await unspent(opened) == []

@@ -660,7 +660,7 @@ def comparable(stored: StoredNode, final_time_s: int) -> object:
         contracts,
         sorted(stored.dispatches, key=lambda dispatch: dispatch.nonce),
         sorted(stored.owed),
-        stored.next_nonce,
+        {name: each for name, each in stored.accounts.items() if each.next_nonce},
         stored.blocks,
         dict(stored.deployments.agreed),
         list(stored.deployments.deployed),

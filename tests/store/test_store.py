@@ -12,12 +12,16 @@ from typing import Any
 
 import pytest
 
-from rota.chain.effects import BlocksIndexed
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, RecallDispatches
+from rota.chain.events import DispatchesRecalled
+from rota.chain.submitters import StoredAccount
+from rota.exchange.distribution import DeliveriesRecalled
+from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import FindStates, IntentAccepted, IntentFinalised, Persist, Record
 from rota.machine.tables import Event
-from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
 from rota.model.config import Config
-from rota.model.types import BlockHash, NodeName, Outcome, Receipt, StateId
+from rota.model.types import SHARED_ACCOUNT, BlockHash, NodeName, Outcome, Receipt, StateId
 from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
 from rota.node.events import ContractLoaded, IntentsLookedUp
 from rota.node.node import OWN
@@ -33,13 +37,16 @@ from tests.store.kit import (
     CONTRACTS,
     FIRST,
     NODE,
+    PEER,
     SECOND,
     FaultyDatabase,
     Make,
+    a_dispatch,
     a_prepared,
     a_transition,
     again,
     an_intent,
+    dearer,
     digest,
     in_loop,
     intent_id,
@@ -284,6 +291,63 @@ async def test_receipts_that_were_due_before_the_upgrade_are_found_by_their_bloc
         sql = "SELECT leaf, committed_at FROM receipts_due ORDER BY leaf"
         rows = await opened.store._database.read(_rows_of(sql))
         assert sorted(rows, key=str) == sorted([(leaf(1), 3), (leaf(2), None)], key=str)
+
+
+@in_loop
+async def test_dispatches_from_before_there_were_several_accounts_belong_to_the_shared_one(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A database of schema 29 knows a dispatch by its nonce alone."""
+    database = await make()
+    known = migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: known[:29])
+    await database.open()
+    old = [a_dispatch(number, number + 4, (a_transition(number),)) for number in (0, 1)]
+    rows = [Statement("UPDATE node SET next_nonce = 6")]
+    for each in old:
+        sql = "INSERT INTO dispatches (nonce, contract, digest, dispatch) VALUES (?, ?, ?, ?)"
+        rows.append(Statement(sql, (each.nonce, FIRST, each.round.digest, encode(each))))
+        intent = each.round.transitions[0].intent
+        rows.append(Statement("INSERT INTO dispatched_intents (nonce, intent) VALUES (?, ?)", (each.nonce, intent)))
+    rows.append(Statement("INSERT INTO mined (nonce, height, status) VALUES (4, 1, 'failed')"))
+    await database.write(rows, 1)
+    await database.close()
+    monkeypatch.undo()
+    async with opened_on(again(database)) as opened:
+        stored = await opened.store.restore(())
+        assert stored.accounts == {SHARED_ACCOUNT: StoredAccount(6)}
+        assert stored.dispatches == tuple(old)
+        assert await opened.store.traces.mined(old[0]) == (False, None)
+        assert await opened.store.traces.dispatches(intent_id(1)) == ((5, old[1]),)
+        new = replace(a_dispatch(2, 4, (a_transition(2),)), account=FIRST)
+        assert await opened.write(OWN, new)
+        assert await opened.store.traces.dispatch(6) == new
+        assert await opened.store.traces.mined(new) is None
+
+
+@in_loop
+async def test_dispatches_with_the_same_nonce_of_two_accounts_are_kept_apart(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        one, two = (
+            replace(a_dispatch(number, 0, (a_transition(number),), of), account=of)
+            for number, of in ((1, FIRST), (2, SECOND))
+        )
+        for each in (one, two):
+            assert await opened.write(OWN, each)
+        assert await opened.write(OWN, DispatchRepriced(dearer(two)))
+        used = MinedTransaction(0, MinedStatus.FAILED, account=FIRST)
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, (), (used,))
+        later = ChainBlock(90, BlockHash(b"9"), BlockHash(b"8"), 20)
+        assert await opened.write(OWN, BlocksIndexed(0, (block, later)))
+        stored = await opened.store.restore(())
+        assert stored.dispatches == (dearer(two),)
+        assert stored.accounts == {SHARED_ACCOUNT: StoredAccount(), FIRST: StoredAccount(1), SECOND: StoredAccount(1)}
+        recalled = await opened.ask(RecallDispatches((0,), FIRST))
+        assert recalled == DispatchesRecalled((0,), (one,), FIRST)
+        owed = await opened.ask(RecallDeliveries(PEER, 1, 10, 1_000_000))
+        assert isinstance(owed, DeliveriesRecalled)
+        assert {each.digest for each in owed.deliveries} == {one.round.digest, two.round.digest}
+        assert [each.account for each in await opened.store.traces.latest_rounds(5)] == [FIRST, SECOND]
 
 
 def _rows_of(sql: str) -> Reading[list[tuple[object, ...]]]:

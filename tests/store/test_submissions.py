@@ -12,7 +12,7 @@ from rota.chain.effects import BlocksIndexed
 from rota.chain.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
 from rota.machine.effects import IntentAccepted, IntentFinalised
-from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
+from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
 from rota.model.types import (
     AwaitedLeaf,
     BlockHash,
@@ -23,13 +23,14 @@ from rota.model.types import (
     Outcome,
     Party,
     Receipt,
+    Rejected,
     SubmitMode,
     Transition,
 )
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
 from rota.node.node import OWN
-from rota.ports import Ask, Dependencies, PartyNames, StoredSubmission, SubmissionKey, Unavailable
+from rota.ports import Ask, Dependencies, PartyNames, PublicBinding, StoredSubmission, SubmissionKey, Unavailable
 from rota.store import DatabaseStore
 from tests.store.kit import (
     CONFIG,
@@ -38,6 +39,8 @@ from tests.store.kit import (
     SECOND,
     Make,
     Opened,
+    a_dispatch,
+    a_transition,
     an_intent,
     digest,
     in_loop,
@@ -71,6 +74,7 @@ PUBLIC = StoredSubmission(
     1,
 )
 ACCOUNT = ContractAddress("0x" + "aa" * 20)
+SUBMITTER = ContractAddress("0x" + "bb" * 20)
 WAITING = PublicTransaction(0, PUBLIC.id, ALICE, ACCOUNT, None, b"code", 2**200, 0, Wish(gas=5), (intent_id(1),))
 SIGNED = Version(Fees(3, 2), 21_000, b"raw", b"h" * 32, 7)
 
@@ -326,11 +330,56 @@ async def test_public_transaction_is_kept_as_it_stands(make: Make) -> None:
         await public.save((ended,))
         assert await public.open() == (second,)
         assert await public.get(first.id) == ended
-        for query in (like(nonce=7), like(transactionHash="0x" + SIGNED.hash.hex()), like(success=True)):
-            assert await public.find(query) == (ended,)
-        assert await public.find(like(contractAddress=FIRST)) == (ended,)
-        assert await public.find(like(to=FIRST)) == (second,)
-        assert await public.find(like(from_=ACCOUNT)) == (second, ended)
+        first_found, second_found = PublicBinding(2, first.id), PublicBinding(4, second.id)
+        for query in (like(nonce=7), like(success=True), like(contractAddress=FIRST), like(localId=2)):
+            assert await public.find(query, SUBMITTER) == (first_found,)
+        assert await public.find(like(to=FIRST), SUBMITTER) == (second_found,)
+        for query in (like(from_=ACCOUNT), like(sender=PUBLIC.sender), like(transactionType="public"), Query()):
+            assert await public.find(query, SUBMITTER) == (second_found, first_found)
+        assert await public.find(Query(), SUBMITTER, is_open=True) == (second_found,)
+        for query in (like(from_=SUBMITTER), like(transaction=str(UUID(bytes=intent_id(9)))), like(sender="bob@node1")):
+            assert await public.find(query, SUBMITTER) == ()
+        with pytest.raises(Rejected, match="must be one of localId, transaction"):
+            await public.find(like(transactionHash="0x" + SIGNED.hash.hex()), SUBMITTER)
         assert await public.numbered(9) is None
+        with_receipts = opened.store.listening.with_receipts
+        assert await with_receipts(0, 12, 5) == {12: frozenset({SIGNED.hash})}
+        assert await with_receipts(13, 20, 5) == {} == await with_receipts(0, 11, 5)
     finally:
         await opened.store.close()
+
+
+@in_loop
+async def test_rounds_are_found_beside_public_transactions_once_for_each_intent(make: Make) -> None:
+    opened = await Opened(await make()).start()
+    store = opened.store
+    try:
+        await accept(opened, PRIVATE)
+        await store.public.accept(PUBLIC, WAITING, ())
+        # The second intent is another node's. The third has the id of one of ours, in another contract.
+        one = a_dispatch(1, 0, (a_transition(1), a_transition(7)))
+        two = a_dispatch(2, 1, (a_transition(1),), SECOND)
+        assert await opened.write(OWN, one)
+        assert await opened.write(OWN, two)
+        own, other = PublicBinding(1, PRIVATE.id), PublicBinding(1, intent_id(7))
+        user, strange = PublicBinding(2, PUBLIC.id), PublicBinding(3, PRIVATE.id)
+        find = store.public.find
+        assert await find(Query(), SUBMITTER) == (strange, user, own, other)
+        assert await find(Query(limit=2), SUBMITTER) == (strange, user)
+        assert await find(Query.parse({"sort": ["localId"], "limit": 3}), SUBMITTER) == (own, other, user)
+        assert await find(like(sender=ALICE), SUBMITTER) == (user, own)
+        assert await find(like(sender=ALICE, transactionType="private", to=FIRST), SUBMITTER) == (own,)
+        assert await find(like(from_=one.signer, nonce=0), SUBMITTER) == (own, other)
+        assert await find(like(from_=SUBMITTER, nonce=0), SUBMITTER) == ()
+        assert await find(like(from_=SUBMITTER), ACCOUNT) == ()
+        assert await find(like(transaction=str(UUID(bytes=intent_id(7)))), SUBMITTER) == (other,)
+        mined = (MinedTransaction(0, MinedStatus.SUCCEEDED),)
+        block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
+        assert await store.traces.waiting_dispatch(one.hash) == one
+        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        assert await find(like(success=True), SUBMITTER) == (own, other)
+        assert await find(Query(), SUBMITTER, is_open=True) == (strange, user)
+        assert await store.traces.waiting_dispatch(two.hash) == two
+        assert await store.traces.waiting_dispatch(b"another") is None
+    finally:
+        await store.close()

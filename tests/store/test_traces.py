@@ -95,17 +95,17 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Make) -> None:
         one, two = a_dispatch(1, 0, (a_transition(1), a_transition(2))), a_dispatch(2, 1, (a_transition(2, 1),))
         for dispatch in (one, two):
             assert await opened.write(OWN, dispatch)
-        assert await traces.dispatches(intent_id(2)) == (one, two)
+        assert await traces.dispatches(intent_id(2)) == ((0, one), (1, two))
         assert await traces.dispatches(intent_id(9)) == ()
         assert (await traces.dispatch(1), await traces.dispatch(5)) == (two, None)
         mine = Query.parse({"eq": [{"field": "publicTransactionID", "value": 1}], "sort": ["transactionID"]})
         assert await traces.find_dispatched(mine) == ((0, intent_id(1)), (0, intent_id(2)))
         assert len(await traces.find_dispatched(Query())) == 3
-        assert await traces.mined(0) is None
+        assert await traces.mined(one) is None
         mined = (MinedTransaction(0, MinedStatus.SUCCEEDED), MinedTransaction(1, MinedStatus.FAILED))
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
         assert await opened.write(OWN, BlocksIndexed(0, (block,)))
-        assert (await traces.mined(0), await traces.mined(1)) == ((True, 10), (False, 10))
+        assert (await traces.mined(one), await traces.mined(two)) == ((True, 10), (False, 10))
         three = a_dispatch(3, 2, (a_transition(3),))
         assert await opened.write(OWN, three)
         first, second, third = await traces.latest_rounds(5)

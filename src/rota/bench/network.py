@@ -213,7 +213,7 @@ class Network:
         self.counts.dispatched += len(dispatch.round.transitions)
         self._dispatched.update({transition.leaf: transition for transition in dispatch.round.transitions})
         self._ledger.send(dispatch)
-        self._tell(name, TransactionSent(dispatch.nonce))
+        self._tell(name, TransactionSent(dispatch.nonce, dispatch.account))
 
     def _compute(self, name: NodeName, effect: Effect) -> None:
         """What domain and signer answer; nobody asks for verifiers, since the intents name no parties."""

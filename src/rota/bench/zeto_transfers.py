@@ -18,15 +18,14 @@ gas          of a transfer, all rounds together
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from rota.bench.processes import processor_s
 from rota.client.transactions import Transaction
 from rota.domains.zeto.domain import LEDGERS
 from rota.localnet.chain_book import ChainBook
@@ -38,9 +37,6 @@ NODE: Final = NodeName("node1")
 ISSUER, OWNER, RECEIVER = "issuer", "alice", "bob"
 TRANSFERS_DEFAULT: Final = 60
 BLOCK_S: Final = 2
-# In /proc/PID/stat, counted behind the name in parentheses: whose child it is; its time as a user, and in the system.
-PARENT_FIELD: Final = 1
-TIMES_FIELDS: Final = slice(11, 13)
 # A first proof reads a key of 22 seconds, and a slow machine makes one proof in ten.
 TIMEOUT_MS: Final = 1_200_000
 
@@ -98,9 +94,9 @@ async def _of_kind(network: LocalNetwork, token: str, transfers: int, gathered: 
     if gathered:
         await network.ledger.call("evm_setAutomine", False)
         await network.ledger.call("evm_setIntervalMining", BLOCK_S)
-    began_s, used_s = time.monotonic(), _processor_s(node)
+    began_s, used_s = time.monotonic(), processor_s(node.child.pid)
     await _paid(node, contract, transfers)
-    seconds, used_s = time.monotonic() - began_s, _processor_s(node) - used_s
+    seconds, used_s = time.monotonic() - began_s, processor_s(node.child.pid) - used_s
     if gathered:
         await network.ledger.call("evm_setIntervalMining", 0)
         await network.ledger.call("evm_setAutomine", True)
@@ -108,8 +104,8 @@ async def _of_kind(network: LocalNetwork, token: str, transfers: int, gathered: 
     await book.read_gas()
     rounds = set(book.transactions) - earlier
     gas = sum(book.gas[found] for found, _ in rounds)
-    per_s, processor_s = transfers / seconds, used_s / transfers
-    return TransferFigures(token, gathered, transfers, seconds, per_s, processor_s, len(rounds), gas / transfers)
+    rates = (seconds, transfers / seconds, used_s / transfers)
+    return TransferFigures(token, gathered, transfers, *rates, len(rounds), gas / transfers)
 
 
 async def _paid(node: LocalNode, contract: ContractAddress, count: int) -> None:
@@ -118,19 +114,6 @@ async def _paid(node: LocalNode, contract: ContractAddress, count: int) -> None:
     sent: tuple[Transaction, ...] = await node.client.send_all(contract, calls, sender=OWNER)
     for each in sent:
         await each.confirmed(TIMEOUT_MS)
-
-
-def _processor_s(node: LocalNode) -> float:
-    """What the node's process and those that it started have used, by the kernel's word."""
-    used: dict[int, tuple[int, int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            fields = path.read_text().rpartition(")")[2].split()
-            used[int(path.parent.name)] = (int(fields[PARENT_FIELD]), sum(map(int, fields[TIMES_FIELDS])))
-    family = {node.child.pid}
-    while found := {pid for pid, (parent, _) in used.items() if parent in family and pid not in family}:
-        family |= found
-    return sum(used[pid][1] for pid in family if pid in used) / os.sysconf("SC_CLK_TCK")
 
 
 def _payment(party: str, amount: int) -> dict[str, object]:

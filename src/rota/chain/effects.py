@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rota.machine.effects import DispatchRound, Effect, Record
 from rota.model.blocks import ChainBlock
 from rota.model.frozen import dataclass
-from rota.model.types import ContractAddress, Fees, IntentId, Leaf
+from rota.model.types import SHARED_ACCOUNT, ContractAddress, Fees, IntentId, Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +24,31 @@ class FetchBlocks(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SignDispatch(Effect):
-    """Have the node's signer sign the base-ledger transaction of a round, with this nonce and these fees."""
+    """Have the node's signer sign the base-ledger transaction of a round, with this account, nonce and fees."""
 
     round: DispatchRound
     signer: str
     nonce: int
     fees: Fees
+    account: ContractAddress = SHARED_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class SeeAccount(Effect):
+    """Find the address of an account and its next nonce on the chain; `AccountSeen` answers."""
+
+    account: ContractAddress
 
 
 @dataclass(frozen=True, slots=True)
 class RecallDispatches(Effect):
     """Find in the store what this node dispatched with these nonces. Told as `DispatchesRecalled`, or not at all.
 
-    The chain has taken back final blocks that used them, or knows less of our nonces than we do.
+    The chain has taken back final blocks that used them, or knows less of the account's nonces than we do.
     """
 
     nonces: tuple[int, ...]
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,12 @@ class RoundDispatch(Record):
     fees: Fees = Fees(0, 0)
     transaction: bytes = b""
     hash: bytes = b""
+    account: ContractAddress = SHARED_ACCOUNT
+
+    @property
+    def slot(self) -> tuple[ContractAddress, int]:
+        """The account and its nonce: no two dispatches of a node have both in common."""
+        return self.account, self.nonce
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from rota.chain.effects import RoundDispatch
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.frozen import dataclass
-from rota.model.types import BlockHash, Digest, Fees
+from rota.model.types import SHARED_ACCOUNT, BlockHash, ContractAddress, Digest, Fees
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class DispatchSigned(Event):
     transaction: bytes
     hash: bytes
     digest: Digest
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class DispatchNotSigned(Event):
     fees: Fees
     reason: str
     digest: Digest
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class TransactionSent(Event):
     """The chain took a base-ledger transaction of ours into its pool, or has it already."""
 
     nonce: int
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 class Objection(Enum):
@@ -74,13 +77,29 @@ class TransactionRefused(Event):
     nonce: int
     objection: Objection
     reason: str
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)
 class AccountSeen(Event):
-    """The next nonce of our signing address, by the chain's word, when this node started."""
+    """The next nonce of an account of ours, by the chain's word.
+
+    The shared account comes when the node starts, any other in answer to `SeeAccount`. `signer` is the address.
+    Gas is free where the chain asks nothing for it.
+    """
 
     next_nonce: int
+    account: ContractAddress = SHARED_ACCOUNT
+    signer: str = ""
+    is_gas_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChosen(Event):
+    """The operator's choice for a contract is durable: an account of its own, the shared one, or the node's default."""
+
+    contract: ContractAddress
+    is_own: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +108,4 @@ class DispatchesRecalled(Event):
 
     nonces: tuple[int, ...]
     dispatches: tuple[RoundDispatch, ...]
+    account: ContractAddress = SHARED_ACCOUNT

@@ -1,6 +1,6 @@
-"""Nonces, re-sending, gas price: what becomes a base-ledger transaction; one per node, for all its contracts.
+"""Nonces, re-sending, gas price: what becomes a base-ledger transaction; one for each account of a node.
 
-Theory of operation. A round that is ready gets the next nonce of the node's signer and is signed; round,
+Theory of operation. A round that is ready gets the next nonce of the account and is signed; round,
 nonce and signed transaction are durable before anybody hears of them and before the transaction is sent.
 One dispatch is signed and written at a time, so that a write that fails leaves no gap: its nonce goes to
 the next. What was sent is listed in submitter heartbeats to the senders concerned until every transition
@@ -11,6 +11,11 @@ its nonce, even when its transitions have their outcomes already, because anybod
 one whose nonce is next and that `reprice_blocks` passed by, and any that offers less than a block asks
 for, is signed anew for more, up to `fee_max_wei`; the new version is durable before it is sent, and
 whichever is mined, it is the same payload. A transaction that failed as a whole tells its coordinator so.
+Where gas is free an account may have nothing: then nothing is offered, and waiting makes no better offer.
+
+The nonces of an account are unique in its submitter; `submitters` chooses the account that pays for a round. Nothing is
+signed for an account before its next nonce on the chain is known: an earlier run may have used some that its database
+does not have.
 
 A final block that is taken back breaks finality. The submitter has forgotten what was final, so it recalls the
 dispatches of the nonces in question from the store and sends the same signed transactions again. A nonce for
@@ -23,12 +28,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rota.chain.effects import DispatchRepriced, RecallDispatches, RoundDispatch, SignDispatch
-from rota.chain.events import DispatchesRecalled, DispatchNotSigned, DispatchSigned, Objection, TransactionRefused
+from rota.chain.effects import DispatchRepriced, RecallDispatches, RoundDispatch, SeeAccount, SignDispatch
+from rota.chain.events import (
+    AccountSeen,
+    DispatchesRecalled,
+    DispatchNotSigned,
+    DispatchSigned,
+    Objection,
+    TransactionRefused,
+)
 from rota.machine.effects import DispatchRound
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction, Outcomes
 from rota.model.config import Config
-from rota.model.types import ContractAddress, Digest, Fees, IntentId, Leaf, NodeName
+from rota.model.types import SHARED_ACCOUNT, ContractAddress, Digest, Fees, IntentId, Leaf, NodeName
 from rota.wire.messages import SubmittedIntent
 
 NONCE_TAKEN = "another transaction of the signing address took its nonce"
@@ -54,20 +66,38 @@ class Submission:
     activity: str = ""
 
 
-class Submitter:
-    """The dispatches of one node, in the order of their nonces."""
+@dataclass(slots=True)
+class GasPrice:
+    """What the chain asks for gas, for all accounts of a node."""
 
-    def __init__(self, signer: str, config: Config, dispatches: tuple[RoundDispatch, ...], next_nonce: int) -> None:
+    base_fee_wei: int = 0
+    is_free: bool = False
+
+
+class Submitter:
+    """The dispatches of one account, in the order of their nonces. Without a signer its address is not known yet."""
+
+    def __init__(
+        self,
+        signer: str,
+        config: Config,
+        dispatches: tuple[RoundDispatch, ...],
+        next_nonce: int,
+        account: ContractAddress = SHARED_ACCOUNT,
+        gas_price: GasPrice | None = None,
+    ) -> None:
         self.signer = signer
+        self.account = account
+        self.gas_price = gas_price or GasPrice()
         self.config = config
         self.next_nonce = next_nonce
         # Whether this life has given a nonce out: from then on its own book is right.
         self.has_given = False
-        self.base_fee_wei = 0
         self.waiting: list[DispatchRound] = []
         self.signing: SignDispatch | None = None
         self.asked_at_ms = 0
         self.asked_at_height = 0
+        self.looked_at_ms: int | None = None
         self.writing: RoundDispatch | None = None
         self.submissions: dict[int, Submission] = {}
         # Nonces that the chain no longer has used: those whose dispatch the store is asked for, and those without one.
@@ -83,11 +113,20 @@ class Submitter:
         """A round is to be dispatched."""
         self.waiting.append(order)
 
-    def take_account(self, next_nonce: int) -> None:
-        """The chain's word at our start: nonces that strangers to this database used are passed over.
+    def to_see(self, now_ms: int) -> SeeAccount | None:
+        """Ask for an account that is not known yet; asked again when the answer is lost."""
+        is_asked = self.looked_at_ms is not None and now_ms - self.looked_at_ms < self.config.request_timeout_ms
+        if self.signer or is_asked:
+            return None
+        self.looked_at_ms = now_ms
+        return SeeAccount(self.account)
+
+    def take_account(self, event: AccountSeen) -> None:
+        """The chain's word: nonces that strangers to this database used are passed over.
 
         Those that the chain has not used, although they are ours and not under way, are recalled.
         """
+        self.signer, next_nonce = event.signer or self.signer, event.next_nonce
         if not self.has_given and self.signing is None and self.writing is None:
             self.next_nonce = max(self.next_nonce, next_nonce)
         unused = range(max(next_nonce, self.next_nonce - RECALLED_MAX), self.next_nonce)
@@ -95,7 +134,7 @@ class Submitter:
 
     def to_recall(self) -> RecallDispatches | None:
         """What the store is to be asked for; asked again until it has answered."""
-        return RecallDispatches(tuple(sorted(self.recalling))) if self.recalling else None
+        return RecallDispatches(tuple(sorted(self.recalling)), self.account) if self.recalling else None
 
     def take_recalled(
         self, event: DispatchesRecalled, blocks: Sequence[ChainBlock], final_height: int
@@ -103,7 +142,7 @@ class Submitter:
         """These are sent again, as far as the index does not have them; a nonce without a dispatch is free."""
         asked = {nonce: self.recalling.pop(nonce) for nonce in event.nonces if nonce in self.recalling}
         found = {each.nonce: each for each in event.dispatches if each.nonce in asked}
-        used = {mined.nonce for block in blocks for mined in block.mined}
+        used = {mined.nonce for block in blocks for mined in self._own_in(block)}
         missing = (nonce for nonce in asked if nonce not in found and nonce not in used)
         self.free = sorted({*self.free, *missing})
         for dispatch in found.values():
@@ -121,7 +160,7 @@ class Submitter:
 
     def next_to_sign(self, now_ms: int, height: int) -> SignDispatch | None:
         """What the signer is to sign: one at a time, a better offer before a new round; asked again when it is lost."""
-        if self.writing is not None:
+        if self.writing is not None or not self.signer:
             return None
         if self.signing is not None:
             if now_ms - self.asked_at_ms < self.config.request_timeout_ms:
@@ -137,7 +176,13 @@ class Submitter:
         if signing is None or not (self._is_new(signing.nonce) or signing.nonce in self.submissions):
             return None
         self.writing = RoundDispatch(
-            signing.round, self.signer, signing.nonce, signing.fees, event.transaction, event.hash
+            signing.round,
+            self.signer,
+            signing.nonce,
+            signing.fees,
+            transaction=event.transaction,
+            hash=event.hash,
+            account=self.account,
         )
         return self.writing if self._is_new(signing.nonce) else DispatchRepriced(self.writing)
 
@@ -201,10 +246,11 @@ class Submitter:
         if not self.waiting:
             return None
         nonce = self.free[0] if self.free else self.next_nonce
-        return SignDispatch(self.waiting.pop(0), self.signer, nonce, self.usual_fees())
+        return SignDispatch(self.waiting.pop(0), self.signer, nonce, self.usual_fees(), self.account)
 
     def _better_offer(self, height: int) -> SignDispatch | None:
         """For the transaction that holds up the others, or one that no block would take at its price."""
+        is_free = not self.usual_fees().most_wei
         open_ = [submission for submission in self.submissions.values() if not submission.is_mined]
         for position, submission in enumerate(open_):
             if height < submission.look_again_at_height:
@@ -212,22 +258,25 @@ class Submitter:
             dispatch = submission.dispatch
             has_waited = (
                 position == 0
+                and not is_free
                 and submission.submission_count > 0
                 and height - submission.submitted_at_height >= self.config.reprice_blocks
             )
-            is_too_cheap = 0 < dispatch.fees.most_wei < self.base_fee_wei
+            is_too_cheap = dispatch.fees.most_wei < self.gas_price.base_fee_wei
             if has_waited or is_too_cheap or submission.is_underpriced:
                 fees = self._raised(dispatch.fees)
                 if fees is not None:
-                    return SignDispatch(dispatch.round, self.signer, dispatch.nonce, fees)
+                    return SignDispatch(dispatch.round, self.signer, dispatch.nonce, fees, self.account)
                 submission.activity = f"the limit of {self.config.fee_max_wei} wei for a unit of gas is reached"
                 submission.look_again_at_height = height + self.config.reprice_blocks
         return None
 
     def usual_fees(self) -> Fees:
-        """Twice what the latest block asked for, so that a few dearer blocks do not matter."""
+        """Twice what the latest block asked for, so that dearer blocks do not matter; nothing where gas is free."""
+        if self.gas_price.is_free and not self.gas_price.base_fee_wei:
+            return Fees(0, 0)
         tip_wei = min(self.config.tip_wei, self.config.fee_max_wei)
-        return Fees(min(2 * self.base_fee_wei + tip_wei, self.config.fee_max_wei), tip_wei)
+        return Fees(min(2 * self.gas_price.base_fee_wei + tip_wei, self.config.fee_max_wei), tip_wei)
 
     def _raised(self, fees: Fees) -> Fees | None:
         """What a chain takes as a replacement, and at least the usual; nothing when the limit is reached."""
@@ -258,6 +307,7 @@ class Submitter:
         submission.submitted_at_ms = now_ms
         if event.objection is Objection.UNDERPRICED:
             submission.is_underpriced = True
+            self.gas_price.is_free = False
         if event.objection is not Objection.NONCE_TOO_LOW:
             submission.activity = f"{event.objection.value}: {event.reason}"
 
@@ -293,7 +343,7 @@ class Submitter:
 
     def failures_in(self, block: ChainBlock) -> Outcomes:
         """What a block's failed transactions of ours mean for their transitions: only we can know."""
-        failed = [mined for mined in block.mined if mined.status is not MinedStatus.SUCCEEDED]
+        failed = [mined for mined in self._own_in(block) if mined.status is not MinedStatus.SUCCEEDED]
         return tuple(outcome for mined in failed for outcome in self._failure(mined))
 
     def _failure(self, mined: MinedTransaction) -> Outcomes:
@@ -313,7 +363,7 @@ class Submitter:
 
     def settle(self, block: ChainBlock, outcomes: Outcomes) -> None:
         """Transitions have their outcomes: no longer listed, but kept until these are final; nonces are used."""
-        for mined in block.mined:
+        for mined in self._own_in(block):
             self._use(mined.nonce)
             if mined.nonce in self.submissions:
                 self.submissions[mined.nonce].is_mined = True
@@ -327,7 +377,7 @@ class Submitter:
 
         What was final is not known any more, and is recalled.
         """
-        for mined in block.mined:
+        for mined in self._own_in(block):
             submission = self.submissions.get(mined.nonce)
             if submission is not None:
                 submission.is_mined = submission.is_mined_for_good = False
@@ -340,7 +390,7 @@ class Submitter:
 
     def finalise(self, block: ChainBlock, outcomes: Outcomes) -> None:
         """The block stands; a submission whose nonce is used and whose outcomes are final is done."""
-        touched = {mined.nonce: None for mined in block.mined if mined.nonce in self.submissions}
+        touched = {mined.nonce: None for mined in self._own_in(block) if mined.nonce in self.submissions}
         for nonce in touched:
             self.submissions[nonce].is_mined_for_good = True
         for contract, outcome in outcomes:
@@ -363,6 +413,9 @@ class Submitter:
                     listed = _listed(submission, transition.intent, transition.leaf, now_ms)
                     told.setdefault((order.contract, sender), []).append(listed)
         return told
+
+    def _own_in(self, block: ChainBlock) -> list[MinedTransaction]:
+        return [mined for mined in block.mined if mined.account == self.account]
 
     def _of_round(self, contract: ContractAddress, outcome: LedgerOutcome) -> list[Submission]:
         nonces = self._nonces.get((contract, outcome.digest), ())

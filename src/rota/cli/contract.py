@@ -8,12 +8,12 @@ import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import click
 
-from rota.cli.asking import shows_token, trusts_ca
+from rota.cli.asking import NodeAt, asks_node, shows_token, tell, trusts_ca
 from rota.cli.parameters import Address, Json, NodeUrl, json_option
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
@@ -55,6 +55,44 @@ def command() -> None:
     Example:
       rota contract add --deployment 01234567-89ab-cdef-0123-456789abcdef --genesis 0x1234 --node http://127.0.0.1:31648
     """
+
+
+@command.command()
+@click.argument("contract", type=Address(), required=False)
+@click.argument("choice", type=click.Choice(["own", "shared", "default"]), required=False)
+@asks_node
+@json_option
+def account(contract: ContractAddress | None, choice: str | None, node: NodeAt, as_json: bool) -> None:
+    """Show the accounts that pay for rounds, or choose which one pays for a contract.
+
+    A chain shows who pays: an account of its own keeps the traffic of a contract apart from that of others. The next
+    rounds have the account that is chosen; rounds on their way keep theirs. "default" follows ledger.accounts.
+
+    \b
+    Example:
+      rota contract account
+      rota contract account 0xc0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff own
+
+    Exit 0: shown, or chosen. 1: the node refuses it, or could not be reached. 2: wrong use.
+    """
+    if contract is not None and choice is not None:
+        node.ask(lambda client: client.ask("seq_chooseAccount", contract, choice))
+    found = [each for each in node.ask(_accounts) if contract is None or each.get("contract") == contract]
+    tell(as_json, found, lambda: "\n".join(map(_described_account, found)) or "It has no account of its own.")
+
+
+async def _accounts(client: Client) -> list[dict[str, Any]]:
+    found = await client.ask("seq_accounts", is_repeatable=True)
+    assert isinstance(found, list), "the method answers a list"
+    return found
+
+
+def _described_account(account: Mapping[str, Any]) -> str:
+    whose = f"contract {account['contract']}" if "contract" in account else "the submitter"
+    lasts = f"for about {account['rounds']:,} rounds" if "rounds" in account else "gas is free"
+    standing = "" if account["paying"] else ", pays for no more"
+    short = ", CANNOT PAY" if account["short"] else ""
+    return f"{account['address']}  {whose}: {account['balanceWei']} wei, {lasts}{standing}{short}"
 
 
 @command.command()

@@ -30,6 +30,8 @@ from rota.demo.live import performed
 from rota.demo.live_view import LiveView, sum_up
 from rota.demo.next_lines import lines_to_try
 from rota.demo.programme import (
+    BURST,
+    BURST_MAX,
     NODES_MAX,
     NODES_MIN,
     RATE_MAX_PER_S,
@@ -66,6 +68,7 @@ LIVE_OPTIONS: Final = {
     "node_count": "--nodes",
     "rate_per_s": "--rate",
     "seconds": "--seconds",
+    "burst": "--burst",
     "seed": "--seed",
     "rotation": "--rotation",
     "ledger": "--ledger",
@@ -100,6 +103,13 @@ LIVE_OPTIONS: Final = {
     default=SECONDS,
     show_default=True,
     help="How long they are asked for them; longer if the take-over is.",
+)
+@click.option(
+    "--burst",
+    type=click.IntRange(0, BURST_MAX),
+    default=BURST,
+    show_default=True,
+    help="Transfers that are asked for at once after that, to show what they cost in shared rounds.",
 )
 @click.option(
     "--seed",
@@ -155,6 +165,7 @@ def command(
     node_count: int,
     rate_per_s: float,
     seconds: int,
+    burst: int,
     seed: int,
     rotation: str,
     ledger: str,
@@ -173,8 +184,9 @@ def command(
     A chain and three nodes are started as processes of this machine. They share a notary token, and a privacy group,
     two of three endorsing, with an ERC-20 that the chain knows nothing of. Every node's user transfers both; the node
     that coordinates the group is killed with `kill -9`, and another takes over; a command that is submitted twice
-    happens once; the nodes begin epochs without a leader. In the end everything is held against the chain. Then all of
-    it stays up until Ctrl-C, with lines to try next; nothing is left running after that.
+    happens once; the nodes begin epochs without a leader; many transfers at once share rounds, and cost a fraction. In
+    the end everything is compared with the chain. Then all of it stays up until Ctrl-C, with lines to try next; nothing
+    is left running after that.
 
     With --serve nobody is killed and nothing is asked for. With --story, or an option of it, four nodes are simulated.
 
@@ -200,10 +212,9 @@ def command(
     else:
         stays = not once and not as_json
         first_port = port if port is not None else FIRST_PORT if stays else 0
-        programme = Programme(
-            node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, seed=seed, first_port=first_port, stays=stays
-        )
-        show_live(console, replace(programme, rotation=Rotation(rotation)), ledger, key_file, as_json)
+        programme = Programme(node_count=node_count, rate_per_s=rate_per_s, seconds=seconds, burst=burst, seed=seed)
+        programme = replace(programme, first_port=first_port, stays=stays, rotation=Rotation(rotation))
+        show_live(console, programme, ledger, key_file, as_json)
 
 
 def refuse_live_options() -> None:

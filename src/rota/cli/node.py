@@ -53,10 +53,11 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
     configure_logging(folder.configuration.log.level, folder.configuration.log.format)
 
     def tell(process: NodeProcess) -> None:
-        _collect_rarely()
+        gc.freeze()
         if as_json:
             click.echo(json.dumps(_addresses(process)))
 
+    _collect_rarely()
     try:
         asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME))
     except (CannotListen, Refused) as error:
@@ -68,8 +69,9 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
 def _collect_rarely() -> None:
     """Keep garbage collection short and rare.
 
-    A full collection walks every object of the process, 100 ms and more, in which the node answers nobody and may count
-    as silent. Modules, tables and what was loaded at start never become garbage, so collections leave them out.
+    A full collection walks every object of the process, 70 ms and more, in which the node answers no request and may
+    count as silent. Modules and tables never become garbage, so collections leave them out. The first one takes place
+    before the event loop runs; the objects that the start loads are left out afterwards without a collection.
     """
     gc.collect()
     gc.freeze()

@@ -62,7 +62,7 @@ async def running_chain(url: str, payer: PrivateKey | None, programme: Programme
 
 def funds(programme: Programme, price_wei: int) -> tuple[int, int]:
     """What each account of a node is given, and what all of it costs its payer; nothing where gas is free."""
-    transfers = int(programme.rate_per_s * programme.seconds)
+    transfers = int(programme.rate_per_s * programme.seconds) + programme.burst
     each_wei = PRICE_FACTOR * price_wei * max(GAS_AT_LEAST, transfers * GAS_PER_TRANSFER)
     accounts = ACCOUNTS_PER_NODE * programme.node_count
     return each_wei, each_wei * accounts + PRICE_FACTOR * price_wei * GAS_OF_DEPLOYMENTS

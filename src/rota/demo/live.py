@@ -2,7 +2,7 @@
 
     start       a chain and the nodes, each a process of its own, as `rota node` runs it
     stage       a privacy group with an ERC-20 in it, a notary token, epochs that any node may begin (`staging`)
-    workload    every node's user transfers both, at a rate, for a time; in the middle
+    workload    every node's user transfers both, at a rate, for a time, and many at once in the end; in the middle
                   a command is submitted, and the node that coordinates the group is killed with `kill -9`
                   another takes over, the same command is submitted again, the killed node comes back
     audit       every promise is held against the chain, every balance against the book (`reckoning`)
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +25,16 @@ from rota.demo.payroll import Rent, RentUnpaid, rent_of
 from rota.demo.programme import Asset, Programme
 from rota.demo.reckoning import Reckoning, attempts_of
 from rota.demo.serving import connected, ports_from, require_free
-from rota.demo.show import Show, TakeOver
+from rota.demo.show import BurstTold, Show, TakeOver
 from rota.demo.staging import AUTOMATION, EPOCHS, Staged, deploy_epochs, stage, trigger_table
 from rota.demo.watching import watch
 from rota.ledger.client import place_of
 from rota.ledger.hexadecimal import read_quantity
+from rota.localnet.chain_book import ChainBook
 from rota.localnet.chains import RunningChain
 from rota.localnet.local import LocalNetwork, Plan
-from rota.localnet.workload import Request, Workload
-from rota.model.types import ContractAddress, NodeName
+from rota.localnet.workload import Promise, Request, Workload
+from rota.model.types import ContractAddress, IntentId, NodeName
 from rota.server.dashboard import PATH as DASHBOARD_PATH
 
 LOOK_S: Final = 0.02
@@ -126,6 +127,8 @@ class _Play:
             show.phase = "the last transfers end"
             await workload.end()
             left = await workload.until_final(END_TIMEOUT_S)
+            if self.programme.burst and not left:
+                left = await self._burst(workload)
             show.count(workload)
             show.happen(
                 f"{len(workload.promises) - len(left)} of {len(workload.promises)} transfers have their receipts"
@@ -137,6 +140,25 @@ class _Play:
         if self.programme.stays:
             for node in self.network.nodes.values():
                 await node.client.triggers.resume(EPOCHS)
+
+    async def _burst(self, workload: Workload) -> Mapping[IntentId, Promise]:
+        """Many transfers at once share rounds: what they cost then, beside what they cost one by one."""
+        show, amount = self.show, self.programme.burst
+        show.phase = f"{amount} transfers at once"
+        contracts = tuple(self.staged.contracts.values())
+        before = show.last_lone_height = read_quantity(await self.network.ledger.call("eth_blockNumber"))
+        workload.burst(amount)
+        left = await workload.until_final(END_TIMEOUT_S)
+        book = ChainBook(self.network.ledger, self.network.chain_id, contracts, before + 1)
+        await book.read_on()
+        await book.read_gas()
+        for asset, contract in self.staged.contracts.items():
+            gas = book.gas_per_transaction((contract,))
+            rounds = [count for (_, of), count in book.transactions.items() if of == contract]
+            if gas is not None:
+                show.figures[asset].burst = BurstTold(sum(rounds), len(rounds), gas)
+        show.happen(f"{amount} transfers were asked for at once, and took {book.rounds} transactions on the chain")
+        return left
 
     # The kill.
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rota.demo.programme import Asset
-from rota.demo.show import STAGES, Attempts, Happening, Show
+from rota.demo.show import STAGES, Attempts, BurstTold, Happening, Show
 from rota.demo.stage import print_pairs
 from rota.model.types import NodeName
 
@@ -129,6 +129,7 @@ def sum_up(console: Console, show: Show) -> None:
         ),
         ("rounds", f"{audited.rounds if audited else 0} transactions on the chain"),
         ("gas", ", ".join(f"{_gas(show, asset)} for a transfer of the {asset.value}" for asset in Asset)),
+        *(("in a burst", _burst(asset, told)) for asset in Asset if (told := show.figures[asset].burst) is not None),
         ("coordinators", f"{', then '.join(show.coordinators) or 'none'}, of the group"),
     ]
     for each in show.take_overs:
@@ -152,6 +153,13 @@ def sum_up(console: Console, show: Show) -> None:
     rows += [("problem", problem) for problem in show.problems]
     rows.append(("seconds", ", ".join(f"{phase} {took_s:.1f}" for phase, took_s in show.phases_s.items())))
     print_pairs(console, rows)
+
+
+def _burst(asset: Asset, told: BurstTold) -> str:
+    return (
+        f"{told.gas_per_transaction:,.0f} for a transfer of the {asset.value}: "
+        f"{told.transfers} at once took {told.rounds} transactions on the chain"
+    )
 
 
 def _gas(show: Show, asset: Asset) -> str:

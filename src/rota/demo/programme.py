@@ -23,6 +23,8 @@ RATE_PER_S: Final = 20.0
 SECONDS_MIN: Final = 3
 SECONDS_MAX: Final = 600
 SECONDS: Final = 30
+BURST_MAX: Final = 1_000
+BURST: Final = 300
 SEED_MAX: Final = 2**32 - 1
 SEED: Final = 1
 STRICT_RANGE_SIZE: Final = 50
@@ -52,11 +54,15 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """`first_port` 0 leaves all ports to the kernel. `stays` keeps everything running once it is over."""
+    """`burst` is how many transfers are asked for at once in the end. `first_port` 0 leaves all ports to the kernel.
+
+    `stays` keeps everything running once it is over.
+    """
 
     node_count: int = NODES_MIN
     rate_per_s: float = RATE_PER_S
     seconds: int = SECONDS
+    burst: int = BURST
     seed: int = SEED
     chain: ChainKind | RunningChain = ChainKind.EMBEDDED
     first_port: int = 0

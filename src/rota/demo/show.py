@@ -72,12 +72,22 @@ class CommandTold:
     transaction: str
 
 
+@dataclass(frozen=True, slots=True)
+class BurstTold:
+    """Transfers of one contract that were asked for at once: how many, in how many rounds, and what each cost."""
+
+    transfers: int
+    rounds: int
+    gas_per_transaction: float
+
+
 @dataclass(slots=True)
 class Figures:
     """Of one contract: how many of its transfers were confirmed of late, and what they cost."""
 
     seen: deque[tuple[float, int]] = field(default_factory=deque)
     gas_per_transaction: float | None = None
+    burst: BurstTold | None = None
 
     def count(self, confirmed: int) -> None:
         """So many up to now."""
@@ -109,6 +119,8 @@ class Show:
     sent: Counter[NodeName] = field(default_factory=Counter)
     confirmed: Counter[NodeName] = field(default_factory=Counter)
     figures: dict[Asset, Figures] = field(default_factory=lambda: {asset: Figures() for asset in Asset})
+    # Up to here transfers were asked for one by one: the block before the burst, once that is known.
+    last_lone_height: int | None = None
     attempts: dict[NodeName, Attempts] = field(default_factory=dict)
     epochs: int = 0
     # How many of these each node began, by the chain: a node's own count starts again with its process.
@@ -188,6 +200,7 @@ class Show:
             "rate_per_s": programme.rate_per_s,
             "contracts": {asset.value: address for asset, address in self.contracts.items()},
             "gas_per_transaction": {asset.value: _rounded(self.figures[asset].gas_per_transaction) for asset in Asset},
+            "burst": {asset.value: _told_of(self.figures[asset].burst) for asset in Asset},
             "take_overs": [
                 {"killed": each.killed, "successor": each.successor, "stood_ms": each.stood_ms}
                 | {"caught_up_ms": each.caught_up_ms}
@@ -209,6 +222,13 @@ class Show:
             },
             "phases_s": dict(self.phases_s),
         }
+
+
+def _told_of(burst: BurstTold | None) -> dict[str, object] | None:
+    if burst is None:
+        return None
+    gas = _rounded(burst.gas_per_transaction)
+    return {"transfers": burst.transfers, "rounds": burst.rounds, "gas_per_transaction": gas}
 
 
 def _rounded(value: float | None) -> int | None:

@@ -52,7 +52,7 @@ async def watch(
 async def _look_at_chain(show: Show, book: ChainBook, staged: Staged) -> None:
     # It is only looked at: a chain that does not answer for a moment ends nothing.
     with suppress(Unavailable, RpcRefused):
-        await book.read_on()
+        await book.read_on(show.last_lone_height)
         await book.read_gas()
     for asset, contract in staged.contracts.items():
         show.figures[asset].gas_per_transaction = book.gas_per_transaction((contract,))

@@ -328,4 +328,5 @@ def known_from(
 ) -> KnownContract:
     """A contract that was proposed, by this peer, and that a block at this height has."""
     contract = decode_genesis(genesis).contract(deployed.contract)
-    return KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height, source)
+    known = KnownContract(contract, deployed.intent, deployed.endorsers, genesis, height, height)
+    return known if source is None else known.told_by(source)

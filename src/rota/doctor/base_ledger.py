@@ -10,8 +10,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
+from rota.chain.submitters import AccountChoice
+from rota.doctor.accounts import accounts_of
 from rota.doctor.case import Case
 from rota.doctor.findings import Finding, failed, ok, skipped, warning
+from rota.keys.files import KeyFileError
 from rota.keys.names import REGISTRAR, SUBMITTER
 from rota.ledger.checking import CHEAPEST_ROUND_GAS, ExpectedContract, check_chain, check_contract
 from rota.ledger.client import Call, RpcClient, RpcRefused
@@ -20,7 +23,7 @@ from rota.ledger.finality import WrongConfirmations, confirmations_for, kind_of
 from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.transports import RpcFailure
 from rota.model.types import ContractAddress
-from rota.ports import Unavailable
+from rota.ports import Signer, Unavailable
 
 LEDGER: Final = "ledger"
 BLOCKS: Final = "blocks"
@@ -39,6 +42,7 @@ BLOCK_AHEAD_MAX_S: Final = 15
 REGISTRATION_GAS: Final = 100_000
 ROUNDS_GOOD: Final = 100
 REGISTRATIONS_GOOD: Final = 10
+NAMED_MAX: Final = 8
 
 
 async def check_ledger(case: Case) -> list[Finding]:
@@ -189,7 +193,7 @@ async def _date_at(url: str) -> float | None:
 
 async def check_funds(case: Case) -> list[Finding]:
     """Those who pay can pay for a while."""
-    names = ("funds of the submitter", "funds of the registrar")
+    names = ("funds of the submitter", "funds of the registrar", "funds of the contracts")
     if case.ledger is None or case.signer is None:
         why = NO_LEDGER if case.ledger is None else "its address is not known without the keys (see keys)"
         return [skipped(name, why) for name in names]
@@ -197,10 +201,29 @@ async def check_funds(case: Case) -> list[Finding]:
     submitter, registrar = case.signer.address_of(SUBMITTER), case.signer.address_of(REGISTRAR)
     rounds = await _lasting(case.ledger, submitter, price_wei * CHEAPEST_ROUND_GAS)
     changes = await _lasting(case.ledger, registrar, price_wei * REGISTRATION_GAS)
+    is_shared = case.configuration.ledger.accounts is not AccountChoice.BY_CONTRACT
     return [
-        _funds(names[0], submitter, rounds, "rounds", ROUNDS_GOOD, is_vital=True),
+        _funds(names[0], submitter, rounds, "rounds", ROUNDS_GOOD, is_vital=is_shared),
         _funds(names[1], registrar, changes, "registrations or deployments", REGISTRATIONS_GOOD, is_vital=False),
+        await _contract_funds(case, case.ledger, case.signer, price_wei * CHEAPEST_ROUND_GAS),
     ]
+
+
+async def _contract_funds(case: Case, ledger: RpcClient, signer: Signer, cost_wei: int) -> Finding:
+    """Contracts may have accounts of their own."""
+    name = "funds of the contracts"
+    try:
+        found = await accounts_of(case.configuration, signer, ledger)
+    except (Unavailable, KeyFileError) as error:
+        return skipped(name, f"which contracts have an account of their own is in the database: {error}")
+    if not found:
+        return ok(name, "no contract has an account of its own")
+    short = [each for each in found if each.balance_wei < cost_wei]
+    if not short:
+        return ok(name, f"{len(found)} contracts have an account of their own, and each can pay for a round")
+    named = ", ".join(f"{each.address} of {each.contract}" for each in short[:NAMED_MAX])
+    told = f"{len(short)} of {len(found)} accounts of contracts cannot pay for a round: {named}"
+    return failed(name, told, "`rota ledger fund FOLDER --contracts` tops them up.")
 
 
 async def _lasting(client: RpcClient, account: ContractAddress, cost_wei: int) -> tuple[int, int | None]:

@@ -185,6 +185,7 @@ class Assembly(Generic[C]):
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     memory: Any = None
     reserve: Reserve | None = None
+    call_gas: Mapping[tuple[ContractAddress, bytes], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,7 @@ class Question(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[C]):
-    """A committed transition, as far as this node may see it; `is_whole` when it has all that it may see."""
+    """A committed transition, as far as this node may see it, `is_whole` or not; `sender` is an own party's address."""
 
     contract: Contract
     configuration: C
@@ -259,6 +260,7 @@ class Settled(Generic[C]):
     made: tuple[Known[Record], ...]
     told: tuple[Known[Record], ...]
     is_whole: bool
+    sender: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,15 +377,12 @@ class CommitmentTree(Protocol):
 
     def __len__(self) -> int:
         """How many there are."""
-        ...
 
     def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
         """These came, of each of some transitions those that it made."""
-        ...
 
     def cut(self, count: int) -> None:
         """Only so many are there after all."""
-        ...
 
 
 class Prover(Protocol):
@@ -391,11 +390,9 @@ class Prover(Protocol):
 
     def prove(self, statement: object) -> Awaitable[bytes]:
         """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
-        ...
 
     def prepare(self, circuits: Sequence[object]) -> Awaitable[None]:
         """Make ready for proofs of these circuits. An exception when that cannot be done now."""
-        ...
 
 
 # Where states are encrypted on their way.
@@ -433,6 +430,8 @@ class Domain(ABC, Generic[C]):
     moving: ClassVar[frozenset[str]] = frozenset()
     # Calls run as the ledger contract: a domain that makes none lets none pass (ledger).
     calls_gas_max: ClassVar[int] = 0
+    # Whether assemblies use `call_gas`: estimates of the gas that calls need, by target and data.
+    estimates_calls: ClassVar[bool] = False
     # Whether its users bring code of their own: a node then has it answered in worker processes, within budgets.
     runs_code: ClassVar[bool] = False
 
@@ -536,6 +535,10 @@ class Domain(ABC, Generic[C]):
     @abstractmethod
     def endorse(self, proposal: Proposal[C]) -> None:
         """Judge a transition. `Refused` when it is against the rules."""
+
+    def may_act(self, configuration: C, party: Party) -> bool:
+        """Whether endorsers void intents of this party; `endorse` judges all else. By default any party may."""
+        return True
 
     def plan(self, proposal: Proposal[C]) -> TransactionPlan:
         """Who attests this transition besides the contract's k of n; nobody by default.

@@ -48,6 +48,10 @@ class CommitmentTrees:
         """What blocks that are about to be indexed have. `Unavailable` when the store is away."""
         await self._store.keep([each for each in commitments if self._may_have_tree(each.contract)])
 
+    def forget(self, contract: ContractAddress) -> None:
+        """The store has earlier transitions than those in the tree: the next question builds it again."""
+        self._kept.pop(contract, None)
+
     async def of(self, hosted: Hosted) -> CommitmentTree | None:
         """The tree of a contract now, if it has one; it changes with the next question. `Unavailable` without store."""
         contract = hosted.contract.address

@@ -308,7 +308,7 @@ class KnownContracts:
     ) -> ContractAddress | None:
         """With which address we would endorse in it; nothing when we do not. `ContractRefused` when we do not have it.
 
-        Where the signers are known, ours must be the one that we name; the others' are theirs to check. What is on the
+        Where the signers are known, ours must be the one that we name; the others confirm theirs. What is on the
         chain has no proposer.
         """
         genesis = self._opened(encoded, NO_CONTRACT)
@@ -347,6 +347,10 @@ class KnownContracts:
             raise ContractRefused(f"genesis: {flaw}") from None
         if genesis.range_size > RANGE_SIZE_MAX:
             raise ContractRefused(f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks")
+        most = genesis.contract(address).virtual_nodes_max
+        if genesis.virtual_nodes > most:
+            count = len(genesis.committee)
+            raise ContractRefused(f"genesis: virtual_nodes: must be from 1 to {most} with {count} coordinators")
         # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):

@@ -38,6 +38,7 @@ from rota.engine.work_shares import VERIFYING, Budgets
 from rota.evm.worker import OverBudget
 from rota.host import Checked
 from rota.host.answers import Asked, Elsewhere
+from rota.host.contracts import CallGas
 from rota.host.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
 from rota.machine.effects import Effect, LookUpVerifier
@@ -68,7 +69,7 @@ from rota.sequencer.effects import (
     VerifyParties,
     VerifySignature,
 )
-from rota.sequencer.events import AssemblyFailed, FailureJudged, PartiesVerified, RoundChecked
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished, FailureJudged, PartiesVerified, RoundChecked
 from rota.wire.messages import Refusal
 
 logger = structlog.get_logger("rota.domains")
@@ -85,6 +86,8 @@ DomainOrder = AssembleIntents | CheckRound
 # Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
 _TurnKey = tuple[ContractAddress, bool]
 IsAnnounced = Callable[[Party], Awaitable[bool]]
+# The gas that a call of this contract needs, by its target and data; nothing when that is not known.
+EstimateCall = Callable[[ContractAddress, ContractAddress, bytes], Awaitable[int | None]]
 FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
 
 
@@ -113,6 +116,7 @@ class Services:
         is_announced: IsAnnounced | None = None,
         elsewhere: Elsewhere | None = None,
         clock_s: Callable[[], float] = time.monotonic,
+        estimate_call: EstimateCall | None = None,
     ) -> None:
         self._node: Final = node
         self._contracts: Final = contracts
@@ -123,6 +127,7 @@ class Services:
         self._tell: Final = tell
         self._proving: Final = proving
         self._find_reserve: Final = find_reserve
+        self._estimate_call: Final = estimate_call
         self._elsewhere: Final = elsewhere
         self._is_announced: Final = is_announced
         self._verifying: Final = Budgets(VERIFYING, clock_s)
@@ -300,30 +305,35 @@ class Services:
             reason = f"the domain of {order.contract} is not loaded here"
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
         verifiers = await self._verifiers_of(order.intents)
-        reserves = await self._reserves_of(hosted, order.intents)
-        elsewhere = self._elsewhere_for(hosted)
-        if elsewhere is not None:
-            events: list[Event] = [*await elsewhere.assemble(hosted, Asked(order, verifiers, reserves))]
-        else:
-            events = await self._assemble_here(hosted, order, verifiers, reserves)
+        asked = Asked(order, verifiers, await self._reserves_of(hosted, order.intents))
+        events = await self._assemble_as(hosted, order, asked)
+        if hosted.domain.estimates_calls and (gas := await self._gas_of_calls(order.contract, events)):
+            events = await self._assemble_as(hosted, order, replace(asked, call_gas=gas))
         for event in events:
             if isinstance(event, AssemblyFailed) and event.error is not None:
                 intent = event.intent.hex()
                 logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=event.error)
         return events
 
-    async def _assemble_here(
-        self,
-        hosted: host.Hosted,
-        order: AssembleIntents,
-        verifiers: Mapping[Party, str],
-        reserves: Mapping[Party, Reserve],
-    ) -> list[Event]:
+    async def _gas_of_calls(self, contract: ContractAddress, events: Iterable[Event]) -> CallGas:
+        """What the first call of each transition needs, as far as our own Ethereum node can tell."""
+        made = [event.transition for event in events if isinstance(event, AssemblyFinished)]
+        first = {(each.calls[0].to, each.calls[0].data) for each in made if each is not None and each.calls}
+        if self._estimate_call is None or not first:
+            return {}
+        wanted = sorted(first)
+        found = await asyncio.gather(*(self._estimate_call(contract, *each) for each in wanted))
+        return {call: gas for call, gas in zip(wanted, found, strict=True) if gas is not None}
+
+    async def _assemble_as(self, hosted: host.Hosted, order: AssembleIntents, asked: Asked) -> list[Event]:
+        elsewhere = self._elsewhere_for(hosted)
+        if elsewhere is not None:
+            return [*await elsewhere.assemble(hosted, asked)]
         held = await self._held.of(hosted)
         proving = self._proving if hosted.domain.ledgers else None
 
         def assembling(recalled: Recalled) -> Generator[None, None, list[Event]]:
-            background = host.Background(recalled.find, verifiers, reserves)
+            background = host.Background(recalled.find, asked.verifiers, asked.reserves, asked.call_gas)
             made = yield from host.assembling(hosted, order, held, self._node, background)
             if proving is None:
                 return [*made]
@@ -406,13 +416,16 @@ class Services:
         return verifiers
 
     async def _verify_parties(self, order: VerifyParties) -> None:
-        """Which transitions that wait for a round bear the signature of their party."""
+        """Which transitions that wait for a round bear the signature of their party, some at a time."""
         signed = _signed_by(order)
         parties = ((node_of(each.party), each.party) for _, each in signed)
         verifiers = await self._known_verifiers(order.contract, parties)
-        false = dict.fromkeys(
-            made.leaf for made, each in signed if each.party in verifiers and not _has_signed(verifiers, made, each)
-        )
+        false: dict[Leaf, None] = {}
+        for start in range(0, len(signed), VERIFIED_A_STEP):
+            for made, each in signed[start : start + VERIFIED_A_STEP]:
+                if each.party in verifiers and not _has_signed(verifiers, made, each):
+                    false[made.leaf] = None
+            await asyncio.sleep(0)
         unknown = dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers)
         self._tell(ForContract(order.contract, PartiesVerified(order.request_id, tuple(false), tuple(unknown))))
 
@@ -506,7 +519,12 @@ class Services:
         return tuple(each._replace(signature=signatures.get(each.leaf, b"")) for each in checked.refusals)
 
     async def _judge(self, hosted: host.Hosted, order: CheckRound, verifiers: Mapping[Party, str]) -> Checked:
-        """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that."""
+        """What the domain lacks may be in the store: spent, or not yet confirmed. Then it is asked again with that.
+
+        Where an intent is voided without its party, there is nothing to judge.
+        """
+        if not order.transitions:
+            return Checked()
         elsewhere = self._elsewhere_for(hosted)
         if elsewhere is not None:
             return await elsewhere.check(hosted, Asked(order, verifiers))

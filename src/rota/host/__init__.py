@@ -230,7 +230,7 @@ def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
 
 def init(hosted: Hosted, call: UserCall) -> Initialised:
     """Validate a user's request before it gets an id. `Rejected` names the field."""
-    arguments = accept(_function(hosted.domain.functions, call.function), call.arguments)
+    arguments = accept(_function(hosted.domain, call.function), call.arguments)
     request = Request(hosted.contract, hosted.configuration, call.sender, call.function, arguments, call.submit_mode)
     parties = hosted.domain.init(request)
     payload = msgspec.json.encode([call.function, packed(arguments)])
@@ -260,7 +260,7 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
 
     `Lacking` when the domain needs a state that this node does not have, or has not been asked for (`recall`).
     """
-    arguments = accept(_function(hosted.domain.views, asked.function), asked.arguments)
+    arguments = accept(_view(hosted.domain, asked.function), asked.arguments)
     question = Question(
         hosted.contract,
         hosted.configuration,
@@ -275,7 +275,7 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
     return hosted.domain.call(question)
 
 
-def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> dict[str, object]:
+def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName, sender: str = "") -> dict[str, object]:
     """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
 
     Contents that are not believed are left out. `Rejected` when the domain cannot tell.
@@ -294,6 +294,7 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName)
         tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
         _infos_in([(state, content) for state, content in seen if content is not None]),
         all(content is not None for state, content in seen if node in state.distribution),
+        sender=sender,
     )
     try:
         return hosted.domain.receipt(settled)
@@ -452,6 +453,7 @@ def _work(
         background.verifiers,
         hosted.memory,
         background.reserves.get(intent.sender),
+        background.call_gas,
     )
 
 
@@ -476,7 +478,7 @@ def _payload_of(domain: AnyDomain, payload: bytes) -> _Asked:
                 raise ValueError
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise Rejected("payload", "must be what this domain's init makes") from None
-    return _Asked(function, unpacked(_function(domain.functions, function), values), binding)
+    return _Asked(function, unpacked(_function(domain, function), values), binding)
 
 
 def _transition(
@@ -565,8 +567,20 @@ def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record],
     return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
-def _function(known: Mapping[str, type[Record]], name: str) -> type[Record]:
+def _function(domain: AnyDomain, name: str) -> type[Record]:
+    hint = "; ptx_call asks for it, without a transaction" if name in domain.views else ""
+    return _named(domain, domain.functions, name, hint)
+
+
+def _view(domain: AnyDomain, name: str) -> type[Record]:
+    hint = "; ptx_sendTransaction or ptx_prepareTransaction does it" if name in domain.functions else ""
+    return _named(domain, domain.views, name, hint)
+
+
+def _named(domain: AnyDomain, known: Mapping[str, type[Record]], name: str, hint: str) -> type[Record]:
     found = known.get(name)
     if found is None:
-        raise Rejected("function", f"must be one of {', '.join(sorted(known))}, not {name!r}")
+        raise Rejected(
+            "function", f"must be one of {', '.join(sorted(known))} of {domain.name}, not {name[:80]!r}{hint}"
+        )
     return found

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from rota.domains.base import Reserve
 from rota.host import UserCall, assemble, call
 from rota.host.checking import Checked, checking
-from rota.host.contracts import Background, Held, Hosted
+from rota.host.contracts import Background, CallGas, Held, Hosted
 from rota.model.types import NodeName, Party, State, StateId
 from rota.sequencer.effects import AssembleIntents, CheckRound
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished
@@ -28,13 +28,14 @@ class Asked:
     question: AssembleIntents | CheckRound | UserCall
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     reserves: Mapping[Party, Reserve] = field(default_factory=dict)
+    call_gas: CallGas = field(default_factory=dict)
 
 
 def answering(
     hosted: Hosted, asked: Asked, held: Held, node: NodeName, recall: Callable[[StateId], State | None]
 ) -> Generator[None, None, object]:
     """The answer, in steps: one for each transition of a round, one for anything else."""
-    background = Background(recall, asked.verifiers, asked.reserves)
+    background = Background(recall, asked.verifiers, asked.reserves, asked.call_gas)
     match asked.question:
         case AssembleIntents() as order:
             return assemble(hosted, order, held, node, background)

@@ -187,9 +187,10 @@ class _Bench:
 
         What else a domain raises is its failure, and no flaw.
         """
-        # An empty one only uses up its own intent, and whose that is the signature says.
         if transition.is_empty:
-            return None
+            # It only uses up its own intent, and its signature shows whose that is. The coordinator pays for it.
+            may_act = self.hosted.domain.may_act(self.hosted.configuration, sender)
+            return None if may_act else _Flaw(f"{sender} may not act here")
         if any(reference in self.spent for reference in (*transition.inputs, *transition.reads)):
             return _Flaw("a state is spent by an earlier transition", is_of_leaf=False)
         if len(set(transition.inputs)) < len(transition.inputs):

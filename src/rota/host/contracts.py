@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from rota.calldata import nullifier_reference
 from rota.domains.available import Known, Shelf, known_in
 from rota.domains.base import Domain, History, Reserve
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
-from rota.model.types import Call, Contract, NodeName, Party, State, StateId, address_bytes
+from rota.model.types import Call, Contract, ContractAddress, NodeName, Party, State, StateId, address_bytes
 
 REASON_LETTERS_MAX: Final = 1_000
+# How much gas a call on the public ledger is estimated to need, by its target and data.
+CallGas: TypeAlias = Mapping[tuple[ContractAddress, bytes], int]
 SALT_KEY_BYTES: Final = 32
 
 # A hosted domain's configuration is of the domain's own class; which one, only the domain knows.
@@ -34,12 +36,14 @@ def _not_here(_: StateId) -> State | None:
 class Background:
     """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties.
 
-    Of senders whose states are made of public tokens or turned into them, also what the chain has of these.
+    Of senders whose states are made of public tokens or turned into them, also what the chain has of these. `call_gas`
+    has estimates of the gas that calls on the public ledger need.
     """
 
     recall: Callable[[StateId], State | None] = _not_here
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     reserves: Mapping[Party, Reserve] = field(default_factory=dict)
+    call_gas: CallGas = field(default_factory=dict)
 
 
 NO_BACKGROUND: Final = Background()

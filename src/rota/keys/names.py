@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from typing import Final, NewType
 
 from rota.keys.derivation import HARDENED, Path
-from rota.model.types import ContractAddress, IntentId, NodeName, Party, address_bytes
+from rota.model.types import SHARED_ACCOUNT, ContractAddress, IntentId, NodeName, Party, address_bytes
 
 KeyName = NewType("KeyName", str)
 
@@ -67,6 +67,11 @@ def submitter_key(contract: ContractAddress) -> KeyName:
     """Pays for the rounds of one contract, where an operator wants an address for each."""
     address_bytes(contract)
     return KeyName(f"submitter/{contract}")
+
+
+def account_key(account: ContractAddress) -> KeyName:
+    """Pays from this account: of the contract that it is named by, or the one that a node's contracts share."""
+    return SUBMITTER if account == SHARED_ACCOUNT else submitter_key(account)
 
 
 def party_key(party: Party) -> KeyName:

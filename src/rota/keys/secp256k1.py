@@ -38,7 +38,7 @@ _RECOVERY_IDS: Final = {0: 0, 1: 1, 27: 0, 28: 1}
 class PrivateKey:
     """A key that signs. Its secret shows neither in its `repr` nor in an error."""
 
-    __slots__ = ("_key", "address")
+    __slots__ = ("_key", "address", "public")
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != SECRET_BYTES:
@@ -46,7 +46,8 @@ class PrivateKey:
         if not 0 < int.from_bytes(secret, "big") < ORDER:
             raise ValueError("a private key is a number above 0 and below the order of secp256k1")
         self._key: Final = coincurve.PrivateKey(secret)
-        self.address: Final = _address_of(self._key.public_key)
+        self.public: Final = _coordinates_of(self._key.public_key)
+        self.address: Final = address_of(self.public)
 
     def sign(self, digest: bytes) -> bytes:
         """The 65-byte signature of a 32-byte hash: r, s in the lower half, recovery id 0 or 1."""
@@ -92,7 +93,7 @@ def recover_address(digest: bytes, signature: bytes) -> bytes:
         )
     except Exception as error:  # coincurve raises a bare Exception for an r that is no point's coordinate
         raise ValueError("the signature's r belongs to no point of the curve") from error
-    return _address_of(public)
+    return address_of(_coordinates_of(public))
 
 
 def to_compact(signature: bytes) -> bytes:
@@ -130,6 +131,11 @@ def _checked_recovery_id(signature: bytes) -> int:
     return recovery_id
 
 
-def _address_of(public: coincurve.PublicKey) -> bytes:
-    """The last 20 bytes of the hash of the point, without the byte that tells how the point is written."""
-    return keccak(public.format(compressed=False)[1:])[-ADDRESS_BYTES:]
+def address_of(public: bytes) -> bytes:
+    """The address of a public key: the last 20 bytes of the hash of its coordinates."""
+    return keccak(public)[-ADDRESS_BYTES:]
+
+
+def _coordinates_of(public: coincurve.PublicKey) -> bytes:
+    """The point in 64 bytes, without the byte that tells how it is written."""
+    return public.format(compressed=False)[1:]

@@ -48,6 +48,9 @@ class MemorySigner:
     def address_of(self, signer: str) -> ContractAddress:
         return address_text(self._key_of(signer))
 
+    def public_key_of(self, name: str) -> bytes:
+        return self._key_of(name).public
+
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return self._key_of(signer).sign(digest)
 
@@ -92,6 +95,9 @@ class WalletSigner:
     def address_of(self, signer: str) -> ContractAddress:
         return address_text(self._key_of(signer))
 
+    def public_key_of(self, name: str) -> bytes:
+        return self._key_of(name).public
+
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return self._key_of(signer).sign(digest)
 
@@ -124,6 +130,9 @@ class FirstSigner:
 
     def address_of(self, signer: str) -> ContractAddress:
         return self._holder_of(signer).address_of(signer)
+
+    def public_key_of(self, name: str) -> bytes:
+        return self._holder_of(name).public_key_of(name)
 
     async def sign(self, signer: str, digest: bytes) -> bytes:
         return await self._holder_of(signer).sign(signer, digest)

@@ -66,7 +66,7 @@ class Account:
         self, client: RpcClient, chain_id: int, signer: Signer, signer_name: str, limits: AccountLimits | None = None
     ) -> None:
         self.address: Final = signer.address_of(signer_name)
-        self._client: Final = client
+        self.client: Final = client
         self._chain_id: Final = chain_id
         self._signer: Final = signer
         self._signer_name: Final = signer_name
@@ -129,7 +129,7 @@ class Account:
     async def _priced(
         self, to: ContractAddress | None, call: bytes, value_wei: int, gas_limit: int | None
     ) -> DynamicFeeTransaction:
-        together = await self._client.call_together(
+        together = await self.client.call_together(
             Call("eth_chainId"),
             Call("eth_getTransactionCount", (self.address, "pending")),
             Call("eth_getTransactionCount", (self.address, "latest")),
@@ -178,21 +178,21 @@ class Account:
 
     async def _call(self, method: str, *parameters: object) -> object:
         try:
-            return await self._client.call(method, *parameters, attempts_max=ATTEMPTS_MAX)
+            return await self.client.call(method, *parameters, attempts_max=ATTEMPTS_MAX)
         except RpcRefused as refused:
             raise self._rejection(refused.failure) from refused
 
     async def _send(self, signed: SignedTransaction) -> None:
         """Sent again by the client when the answer is lost; a node that has it by then says so."""
         try:
-            await self._client.call("eth_sendRawTransaction", data(signed.raw), attempts_max=ATTEMPTS_MAX)
+            await self.client.call("eth_sendRawTransaction", data(signed.raw), attempts_max=ATTEMPTS_MAX)
         except RpcRefused as refused:
             if not isinstance(objection_of(refused.failure), AlreadyKnown):
                 raise self._rejection(refused.failure) from refused
 
     async def _mined(self, signed: SignedTransaction) -> CallReceipt:
         for _ in range(self._limits.looks_max):
-            told = await self._client.call("eth_getTransactionReceipt", data(signed.hash), attempts_max=ATTEMPTS_MAX)
+            told = await self.client.call("eth_getTransactionReceipt", data(signed.hash), attempts_max=ATTEMPTS_MAX)
             receipt = read_receipt(told)
             if receipt is not None:
                 return receipt

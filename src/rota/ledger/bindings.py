@@ -65,9 +65,9 @@ class FailedCall:
 
     @property
     def text(self) -> str:
-        """Which call it was: its number, the function by its selector, and the target."""
+        """Which call it was: its number, the function by its selector, the target, and the gas that it had."""
         selector = f"0x{self.call.data[:_SELECTOR_BYTES].hex()}" if self.call.data else "no data"
-        return f"call {self.number} failed: {selector} of {self.call.to}"
+        return f"call {self.number} failed: {selector} of {self.call.to} with {self.call.gas} gas"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,18 @@ it that comes meanwhile adds nothing. So whatever the core repeats, the tasks st
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Final
 
-from rota.chain.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.chain.effects import FetchBlocks, SeeAccount, SignDispatch, SubmitTransaction
 from rota.ledger.client import RpcClient
 from rota.ledger.consistency import Patience
 from rota.ledger.follower import Follower, FollowerLimits, KeepCommitments, keep_nothing
 from rota.ledger.own_nonces import OwnNonces
-from rota.ledger.submission import FindMakers, Submission, nobody_makes
-from rota.model.types import BlockHash, ContractAddress
+from rota.ledger.submission import FindMakers, KeyOf, Submission, nobody_makes
+from rota.model.blocks import ChainBlock
+from rota.model.types import SHARED_ACCOUNT, BlockHash, ContractAddress
 from rota.ports import Contracts, LedgerEffect, Signer, Tell, Unavailable
 
 
@@ -31,7 +34,7 @@ class LedgerDriver:
         chain_id: int,
         contracts: Contracts,
         signer: Signer,
-        signer_name: str,
+        key_of: KeyOf,
         index_window_max: int,
         tell: Tell,
         limits: FollowerLimits | None = None,
@@ -42,13 +45,12 @@ class LedgerDriver:
     ) -> None:
         self._client: Final = client
         self._tell: Final = tell
-        self._account: Final = signer.address_of(signer_name)
         patience = patience or Patience()
-        own = OwnNonces(client, self._account, index_window_max, patience)
+        own = OwnNonces(client, index_window_max, patience)
         self._follower: Final = Follower(
             client, chain_id, contracts, own, tell, limits, patience, factory, keep_commitments
         )
-        self._submission: Final = Submission(client, chain_id, contracts, signer, signer_name, own, find_makers)
+        self._submission: Final = Submission(client, chain_id, contracts, signer, key_of, own, find_makers)
         self._account_trouble = ""
         self._fetching: asyncio.Task[None] | None = None
         self._next_fetch: FetchBlocks | None = None
@@ -56,9 +58,9 @@ class LedgerDriver:
         self._signing: Final[set[asyncio.Task[None]]] = set()
 
     async def run(self) -> None:
-        """Tell of the account once and of the chain until cancelled; then nothing is under way any more."""
+        """Tell of the shared account once, and of the chain until cancelled; then nothing is under way any more."""
         try:
-            await self._see_account()
+            await self._see_account(SHARED_ACCOUNT)
             await self._follower.run()
         finally:
             await self._stop()
@@ -69,12 +71,15 @@ class LedgerDriver:
             case FetchBlocks():
                 self._begin_fetch(effect)
             case SignDispatch():
-                task = asyncio.create_task(self._sign(effect))
-                self._signing.add(task)
-                task.add_done_callback(self._signing.discard)
-                task.add_done_callback(_be_loud)
+                self._begin(self._sign(effect))
+            case SeeAccount():
+                self._begin(self._see(effect))
             case SubmitTransaction():
                 self._begin_to_send(effect)
+
+    async def rounds_of(self, contract: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
+        """What the final blocks of a range did to one contract. `Unavailable` when the chain does not tell."""
+        return await self._follower.rounds_of(contract, first, last)
 
     def expect_genesis(self, genesis: BlockHash | None) -> None:
         """Follow no chain with another block 0."""
@@ -85,17 +90,32 @@ class LedgerDriver:
         """What keeps the chain from us."""
         return self._client.trouble or self._account_trouble or self._follower.trouble
 
-    async def _see_account(self) -> None:
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._signing.add(task)
+        task.add_done_callback(self._signing.discard)
+        task.add_done_callback(_be_loud)
+
+    async def _see_account(self, account: ContractAddress) -> None:
         """Its next nonce comes first: whatever is signed before it may take a nonce that is used."""
-        seen = None
-        while seen is None:
-            try:
-                seen = await self._submission.next_nonce(self._account)
-            except ValueError as error:
-                self._account_trouble = f"the Ethereum node at {self._client.place} tells of {self._account}: {error}"
-                await self._follower.pause()
+        while not await self._has_seen(account):
+            await self._follower.pause()
+
+    async def _see(self, order: SeeAccount) -> None:
+        """The core asks again for what the chain does not answer."""
+        with suppress(Unavailable):
+            await self._has_seen(order.account)
+
+    async def _has_seen(self, account: ContractAddress) -> bool:
+        try:
+            seen = await self._submission.see_account(account)
+        except ValueError as error:
+            whose = f"the account of {account}" if account else "the submitter"
+            self._account_trouble = f"the Ethereum node at {self._client.place} tells of {whose}: {error}"
+            return False
         self._account_trouble = ""
         self._tell(seen)
+        return True
 
     def _begin_fetch(self, order: FetchBlocks) -> None:
         if self._fetching is not None:

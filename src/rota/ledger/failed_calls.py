@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.ledger.bindings import FailedCall, explain_any
+from rota.ledger.call_gas import gas_of_call, transaction_gas
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
 from rota.ledger.transports import RpcFailure
@@ -65,17 +66,27 @@ async def reason_of(client: RpcClient, asked: Asked) -> Reason:
 
 async def _reason_alone(client: RpcClient, asked: Asked) -> Reason:
     call, block = asked.failed.call, quantity(asked.height)
-    wanted = {"from": asked.failed.contract, "to": call.to, "gas": quantity(call.gas), "data": data(call.data)}
-    questions = Call("eth_getCode", (call.to, block)), Call("eth_call", (wanted, block))
+    free = {"from": asked.failed.contract, "to": call.to, "data": data(call.data)}
+    # A call of a contract has all of its gas for itself; a transaction pays for its data first.
+    wanted = {**free, "gas": quantity(call.gas + transaction_gas(call.data))}
+    questions = (
+        Call("eth_getCode", (call.to, block)),
+        Call("eth_call", (wanted, block)),
+        Call("eth_call", (free, block)),
+    )
     try:
         # Nobody waits for it: what is not told at once is not told.
-        code, answer = (await client.call_together(*questions, attempts_max=1)).answers
+        code, answer, unbounded = (await client.call_together(*questions, attempts_max=1)).answers
     except Unavailable:
         return _UNKNOWN
     if code == "0x":
         return Reason("there is no contract", CallVerdict.NO_CONTRACT)
     if isinstance(answer, RpcFailure):
-        return _refusal(answer)
+        if isinstance(unbounded, RpcFailure):
+            return _refusal(unbounded)
+        needed = await gas_of_call(client, asked.failed.contract, call.to, call.data)
+        about = f": it needs about {needed}" if needed is not None else ""
+        return Reason(f"it ran out of gas, and would succeed with more{about}", CallVerdict.SUCCEEDS)
     if asked.is_move and answer not in (NOTHING, TRUE):
         return Reason("it answers that it is not done", CallVerdict.REFUSED)
     told = f"it would succeed after block {asked.height}"
@@ -91,7 +102,8 @@ def _refusal(failure: RpcFailure) -> Reason:
     if not output:
         # Without data it may be anything from an empty revert to all gas used, or a node that cannot answer now.
         is_revert = failure.code == REVERTED_CODE or "revert" in failure.message.lower()
-        return Reason(failure.message, CallVerdict.REFUSED if is_revert else CallVerdict.UNKNOWN)
+        text = "it reverts without a reason: the target may have no such function" if is_revert else failure.message
+        return Reason(text, CallVerdict.REFUSED if is_revert else CallVerdict.UNKNOWN)
     start = output[:REVERT_BYTES_MAX]
     if len(output) > REVERT_BYTES_MAX:
         text = f"reverted with {len(output)} bytes that begin with 0x{start.hex()}"

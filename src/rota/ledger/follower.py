@@ -291,6 +291,20 @@ class Follower:
         await self._keep_commitments(commitments)
         return await self._with_reasons(blocks, failed)
 
+    async def rounds_of(self, contract: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
+        """What the final blocks of a range did to one contract, beside the index. `Unavailable` when it is not told."""
+        try:
+            ends = await self._headers((first, last))
+            wanted = _Wanted((contract,), (ROUND_TOPIC, SKIPPED_TOPIC), (ROUND_TOPIC,))
+            logs = (await self._logs(first, last, ends[last], wanted)).logs
+            headers = await self._headers(tuple(sorted({log.height for log in logs})))
+            _require_one_chain(headers, logs, ())
+            blocks, failed, commitments = self._concerning_us({}, headers, logs, {})
+        except (Inconsistent, RpcRefused, ValueError) as error:
+            raise Unavailable(f"the chain does not tell the rounds of {contract}: {error}") from error
+        await self._keep_commitments(commitments)
+        return await self._with_reasons(blocks, failed)
+
     def _deployments_wanted(self, awaited: tuple[IntentId, ...]) -> _Wanted:
         ids = tuple(each.ljust(TOPIC_BYTES, b"\0") for each in awaited)
         addresses = (self._factory,) if self._factory is not None and ids else ()

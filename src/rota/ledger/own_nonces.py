@@ -1,8 +1,10 @@
-"""Which of our own nonces the blocks of a range used, and for what.
+"""Which nonces of our own accounts the blocks of a range used, and for what.
 
 A nonce that we used is of interest until the block that has it is as deep as the index remembers. What we sent with
 it is known by its call and not by its hash: whichever version of it is mined, at whatever price, it is the same call.
-A block that uses the nonce for another call took it from us.
+A block that uses the nonce for another call took it from us. A stranger may have done so before we sent anything with
+it: then the account is past the nonce where the range begins, although no block that we were shown has it. The last
+block of the range gets it as taken, so that it is undone and found again with that block.
 
 How many transactions an account had sent when a block ended tells whether a range used any of our nonces, and by
 halving where. That needs a node that still has those states, and answers that are all of one chain. Where either is
@@ -25,7 +27,7 @@ from rota.ledger.reading import FullBlock, Header, MinedCall, read_full_block, r
 from rota.ledger.transports import RpcFailure
 from rota.model.blocks import MinedStatus, MinedTransaction
 from rota.model.digests import keccak
-from rota.model.types import ContractAddress
+from rota.model.types import SHARED_ACCOUNT, ContractAddress
 
 SCANNED_TOGETHER_MAX: Final = 16
 HALVED_TOGETHER_MAX: Final = 32
@@ -42,8 +44,9 @@ class MinedHere:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """The blocks above `below` up to `top`, and the account's nonces before and after them."""
+    """The blocks above `below` up to `top`, and an account's nonces before and after them."""
 
+    address: ContractAddress
     below: int
     nonce_before: int
     top: int
@@ -52,88 +55,133 @@ class _Segment:
 
 @dataclass(slots=True)
 class _Sent:
-    """What we sent with a nonce: the hash of the call, and where it was last seen in a block."""
+    """What we sent with a nonce: the account's name, the hash of the call, and where it was last seen in a block."""
 
+    account: ContractAddress
     call_hash: bytes
     height: int | None = None
 
 
-class OwnNonces:
-    """The nonces that one account has used through us."""
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Where nonces of ours were used in a range, and those that were used before it and in no block that we know."""
 
-    def __init__(self, client: RpcClient, account: ContractAddress, depth_max: int, patience: Patience) -> None:
+    heights: list[int]
+    taken_before: tuple[MinedTransaction, ...] = ()
+
+
+class OwnNonces:
+    """The nonces that our accounts have used through us, by the address of each account."""
+
+    def __init__(self, client: RpcClient, depth_max: int, patience: Patience) -> None:
         self._client: Final = client
         self._patience: Final = patience
-        self._account: Final = account
         self._depth_max: Final = depth_max
-        self._sent: Final[dict[int, _Sent]] = {}
+        self._sent: Final[dict[ContractAddress, dict[int, _Sent]]] = {}
 
-    def note(self, nonce: int, to: ContractAddress, call_data: bytes) -> None:
-        """We send this with this nonce, perhaps again."""
-        self._sent.setdefault(nonce, _Sent(_call_hash(to, call_data)))
+    def note(
+        self,
+        address: ContractAddress,
+        nonce: int,
+        to: ContractAddress,
+        call_data: bytes,
+        account: ContractAddress = SHARED_ACCOUNT,
+    ) -> None:
+        """We send this with a nonce of the account that has this address and this name, perhaps again."""
+        self._sent.setdefault(address, {}).setdefault(nonce, _Sent(account, _call_hash(to, call_data)))
 
     def __len__(self) -> int:
-        return len(self._sent)
+        return sum(map(len, self._sent.values()))
 
     async def mined_in(self, first: int, last: Header) -> tuple[MinedHere, ...]:
         """The blocks from `first` to `last` that used nonces of ours, earliest first."""
         if not self._sent:
             return ()
-        heights = await self._heights_by_halving(first, last)
-        if heights is None:
-            heights = list(range(first, last.height + 1))
+        search = await self._search(first, last) or _Search(list(range(first, last.height + 1)))
+        heights = search.heights
         found: list[MinedHere] = []
         for at in range(0, len(heights), SCANNED_TOGETHER_MAX):
             chunk = heights[at : at + SCANNED_TOGETHER_MAX]
             looks = [partial(self._look_into, height) for height in chunk]
             blocks = await asyncio.gather(*map(self._patience.consistent, looks))
             found += [block for block in blocks if block is not None]
+        if search.taken_before:
+            in_last = found.pop().mined if found and found[-1].header == last else ()
+            found.append(MinedHere(last, (*search.taken_before, *in_last)))
         return tuple(found)
 
     def forget_old(self, height: int) -> None:
         """Blocks so far below this height are not taken back any more."""
         below = height - self._depth_max
-        old = [nonce for nonce, sent in self._sent.items() if sent.height is not None and sent.height < below]
-        for nonce in old:
-            del self._sent[nonce]
+        for address, own in tuple(self._sent.items()):
+            kept = {n: sent for n, sent in own.items() if sent.height is None or sent.height >= below}
+            if kept:
+                self._sent[address] = kept
+            else:
+                del self._sent[address]
 
     # Where.
 
-    async def _heights_by_halving(self, first: int, last: Header) -> list[int] | None:
-        """The blocks in which the account's nonce went past one of ours; nothing when this cannot be told."""
-        ends = await self._patience.consistent(lambda: self._nonces_after([first - 1, last.height], last))
+    async def _search(self, first: int, last: Header) -> _Search | None:
+        """The blocks in which an account's nonce went past one of ours; nothing when this cannot be told."""
+        addresses = tuple(self._sent)
+        places = [(address, height) for address in addresses for height in (first - 1, last.height)]
+        ends = await self._nonces_after(places, last)
         if ends is None:
             return None
-        tracked = sorted(self._sent)
-        open_ = _with_ours(tracked, [_Segment(first - 1, ends[0], last.height, ends[1])])
-        heights: list[int] = []
+        tracked = {address: sorted(self._sent[address]) for address in addresses}
+        open_ = _with_ours(
+            tracked,
+            [
+                _Segment(address, first - 1, before, last.height, after)
+                for address, before, after in zip(addresses, ends[::2], ends[1::2], strict=True)
+            ],
+        )
+        taken: list[MinedTransaction] = []
+        for address, before in zip(addresses, ends[::2], strict=True):
+            for nonce, sent in sorted(self._sent[address].items()):
+                # Reported again while the index has not passed the block that got it.
+                if nonce < before and (sent.height is None or sent.height > first):
+                    sent.height = last.height
+                    taken.append(MinedTransaction(nonce, MinedStatus.TAKEN, account=sent.account))
+        heights: dict[int, None] = {}
         while open_:
-            heights += [segment.top for segment in open_ if segment.top - segment.below == 1]
+            heights.update({segment.top: None for segment in open_ if segment.top - segment.below == 1})
             halved = [segment for segment in open_ if segment.top - segment.below > 1]
-            if len(halved) > HALVED_TOGETHER_MAX:
+            if len(halved) > HALVED_TOGETHER_MAX * len(addresses):
                 return None
             middles = [(segment.below + segment.top) // 2 for segment in halved]
-            nonces = await self._patience.consistent(partial(self._nonces_after, middles, last))
+            asked = [(segment.address, middle) for segment, middle in zip(halved, middles, strict=True)]
+            nonces = await self._nonces_after(asked, last)
             if nonces is None:
                 return None
             halves = [
                 half
                 for segment, middle, nonce in zip(halved, middles, nonces, strict=True)
                 for half in (
-                    _Segment(segment.below, segment.nonce_before, middle, nonce),
-                    _Segment(middle, nonce, segment.top, segment.nonce_after),
+                    _Segment(segment.address, segment.below, segment.nonce_before, middle, nonce),
+                    _Segment(segment.address, middle, nonce, segment.top, segment.nonce_after),
                 )
             ]
             open_ = _with_ours(tracked, halves)
-        return sorted(heights)
+        return _Search(sorted(heights), tuple(taken))
 
-    async def _nonces_after(self, heights: list[int], last: Header) -> list[int] | None:
-        """The account's next nonce after each block, by one node that has the chain of `last`."""
-        if not heights:
-            return []
+    async def _nonces_after(self, places: list[tuple[ContractAddress, int]], last: Header) -> list[int] | None:
+        """The next nonce of each account after each block, some at a time; nothing without one consistent answer."""
+        found: list[int] = []
+        for at in range(0, len(places), HALVED_TOGETHER_MAX):
+            some = places[at : at + HALVED_TOGETHER_MAX]
+            nonces = await self._patience.consistent(partial(self._some_nonces_after, some, last))
+            if nonces is None:
+                return None
+            found += nonces
+        return found
+
+    async def _some_nonces_after(self, places: list[tuple[ContractAddress, int]], last: Header) -> list[int] | None:
+        """By one node that has the chain of `last`."""
         anchor = Call("eth_getBlockByNumber", (quantity(last.height), False))
         asked = [
-            Call("eth_getTransactionCount", (self._account, quantity(height))) for height in heights if height >= 0
+            Call("eth_getTransactionCount", (address, quantity(height))) for address, height in places if height >= 0
         ]
         together = await self._client.call_together(anchor, *asked, anchor)
         before, *counts, after = together.answers
@@ -143,7 +191,7 @@ class OwnNonces:
         if not together.is_one_exchange or any(isinstance(count, RpcFailure) for count in counts):
             return None
         found = iter(counts)
-        return [read_quantity(next(found)) if height >= 0 else 0 for height in heights]
+        return [read_quantity(next(found)) if height >= 0 else 0 for _, height in places]
 
     # What.
 
@@ -151,17 +199,17 @@ class OwnNonces:
         block = read_full_block(await self._client.call("eth_getBlockByNumber", quantity(height), True))
         if block is None:
             raise Inconsistent(f"the node does not have block {height}")
-        ours = [call for call in block.calls if call.sender == self._account and call.nonce in self._sent]
+        ours = [call for call in block.calls if call.nonce in self._sent.get(call.sender, ())]
         if not ours:
             return None
         mined = await asyncio.gather(*(self._what_became_of(block, call) for call in ours))
-        return MinedHere(block.header, tuple(sorted(mined, key=lambda each: each.nonce)))
+        return MinedHere(block.header, tuple(sorted(mined, key=lambda each: (each.account, each.nonce))))
 
     async def _what_became_of(self, block: FullBlock, call: MinedCall) -> MinedTransaction:
-        sent = self._sent[call.nonce]
+        sent = self._sent[call.sender][call.nonce]
         sent.height = block.header.height
         if call.to is None or _call_hash(call.to, call.input) != sent.call_hash:
-            return MinedTransaction(call.nonce, MinedStatus.TAKEN)
+            return MinedTransaction(call.nonce, MinedStatus.TAKEN, account=sent.account)
         receipt = read_receipt(await self._client.call("eth_getTransactionReceipt", data(call.hash)))
         if receipt is None:
             raise Inconsistent(f"the receipt of 0x{call.hash.hex()} is missing")
@@ -169,12 +217,12 @@ class OwnNonces:
             raise Inconsistent(f"the receipt of 0x{call.hash.hex()} is of another block than {block.header.height}")
         gas_used = receipt.gas_used
         if receipt.has_succeeded:
-            return MinedTransaction(call.nonce, MinedStatus.SUCCEEDED, gas_used=gas_used)
+            return MinedTransaction(call.nonce, MinedStatus.SUCCEEDED, gas_used=gas_used, account=sent.account)
         if gas_used == call.gas_limit:
             reason = f"all of its {call.gas_limit} gas was used up"
         else:
             reason = await self._reason(block.header.height, call)
-        return MinedTransaction(call.nonce, MinedStatus.FAILED, reason, gas_used)
+        return MinedTransaction(call.nonce, MinedStatus.FAILED, reason, gas_used, sent.account)
 
     async def _reason(self, height: int, call: MinedCall) -> str:
         """Why it failed, by making the call again on what its block left; the receipt does not tell."""
@@ -187,14 +235,15 @@ class OwnNonces:
         return "it failed as a whole, and made again it does not"
 
 
-def _with_ours(tracked: list[int], segments: list[_Segment]) -> list[_Segment]:
+def _with_ours(tracked: dict[ContractAddress, list[int]], segments: list[_Segment]) -> list[_Segment]:
     """Those in which a nonce of ours was used."""
     found = []
     for segment in segments:
         if segment.nonce_after < segment.nonce_before:
             raise Inconsistent(f"the nonce falls between blocks {segment.below} and {segment.top}")
-        place = bisect_left(tracked, segment.nonce_before)
-        if place < len(tracked) and tracked[place] < segment.nonce_after:
+        ours = tracked[segment.address]
+        place = bisect_left(ours, segment.nonce_before)
+        if place < len(ours) and ours[place] < segment.nonce_after:
             found.append(segment)
     return found
 

@@ -38,6 +38,8 @@ from rota.machine.effects import DispatchRound
 from rota.model.types import ContractAddress, Leaf, Transition, address_bytes
 from rota.ports import Contracts, Policy, Signer, Unavailable
 
+# The name of an account's key.
+KeyOf = Callable[[ContractAddress], str]
 FindMakers = Callable[[ContractAddress, Sequence[Leaf]], Awaitable[Sequence[Transition]]]
 
 
@@ -63,7 +65,7 @@ class Submission:
         chain_id: int,
         contracts: Contracts,
         signer: Signer,
-        signer_name: str,
+        key_of: KeyOf,
         own: OwnNonces,
         find_makers: FindMakers = nobody_makes,
     ) -> None:
@@ -71,28 +73,31 @@ class Submission:
         self._chain_id: Final = chain_id
         self._contracts: Final = contracts
         self._signer: Final = signer
-        self._signer_name: Final = signer_name
+        self._key_of: Final = key_of
         self._own: Final = own
         self._find_makers: Final = find_makers
 
-    async def next_nonce(self, account: ContractAddress) -> AccountSeen:
+    async def see_account(self, account: ContractAddress) -> AccountSeen:
         """By the chain's word, with what waits in its pool; a node that has no pending block tells of the latest.
 
         `ValueError` when the node cannot tell, or is of another chain.
         """
+        address = self._signer.address_of(self._key_of(account))
         together = await self._client.call_together(
             Call("eth_chainId"),
-            Call("eth_getTransactionCount", (account, "latest")),
-            Call("eth_getTransactionCount", (account, "pending")),
+            Call("eth_getTransactionCount", (address, "latest")),
+            Call("eth_getTransactionCount", (address, "pending")),
+            Call("eth_gasPrice"),
         )
-        chain_id, latest, pending = together.answers
+        chain_id, latest, pending, price = together.answers
         for answer in (chain_id, latest):
             if isinstance(answer, RpcFailure):
                 raise ValueError(str(answer))
         if read_quantity(chain_id) != self._chain_id:
             raise ValueError(f"its chain id is {read_quantity(chain_id)}, and ours is {self._chain_id}")
         told = [latest] if isinstance(pending, RpcFailure) else [latest, pending]
-        return AccountSeen(max(read_quantity(count) for count in told))
+        is_free = not isinstance(price, RpcFailure) and read_quantity(price) == 0
+        return AccountSeen(max(read_quantity(count) for count in told), account, address, is_free)
 
     async def sign(self, order: SignDispatch) -> DispatchSigned | DispatchNotSigned:
         """The transaction of a round, signed; or why it could not be."""
@@ -116,28 +121,30 @@ class Submission:
             data=commit.call_data,
         )
         try:
-            signature = await self._signer.sign(self._signer_name, signing_hash(transaction))
+            signature = await self._signer.sign(self._key_of(order.account), signing_hash(transaction))
         except Unavailable as error:
             return _unsigned(order, f"the signer of {order.signer}: {error}")
         signed = with_signature(transaction, signature)
-        return DispatchSigned(order.nonce, order.fees, signed.raw, signed.hash, order.round.digest)
+        return DispatchSigned(order.nonce, order.fees, signed.raw, signed.hash, order.round.digest, order.account)
 
     def note(self, order: SubmitTransaction) -> None:
         """From now on blocks are searched for this nonce."""
-        transaction = decode(order.dispatch.transaction).transaction
+        dispatch = order.dispatch
+        transaction = decode(dispatch.transaction).transaction
         assert transaction.to is not None, "what we send is a call"
-        self._own.note(order.dispatch.nonce, ContractAddress("0x" + transaction.to.hex()), transaction.data)
+        to = ContractAddress("0x" + transaction.to.hex())
+        self._own.note(ContractAddress(dispatch.signer), dispatch.nonce, to, transaction.data, dispatch.account)
 
     async def send(self, order: SubmitTransaction) -> TransactionSent | TransactionRefused:
         """Send it, or be told that the node has it already."""
-        nonce = order.dispatch.nonce
+        nonce, account = order.dispatch.nonce, order.dispatch.account
         try:
             await self._client.call("eth_sendRawTransaction", data(order.dispatch.transaction))
         except RpcRefused as refused:
             objection = objection_of(refused.failure)
             if not isinstance(objection, AlreadyKnown):
-                return TransactionRefused(nonce, objection, refused.failure.message)
-        return TransactionSent(nonce)
+                return TransactionRefused(nonce, objection, refused.failure.message, account)
+        return TransactionSent(nonce, account)
 
 
 def makers_in(order: DispatchRound) -> tuple[Leaf, ...]:
@@ -176,4 +183,4 @@ def _commit(order: DispatchRound, entries: tuple[Entry, ...], auth_cost: AuthCos
 
 
 def _unsigned(order: SignDispatch, reason: str) -> DispatchNotSigned:
-    return DispatchNotSigned(order.nonce, order.fees, reason, order.round.digest)
+    return DispatchNotSigned(order.nonce, order.fees, reason, order.round.digest, order.account)

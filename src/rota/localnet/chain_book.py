@@ -57,11 +57,12 @@ class ChainBook:
         committed = sum(counted.values())
         return sum(self.gas[found] for found, _ in counted) / committed if committed else None
 
-    async def read_on(self) -> None:
-        """All blocks that have come since."""
+    async def read_on(self, to_height: int | None = None) -> None:
+        """All blocks that have come since, up to this height if one is given."""
         head = read_quantity(await self.ledger.call("eth_blockNumber", attempts_max=ATTEMPTS_MAX))
-        while self.next_height <= head:
-            last = min(self.next_height + BLOCKS_TOGETHER_MAX - 1, head)
+        end = head if to_height is None else min(head, to_height)
+        while self.next_height <= end:
+            last = min(self.next_height + BLOCKS_TOGETHER_MAX - 1, end)
             await self._read(self.next_height, last)
             self.next_height = last + 1
 

@@ -112,10 +112,19 @@ class Workload:
         for turn in count():
             name = names[turn % len(names)]
             if name not in self.absent | self.resting and len(self._sending) < UNANSWERED_MAX:
-                task = asyncio.create_task(self._send(name, self.choose(next(self._numbers), name)))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                self._begin(name)
             await asyncio.sleep(self.interval_ms / 1_000)
+
+    def burst(self, amount: int) -> None:
+        """Ask for so many at once, the nodes taking turns."""
+        names = self.network.plan.names
+        for turn in range(amount):
+            self._begin(names[turn % len(names)])
+
+    def _begin(self, name: NodeName) -> None:
+        task = asyncio.create_task(self._send(name, self.choose(next(self._numbers), name)))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
 
     async def _send(self, name: NodeName, request: Request) -> None:
         """Until it is accepted; the node may come and go meanwhile."""

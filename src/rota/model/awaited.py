@@ -69,6 +69,13 @@ class AwaitedLeaves:
             self.unasked[leaf] = self._unanswered[leaf] = None
             self._earliest_s = min(self._earliest_s, leaf.valid_until_s)
 
+    def ask_again(self, contract: ContractAddress) -> None:
+        """The store has more of this contract in earlier blocks than when it answered."""
+        for (address, _), leaves in self._open.items():
+            if address == contract:
+                for leaf in leaves:
+                    self.unasked[leaf] = self._unanswered[leaf] = None
+
     def answered(self, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
         """The store has answered about these: some had ended before, and some have run out of time."""
         ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]

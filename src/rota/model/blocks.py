@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import Enum
 
 from rota.model.frozen import dataclass
-from rota.model.types import BlockHash, CallFailure, ContractAddress, Digest, IntentId, Leaf, StateId
+from rota.model.types import SHARED_ACCOUNT, BlockHash, CallFailure, ContractAddress, Digest, IntentId, Leaf, StateId
 
 # From the node's chain index.
 
@@ -58,7 +58,7 @@ class MinedStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MinedTransaction:
-    """A nonce of this node's own that a block used: for our transaction, or, when it is taken, for a stranger's.
+    """A nonce of an account of this node that a block used: for our transaction, or, when it is taken, a stranger's.
 
     What our transaction cost is told where the ledger tells it; nothing is decided by it.
     """
@@ -67,6 +67,7 @@ class MinedTransaction:
     status: MinedStatus
     reason: str = ""
     gas_used: int | None = field(default=None, compare=False)
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)

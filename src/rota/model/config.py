@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-MAY_BE_ZERO: Final = ("confirmations", "index_from_height", "revert_retry_max", "sender_gas_max", "tip_wei")
+MAY_BE_ZERO: Final = (
+    "confirmations",
+    "gather_max_ms",
+    "index_from_height",
+    "revert_retry_max",
+    "sender_gas_max",
+    "tip_wei",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,7 @@ class Config:
     slot_ms_max: int = 500
     round_max: int = 64
     rounds_open_max: int = 2
+    gather_max_ms: int = 1_000
     apart_rounds_max: int = 2
     permission_timeout_ms: int = 4_000
     probation_ms: int = 10_000

@@ -30,6 +30,8 @@ FINALITY_BROKEN_REASON: Final = (
 )
 # What is about a contract that has no address yet bears this one, which nobody can deploy to.
 NO_CONTRACT = ContractAddress("0x" + "ff" * 20)
+# A submitting account is named by the contract whose own account it is; this names the one that the others share.
+SHARED_ACCOUNT = ContractAddress("")
 CALL_BYTES_MAX: Final = 65_535
 CALL_GAS_MAX: Final = 2**32 - 1
 CONDITION_BYTES: Final = 32
@@ -182,13 +184,16 @@ class Contract:
         _require(self.mode is not Mode.STATIC or len(self.committee) == 1, "committee", "one node in static mode")
         _require(len(set(self.endorsers)) == len(self.endorsers), "endorsers", "distinct nodes")
         _require(0 <= self.threshold <= len(self.endorsers), "threshold", f"from 0 to {len(self.endorsers)}")
-        # A genesis is taken in with at most `RANGE_SIZE_MAX`; older releases took in longer ranges, which are stored.
+        # A genesis is taken in with at most `RANGE_SIZE_MAX` and `virtual_nodes_max`; older releases took in longer
+        # ranges and more places, which are stored.
         _require(1 <= self.range_size < 1 << 64, "range_size", f"from 1 to {(1 << 64) - 1} blocks")
-        most = VIRTUAL_NODES_MAX
-        _require(1 <= self.virtual_nodes <= most, "virtual_nodes", f"from 1 to {most}")
-        most = RING_PLACES_MAX // len(self.committee)
-        is_computed = self.mode is not Mode.RING or self.virtual_nodes <= most
-        _require(is_computed, "virtual_nodes", f"at most {most} with {len(self.committee)} members")
+        _require(self.virtual_nodes >= 1, "virtual_nodes", "at least 1")
+
+    @property
+    def virtual_nodes_max(self) -> int:
+        """The most places of a member with which a node takes this contract in."""
+        shared = RING_PLACES_MAX // len(self.committee)
+        return min(VIRTUAL_NODES_MAX, shared) if self.mode is Mode.RING else VIRTUAL_NODES_MAX
 
     @property
     def spare(self) -> int:
@@ -216,6 +221,7 @@ class KnownContract:
 
     `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
     the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
+    `unconfirmed` are the endorsers that have not confirmed that the address in `signers` is theirs.
     """
 
     contract: Contract
@@ -225,6 +231,11 @@ class KnownContract:
     deployed_at: int = 0
     taken_in_at: int = 0
     source: NodeName | None = None
+    unconfirmed: tuple[NodeName, ...] = ()
+
+    def told_by(self, peer: NodeName) -> KnownContract:
+        """The same from this peer, whose word counts for its own address."""
+        return replace(self, source=peer, unconfirmed=tuple(node for node in self.contract.endorsers if node != peer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,7 @@ class Harmless:
 Claim: TypeAlias = Verified | Bounded | Harmless
 
 _ECHO: Final = Harmless("echoed to its author, or compared with what this node keeps")
+_COPY: Final = Harmless("echoed, and the name of a stored copy: a few copies of each transition are kept")
 _TEXT: Final = Harmless("shown to users and operators as the peer's words; nothing is decided by it")
 _PART: Final = Harmless("judged by the field that holds it")
 _OPAQUE: Final = Harmless("kept and passed on as bytes; nothing reads it")
@@ -337,7 +338,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "refusals": Verified(Sender.take_verified),
     },
     # Private states and prepared transitions.
-    messages.StateDistribution: {"digest": _ECHO, "transitions": Verified(consistent_for), "part": _ECHO},
+    messages.StateDistribution: {"digest": _COPY, "transitions": Verified(consistent_for), "part": _COPY},
     messages.StateDistributionAcknowledgement: {
         "digest": Verified(PrivateStates.take),
         "part": Verified(PrivateStates.take),
@@ -372,7 +373,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "deployment": Verified(Proposals._flaw_of),
         "genesis": Verified(Proposals._flaw_of),
         "factory": Verified(Proposals._flaw_of),
-        "signers": Verified(Proposals._flaw_of),
+        "signers": Verified(types.KnownContract.told_by),
     },
     messages.DeploymentAnswer: {
         "request_id": Verified(Deployments._take_message),

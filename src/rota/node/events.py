@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rota.machine.tables import Event
+from rota.model.blocks import LedgerOutcome
 from rota.model.frozen import dataclass
 from rota.model.types import (
     AwaitedLeaf,
@@ -64,6 +65,14 @@ class PublicTransactionEnded(Event):
 
     intent: IntentId
     outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsMadeUp(Event):
+    """What final blocks did to a contract that this node got later is durable; the index had passed them before."""
+
+    contract: ContractAddress
+    outcomes: tuple[LedgerOutcome, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Start reading here: the pure machine of a whole node.
 
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
-what they have in common: the intake of its users' intents, the block index, the submitter, the distribution
+what they have in common: the intake of its users' intents, the block index, the submitters, the distribution
 of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
-sequencers ask of the submitter inside, and passes the rest on as effects. The chain's word is durable before it
+sequencers ask of the submitters inside, and passes the rest on as effects. The chain's word is durable before it
 is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.chain.effects import (
-    BlocksIndexed,
-    DispatchRepriced,
-    FetchBlocks,
-    FinalityBroken,
-    RoundDispatch,
-    SubmitTransaction,
-)
+from rota.chain.effects import BlocksIndexed, DispatchRepriced, FetchBlocks, FinalityBroken, RoundDispatch
 from rota.chain.events import (
+    AccountChosen,
     AccountSeen,
     BlocksFetched,
     DispatchesRecalled,
@@ -30,7 +24,7 @@ from rota.chain.events import (
     TransactionSent,
 )
 from rota.chain.index import ChainIndex
-from rota.chain.submitter import Submitter
+from rota.chain.submitters import AccountChoice, Submitters
 from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.directory.consent import OPEN, Consent
 from rota.directory.deployment_events import FactoryCalled, FactoryRefused, ProposalDecided, ProposalJudged
@@ -69,18 +63,10 @@ from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock, LedgerOutcome, Outcomes
 from rota.model.config import Config
 from rota.model.consistency import Consistent
-from rota.model.types import (
-    NO_CONTRACT,
-    Contract,
-    ContractAddress,
-    Dependency,
-    HeartbeatNumber,
-    IntentId,
-    KnownContract,
-    NodeName,
-)
+from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Dependency, IntentId, KnownContract, NodeName
 from rota.node.acquaintance import Acquaintance
 from rota.node.dependencies import Dependencies
+from rota.node.dispatches import Dispatches
 from rota.node.durability import Durability
 from rota.node.effects import NodeStarted, ReportFinalityBroken, StoreTried
 from rota.node.events import (
@@ -89,6 +75,7 @@ from rota.node.events import (
     ForContract,
     IntentsLookedUp,
     PublicTransactionEnded,
+    RoundsMadeUp,
     StatesFound,
     StatesWanted,
 )
@@ -106,14 +93,10 @@ from rota.sequencer.events import (
     LedgerLost,
     OutcomesFinal,
     PeerSpoke,
-    RoundDispatched,
-    RoundDispatchFailed,
-    RoundSubmitted,
     TransitionsShown,
 )
 from rota.sequencer.sequencer import Sequencer, StoredContract
 from rota.wire.messages import (
-    SUBMITTED_LISTED_MAX,
     ContractsRequest,
     ContractsResponse,
     ContractTakenIn,
@@ -128,7 +111,6 @@ from rota.wire.messages import (
     StateDistribution,
     StateDistributionAcknowledgement,
     StateRequest,
-    SubmitterHeartbeat,
     VerifierRequest,
     VerifierResponse,
 )
@@ -159,6 +141,7 @@ class Node:
         signer: str = "",
         factory: ContractAddress = NO_CONTRACT,
         consent: Consent = OPEN,
+        accounts: AccountChoice = AccountChoice.SHARED,
     ) -> None:
         self.name = name
         self.config = config
@@ -176,7 +159,7 @@ class Node:
         self.return_count = 0
         self.without_ledger: dict[ContractAddress, None] = {}
         self.intake = Intake(name, config)
-        self.submitter = Submitter(signer or name, config, stored.dispatches, stored.next_nonce)
+        self.submitters = Submitters(signer or name, config, accounts, stored.accounts, stored.dispatches)
         self.distribution = Distribution(name, config, now_ms, stored.owed)
         own = stored.contracts.get(NO_CONTRACT, StoredContract())
         standing = (self.height, self.chain_time_s)
@@ -197,8 +180,7 @@ class Node:
         self.states = PrivateStates(self, stored.sent)
         self.verifiers = VerifierRequests(self)
         self.acquaintance = Acquaintance(self, factory)
-        self.heartbeat_count = 0
-        self.next_heartbeat_ms: int | None = None
+        self.dispatches = Dispatches(self)
         self.token = 0
         self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.doubtful: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
@@ -216,13 +198,11 @@ class Node:
         Blocks that were not final are gone through again: what they say was told to a memory that is gone. Contracts go
         on when the index has caught up: a delegation from a height that is long past would be refused (protocol §5).
         """
-        self.persist(OWN, 0, (NodeStarted(self.incarnation),))
+        self.persist_own(NodeStarted(self.incarnation))
         self.perform(NO_CONTRACT, self.deployments.start())
         for block in self.index.unfinal():
             self._take_block(block)
-        for submission in self.submitter.submissions.values():
-            self.effects.append(SubmitTransaction(submission.dispatch))
-            self._start_heartbeats()
+        self.dispatches.start()
         self.sequencers.make_room(0)
         return self._take_effects()
 
@@ -238,17 +218,17 @@ class Node:
                 self._take_for_contract(event.contract, event.event)
             case HeadSeen() | BlocksFetched():
                 self._take_from_chain(event)
-            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused() | AccountSeen():
-                self._take_for_submitter(event)
-            case StatesWanted(contract, leaves):
-                self.states.ask(contract, leaves)
-            case StatesFound(contract, peer, digest, transitions):
-                self.states.take_found(contract, peer, digest, transitions)
-            case DeliveriesRecalled():
-                self.distribution.take_recalled(now_ms, event)
-                self.states.deliver()
-            case DispatchesRecalled():
-                self._take_recalled(event)
+            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused():
+                self.dispatches.take(event)
+            case AccountSeen() | DispatchesRecalled():
+                self.dispatches.take(event)
+            case AccountChosen():
+                self.submitters.take_chosen(event)
+            case RoundsMadeUp():
+                self.states.take_made_up(event)
+                self.dependencies.awaited.ask_again(event.contract)
+            case StatesWanted() | StatesFound() | DeliveriesRecalled():
+                self.states.take_own(event)
             case IntentsLookedUp():
                 self._take_looked_up(event)
             case PublicTransactionEnded(intent, outcome):
@@ -271,7 +251,7 @@ class Node:
         earliest_ms = self.index.next_due_ms()
         for due_ms in (
             self.sequencers.next_due_ms(),
-            self.next_heartbeat_ms,
+            self.dispatches.next_heartbeat_ms,
             self.distribution.next_due_ms(),
             self.states.incomplete.look_at_ms,
             self.deployments.timers.next_due_ms,
@@ -383,7 +363,7 @@ class Node:
 
     def _add(self, contract: Contract, stored: StoredContract) -> None:
         """A contract comes into memory, with our own dispatches of it that have no outcome."""
-        dispatches = tuple(each.dispatch for each in self.submitter.submissions.values())
+        dispatches = tuple(each.dispatch for each in self.submitters.submissions(contract.address))
         sequencer = Sequencer(
             self.name,
             self.ids,
@@ -460,8 +440,10 @@ class Node:
         if is_any_prepared and succeeded:
             self.states.distribute_prepared(contract, records)
         match records[0]:
-            case RoundDispatch() | DispatchRepriced():
-                self._take_dispatch_written(succeeded)
+            case RoundDispatch() as dispatch:
+                self.dispatches.take_written(dispatch, succeeded)
+            case DispatchRepriced(dispatch):
+                self.dispatches.take_written(dispatch, succeeded)
             case BlocksIndexed() | FinalityBroken():
                 self._take_index_written(succeeded)
             case StatesReceived() | StatesAcknowledged() as record:
@@ -473,74 +455,12 @@ class Node:
                 if is_any_accepted and succeeded:
                     self.dependencies.take_written(records)
 
-    # The submitter.
-
-    def _take_for_submitter(
-        self, event: DispatchSigned | DispatchNotSigned | TransactionSent | TransactionRefused | AccountSeen
-    ) -> None:
-        match event:
-            case DispatchSigned():
-                record = self.submitter.take_signed(event)
-                if record is not None:
-                    self.persist(OWN, 0, (record,))
-                self._sign_next_dispatch()
-            case DispatchNotSigned():
-                order = self.submitter.take_unsigned(event)
-                if order is not None:
-                    self.tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
-                self._sign_next_dispatch()
-            case TransactionSent(nonce):
-                submission = self.submitter.take_sent(self.now_ms, self.height, nonce)
-                if submission is not None:
-                    order = submission.dispatch.round
-                    self.tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
-            case TransactionRefused():
-                self.submitter.take_refused(self.now_ms, event)
-            case _:
-                self.submitter.take_account(event.next_nonce)
-                self._recall_dispatches()
-
-    def _recall_dispatches(self) -> None:
-        """Ask the store for what the chain has lost; a heartbeat asks again."""
-        recall = self.submitter.to_recall()
-        if recall is not None:
-            self._start_heartbeats()
-            self.effects.append(recall)
-
-    def _take_recalled(self, event: DispatchesRecalled) -> None:
-        """What is on the chain no longer is sent again."""
-        again = self.submitter.take_recalled(event, self.index.blocks, self.index.final_height)
-        self.effects.extend(SubmitTransaction(each) for each in again)
-        self._sign_next_dispatch()
-
-    def _take_dispatch_written(self, succeeded: bool) -> None:
-        """Durable: it is sent to the chain. A new round's states go out too, and its coordinator is told."""
-        is_new = self.submitter.writes_new_round
-        dispatch = self.submitter.take_written(self.now_ms, succeeded)
-        order = dispatch.round
-        if succeeded and dispatch.nonce in self.submitter.submissions:
-            self._start_heartbeats()
-            self.effects.append(SubmitTransaction(dispatch))
-        if succeeded and is_new:
-            self.distribution.take(self.now_ms, order)
-            self.states.deliver()
-            self.tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
-        elif is_new:
-            self.tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
-        self._sign_next_dispatch()
-
-    def _sign_next_dispatch(self) -> None:
-        order = self.submitter.next_to_sign(self.now_ms, self.height)
-        if order is not None:
-            self._start_heartbeats()
-            self.effects.append(order)
-
     # The chain.
 
     def _take_from_chain(self, event: HeadSeen | BlocksFetched) -> None:
         if isinstance(event, HeadSeen):
             self.index.take_head(self.now_ms, event)
-            self.submitter.base_fee_wei = event.base_fee_wei
+            self.submitters.gas_price.base_fee_wei = event.base_fee_wei
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
@@ -548,7 +468,7 @@ class Node:
                 self.breaking = self.index.broken_by(change)
                 broken = () if self.breaking is None else (self.breaking,)
                 taken = tuple(ContractTaken(known) for known in self.taking_in)
-                self.persist(OWN, 0, (*broken, self.index.record_of(change), *taken))
+                self.persist_own(*broken, self.index.record_of(change), *taken)
         self._look_at_chain()
 
     def _take_index_written(self, succeeded: bool) -> None:
@@ -594,7 +514,7 @@ class Node:
         """Who is awake hears of the height, and whom it concerns of its outcomes; the others when they wake."""
         self.height, self.chain_time_s = block.height, block.time_s
         outcomes = self._outcomes_of(block)
-        self.submitter.settle(block, outcomes)
+        self.submitters.settle(block, outcomes)
         self.states.take_outcomes(outcomes)
         self._stand()
         self.perform(NO_CONTRACT, self.deployments.block_indexed(block))
@@ -611,10 +531,10 @@ class Node:
         self.perform(NO_CONTRACT, self.deployments.blocks_removed(blocks))
         for block in blocks:
             outcomes = self._outcomes_of(block)
-            self.submitter.undo(block, outcomes, was_final=block.height <= final_height)
+            self.submitters.undo(block, outcomes, was_final=block.height <= final_height)
             undone.extend(reversed(outcomes))
         self.states.undo_outcomes(tuple(undone))
-        self._recall_dispatches()
+        self.dispatches.recall()
         for contract in self._concerned(tuple(undone)):
             self._step(contract, BlocksRemoved(parted_at, _of(contract, tuple(undone))))
 
@@ -622,7 +542,7 @@ class Node:
         """A block is as deep as it must be: nothing in it is undone any more."""
         self.final_time_s = block.time_s
         outcomes = self._outcomes_of(block)
-        self.submitter.finalise(block, outcomes)
+        self.submitters.finalise(block, outcomes)
         self.states.time_is_final(block.time_s)
         if effects := self.deployments.block_final(block):
             self.perform(NO_CONTRACT, effects)
@@ -632,7 +552,7 @@ class Node:
 
     def _outcomes_of(self, block: ChainBlock) -> Outcomes:
         """What everybody reads in the block, and what only we know: which of our transactions failed."""
-        return block.outcomes + self.submitter.failures_in(block)
+        return block.outcomes + self.submitters.failures_in(block)
 
     def _standing_before(self, blocks: tuple[ChainBlock, ...]) -> tuple[int, int]:
         """Height and time of the latest final block: a new life begins there."""
@@ -692,13 +612,14 @@ class Node:
 
     def _run_timers(self) -> None:
         """Only those whose time has come are told: an idle contract costs nothing."""
-        if self.next_heartbeat_ms is not None and self.next_heartbeat_ms <= self.now_ms:
-            self._send_heartbeats()
+        beat_ms = self.dispatches.next_heartbeat_ms
+        if beat_ms is not None and beat_ms <= self.now_ms:
+            self.dispatches.beat()
         self.states.deliver()
         self.states.ask_for_incomplete()
         self.acquaintance.run_timers()
         if self.durability.is_try_due(self.now_ms):
-            self.persist(OWN, 0, (StoreTried(),))
+            self.persist_own(StoreTried())
         due_ms = self.deployments.timers.next_due_ms
         if due_ms is not None and due_ms <= self.now_ms:
             self.tell(NO_CONTRACT, Tick())
@@ -784,8 +705,7 @@ class Node:
                 case SendMessage():
                     self.effects.append(effect)
                 case DispatchRound():
-                    self.submitter.take(effect)
-                    self._sign_next_dispatch()
+                    self.dispatches.take_round(effect)
                 case Persist(_, inner, records):
                     self.persist(contract, inner, records)
                 case DistributeStates(_, leaf):
@@ -800,33 +720,19 @@ class Node:
                 case _:
                     self.effects.append(effect)
 
+    def deliver_states(self) -> None:
+        """Send the private states that are due."""
+        self.states.deliver()
+
+    def persist_own(self, *records: Record) -> None:
+        """Have records of the node itself written."""
+        self.persist(OWN, 0, records)
+
     def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
         """Have these records written; a contract is told by the number that it gave them."""
         self.token += 1
         self.writes[self.token] = (contract, inner, records)
         self.effects.append(Persist(contract, self.token, records))
-
-    def _start_heartbeats(self) -> None:
-        if self.next_heartbeat_ms is None:
-            self.next_heartbeat_ms = (self.now_ms // self.config.heartbeat_ms + 1) * self.config.heartbeat_ms
-
-    def _send_heartbeats(self) -> None:
-        """Each sender hears of its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
-        self.next_heartbeat_ms = None
-        if not self.submitter.has_work:
-            return
-        self._start_heartbeats()
-        self._recall_dispatches()
-        self._sign_next_dispatch()
-        if not self.has_ledger:
-            return
-        self.effects.extend(SubmitTransaction(each) for each in self.submitter.to_be_sent_again(self.now_ms))
-        self.heartbeat_count += 1
-        number = HeartbeatNumber(self.incarnation, self.heartbeat_count)
-        for (contract, sender), intents in self.submitter.listed(self.now_ms).items():
-            for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
-                part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
-                self.send(sender, contract, SubmitterHeartbeat(number, part))
 
     def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
         """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""

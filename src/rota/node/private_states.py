@@ -16,7 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rota.exchange.distribution import FOUND_PARTS_FROM, Delivery, order_of, parts_of, states_with_bytes
+from rota.exchange.distribution import (
+    FOUND_PARTS_FROM,
+    DeliveriesRecalled,
+    Delivery,
+    order_of,
+    parts_of,
+    states_with_bytes,
+)
 from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.exchange.incomplete import TIMES_MAX, Incomplete
 from rota.exchange.unconfirmed import SentTransition, Unconfirmed
@@ -26,6 +33,7 @@ from rota.model.blocks import LedgerStatus, Outcomes
 from rota.model.consistency import Consistent, consistent, consistent_for, shows_too_much
 from rota.model.sharing import holders_of
 from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Transition
+from rota.node.events import RoundsMadeUp, StatesFound, StatesWanted
 from rota.wire.messages import (
     STATE_REQUEST_LEAVES_MAX,
     StateDistribution,
@@ -84,6 +92,23 @@ class PrivateStates:
             if key not in self.acknowledging:
                 self.acknowledging[key] = None
                 self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
+
+    def take_own(self, event: StatesWanted | StatesFound | DeliveriesRecalled) -> None:
+        """This node lacks states, or its store has answered."""
+        if isinstance(event, StatesWanted):
+            self.ask(event.contract, event.leaves)
+        elif isinstance(event, StatesFound):
+            self.take_found(event.contract, event.peer, event.digest, event.transitions)
+        else:
+            self.distribution.take_recalled(self.node.now_ms, event)
+            self.deliver()
+
+    def take_made_up(self, event: RoundsMadeUp) -> None:
+        """Final already: the coordinator knows of them, and their states take no room."""
+        sequencer = self.node.sequencers.loaded.get(event.contract)
+        if sequencer is not None:
+            sequencer.note_final_outcomes(event.outcomes)
+        self.take_outcomes(tuple((event.contract, outcome) for outcome in event.outcomes))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
         """Private states for us: checked against their leaves, durable first, then acknowledged; copies too.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from rota.chain.effects import RoundDispatch
+from rota.chain.submitters import StoredAccount
 from rota.directory.deployment_states import StoredDeployments
 from rota.exchange.unconfirmed import SentTransition
 from rota.model.blocks import ChainBlock
@@ -24,7 +25,7 @@ class StoredNode:
     contracts: Mapping[ContractAddress, StoredContract] = field(default_factory=dict)
     dispatches: tuple[RoundDispatch, ...] = ()
     owed: tuple[NodeName, ...] = ()
-    next_nonce: int = 0
+    accounts: Mapping[ContractAddress, StoredAccount] = field(default_factory=dict)
     blocks: tuple[ChainBlock, ...] = ()
     deployments: StoredDeployments = StoredDeployments()
     final_height: int | None = None

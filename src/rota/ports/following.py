@@ -13,6 +13,7 @@ from rota.chain.public_transaction import PublicTransaction
 from rota.domains.queries import Query
 from rota.model.blocks import MinedStatus
 from rota.model.types import (
+    SHARED_ACCOUNT,
     AwaitedLeaf,
     ContractAddress,
     IntentId,
@@ -216,17 +217,31 @@ class SubmissionStore(Protocol):
         ...
 
 
-class Dispatched(NamedTuple):
-    """An intent was in the round that this node sent with this nonce."""
+class NumberedDispatch(NamedTuple):
+    """A round that this node sent, and the number that clients know it by."""
 
-    nonce: int
+    number: int
+    dispatch: RoundDispatch
+
+
+class Dispatched(NamedTuple):
+    """An intent was in the round that this node sent under this number."""
+
+    number: int
+    intent: IntentId
+
+
+class PublicBinding(NamedTuple):
+    """A base-ledger transaction by the number that clients know it by, and a transaction that it is for."""
+
+    local_id: int
     intent: IntentId
 
 
 class Chained(NamedTuple):
-    """In the round that this node sent with this nonce an intent was built on states that another one made there."""
+    """In the round that this node sent under this number an intent was built on states that another one made there."""
 
-    nonce: int
+    number: int
     intent: IntentId
     chained: IntentId
 
@@ -242,6 +257,7 @@ class LatestRound:
     status: MinedStatus | None = None
     height: int | None = None
     block_time_s: int | None = None
+    account: ContractAddress = SHARED_ACCOUNT
 
 
 class TraceStore(Protocol):
@@ -257,27 +273,31 @@ class TraceStore(Protocol):
         """
         ...
 
-    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+    async def dispatches(self, intent: IntentId) -> tuple[NumberedDispatch, ...]:
         """The rounds of this node with a transition of this intent."""
         ...
 
-    async def dispatch(self, nonce: int) -> RoundDispatch | None:
-        """The round that this node sent with this nonce."""
+    async def dispatch(self, number: int) -> RoundDispatch | None:
+        """The round that this node sent under this number."""
         ...
 
-    async def mined(self, nonce: int) -> tuple[bool, int | None] | None:
-        """Whether this node's transaction with this nonce succeeded; nothing while no block has it.
+    async def mined(self, dispatch: RoundDispatch) -> tuple[bool, int | None] | None:
+        """Whether a transaction of this node succeeded; nothing while no block has it.
 
         With it comes the time of that block, as long as the node keeps it.
         """
         ...
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger with which nonces, as a query looks for them."""
+        """Which intents went to the ledger in which rounds, as a query looks for them."""
         ...
 
     async def find_chained(self, query: Query) -> tuple[Chained, ...]:
         """Which intents were built on which others in one round, as a query looks for them."""
+        ...
+
+    async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:
+        """The round that this node sent under this hash, while no block has it."""
         ...
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
@@ -327,8 +347,11 @@ class PublicStore(Protocol):
         """The one with this number."""
         ...
 
-    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
-        """Those that are looked for, the latest first if no order is asked for."""
+    async def find(self, query: Query, account: ContractAddress, is_open: bool = False) -> tuple[PublicBinding, ...]:
+        """Users' own and rounds of this account that are looked for, the latest first if no order is asked for.
+
+        Perhaps only such as are in no block yet. A round counts once for each intent in it.
+        """
         ...
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -109,6 +109,10 @@ class ListeningStore(Protocol):
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
         """The block that committed it, and what was told of it there."""
+        ...
+
+    async def with_receipts(self, first: int, last: int, most: int) -> Mapping[int, frozenset[bytes]]:
+        """Hashes of base-ledger transactions in these blocks that have a receipt here, by block: the latest so many."""
         ...
 
     async def undone_count(self) -> int:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from rota.chain.effects import RecallDispatches
 from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import FindStates, Persist
+from rota.model.blocks import ChainBlock
 from rota.model.types import (
     NO_LEAF,
     BlockHash,
@@ -104,6 +105,14 @@ class StatePage:
     last: StatePlace | None = None
 
 
+class AccountBook(Protocol):
+    """Which account an operator chose to pay for a contract."""
+
+    async def choose(self, contract: ContractAddress, is_own: bool | None) -> None:
+        """Durable on return. `Unavailable` when it is not."""
+        ...
+
+
 class Store(Protocol):
     """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
 
@@ -121,11 +130,8 @@ class Store(Protocol):
         """Open it, and bring its schema up to date. `Unavailable` when it is away."""
         ...
 
-    async def close(self, forget_from: int | None = None) -> None:
-        """Write what was ordered, and give it back.
-
-        With `forget_from` the next life's index goes through the chain again from this block on, unless that fails.
-        """
+    async def close(self) -> None:
+        """Write what was ordered, and give it back."""
         ...
 
     async def add_contract(self, known: KnownContract) -> None:
@@ -190,6 +196,13 @@ class Store(Protocol):
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         ...
 
+    async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
+        """Write the outcomes of a contract in final blocks that the index passed before it had the contract.
+
+        `Unavailable` when it was not written, `WriteInDoubt` when that is not known.
+        """
+        ...
+
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
     ) -> tuple[Leaf, ...]:
@@ -252,6 +265,11 @@ class Store(Protocol):
     @property
     def key_names(self) -> KeyNames:
         """The identifiers of keys."""
+        ...
+
+    @property
+    def accounts(self) -> AccountBook:
+        """Which accounts pay for contracts."""
         ...
 
     @property

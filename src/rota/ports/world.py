@@ -7,12 +7,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from rota.chain.effects import FetchBlocks, SignDispatch, SubmitTransaction
+from rota.chain.effects import FetchBlocks, SeeAccount, SignDispatch, SubmitTransaction
 from rota.machine.effects import SendMessage
 from rota.machine.tables import Event
 from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName
 
-LedgerEffect: TypeAlias = FetchBlocks | SignDispatch | SubmitTransaction
+LedgerEffect: TypeAlias = FetchBlocks | SeeAccount | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
 
 # A caller of an API waits for what is read: it has a session of its own and little time.
@@ -77,6 +77,10 @@ class Signer(Protocol):
 
 class KeyHolder(Signer, Protocol):
     """A signer that has the keys themselves, and so can make other secrets of them."""
+
+    def public_key_of(self, name: str) -> bytes:
+        """The public key: its two coordinates, 64 bytes. `UnknownKey` when there is no such key."""
+        ...
 
     def derive(self, name: str, purpose: bytes, size_bytes: int) -> bytes:
         """So many secret bytes of a key, the same each time. `UnknownKey` when there is no such key."""

@@ -93,6 +93,7 @@ from rota.sequencer.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLL
 from rota.sequencer.states.coordinator_transaction import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.sequencer.states.coordinator_transaction import State as TransactionState
 from rota.sequencer.turns import Turns
+from rota.sequencer.voids import Voids
 from rota.wire.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.wire.messages import CoordinatorState as State
 
@@ -322,6 +323,7 @@ class Coordinator(Machine):
         self.waiters: dict[IntentId, dict[IntentId, None]] = {}
         self.quotas = Quotas(self)
         self.empties = Empties(context)
+        self.voids = Voids(context, observer, self.kept, self.empties, self._may_void)
         self.gas = GasAllowances(self)
         self.pacing = Pacing(context)
         self.told: dict[NodeName, Listing] = {}
@@ -384,6 +386,9 @@ class Coordinator(Machine):
     def has_room_for_a_slot(self) -> bool:
         """All that is under way fits the snapshot that a slot is assembled on."""
         return self.graph.fits_snapshot(self.context.config.message_bytes_max)
+
+    def _may_void(self) -> bool:
+        return self.state is State.ACTIVE
 
     def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
         """By §2, at the later of the two nodes' ranges unless a range is given."""
@@ -606,6 +611,7 @@ class Coordinator(Machine):
     def take_outcome(self, outcome: LedgerOutcome) -> None:
         """An outcome on our own index, of whoever's dispatch."""
         self.outcomes.note(outcome)
+        self.voids.take_outcome(outcome)
         self._settle_foreign(outcome)
         doubtful = self.graph.foreign_makers(outcome.leaf) if outcome.is_contention else ()
         transaction = self.transactions.get(outcome.intent)
@@ -663,7 +669,8 @@ class Coordinator(Machine):
         self._give_up_all(placed for placed in self.graph.foreign() if placed.intent in intents)
 
     def give_up_expired(self) -> None:
-        """What was handed over is void now, unless it has its outcome; nobody would tell us."""
+        """What was handed over is void now, unless it has its outcome; nobody would tell us. So are voids."""
+        self.voids.expire()
         now_s = self.context.chain_time_s
         self._give_up_all(placed for placed in self.graph.foreign() if placed.valid_until_s < now_s)
 

@@ -85,6 +85,7 @@ class Dispatching:
         """The write failed: try again with backoff; nobody else is touched."""
         opened = self.rounds.get(event.digest)
         if opened is None:
+            self.coordinator.voids.take_failure(event.digest)
             return
         config = self.context.config
         delay_ms = self.context.backoff_ms(
@@ -97,7 +98,11 @@ class Dispatching:
     def take_submitted(self, event: RoundSubmitted) -> None:
         """The round's base-ledger transaction was sent to the chain."""
         opened = self.rounds.get(event.digest)
-        for transaction in tuple(opened.members.values()) if opened is not None else ():
+        if opened is None:
+            return
+        if event.submission_count == 1:
+            self.coordinator.rounds.gathering.note_submitted(opened.opened_at_ms)
+        for transaction in tuple(opened.members.values()):
             transaction.handle(Submitted(event.submission_count))
 
     def forget(self, opened: Round) -> None:

@@ -147,8 +147,11 @@ class Endorser:
         del self.checking[key]
         if self.observer.has_observation and self.observer.accepted != event.peer:
             return
-        # While the domain was judging, we may have signed away what these transitions spend.
-        late = self._refusals_of_kept(check.request) if self.kept.signed and not event.refusals else ()
+        # We may have signed away states of these transitions: while the domain was judging, or so long ago that we void
+        # the prepared transition for a valid one.
+        late = self._refusals_of_kept(check.request) if self.kept.signed and event.signature else ()
+        for transition in check.request.transitions if late else ():
+            self.kept.note_wanted(transition)
         if event.refusals or late:
             self._answer(event.peer, check.request, b"", event.refusals or late)
         elif event.missing:
@@ -165,7 +168,7 @@ class Endorser:
 
         If it is only approved, it may not.
         """
-        if request.asks_approval:
+        if request.asks_approval or _asks_for_void(request):
             self._answer(peer, request, signature, ())
             return
         for transition, sender in zip(request.transitions, request.senders, strict=True):
@@ -382,13 +385,18 @@ class Endorser:
 
     def _refusals_of_kept(self, request: EndorsementRequest) -> tuple[Refusal, ...]:
         authors = zip(request.transitions, request.senders, strict=True)
-        found = (self._refusal_of_kept(transition, sender, request) for transition, sender in authors)
+        found = (self._refusal_of_kept(transition, sender, request, is_judged=True) for transition, sender in authors)
         return tuple(refusal for refusal in found if refusal is not None)
 
-    def _refusal_of_kept(self, transition: Transition, sender: Party, request: EndorsementRequest) -> Refusal | None:
-        """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing."""
+    def _refusal_of_kept(
+        self, transition: Transition, sender: Party, request: EndorsementRequest, is_judged: bool
+    ) -> Refusal | None:
+        """Why this transition cannot be signed beside the prepared ones that we have signed, or nothing.
+
+        A transition that waits only for prepared ones that are left is judged first: it must be valid to void them.
+        """
         kept, leaf = self.kept.signed_away(transition)[:REFUSAL_KEPT_MAX], transition.leaf
-        if kept:
+        if kept and (is_judged or not all(self.kept.is_left(each.intent) for each in kept)):
             return Refusal(transition.intent, "a state is kept for a prepared transition", kept, leaf)
         if transition.preparation is None:
             return None
@@ -404,6 +412,9 @@ class Endorser:
         """
         leaves = tuple(transition.leaf for transition in request.transitions)
         is_signed_over = request.digest == round_digest(self.context.separator, leaves, request.valid_until_s)
+        if _asks_for_void(request) and self.kept.may_be_voided(request.transitions[0].intent):
+            self._check_void(peer, request, is_signed_over)
+            return
         makers, false = self._makers_of(peer, request)
         authors = tuple(zip(request.transitions, request.senders, request.nonces, strict=True))
         strangers = {
@@ -425,6 +436,26 @@ class Endorser:
             own_bytes = transition_bytes(transition)
             size_bytes += own_bytes
             self.seen.note(Consistent(transition), peer, own_bytes)  # What is not consistent was refused.
+        self._order_check(peer, request, size_bytes, request, makers)
+
+    def _check_void(self, peer: NodeName, request: EndorsementRequest, is_signed_over: bool) -> None:
+        """An intent that is left, by our own record: it needs no party, and the domain has nothing to judge."""
+        [void] = request.transitions
+        reason = self._flaw_of(void, request, peer, is_signed_over, is_void=True)
+        if reason:
+            self._answer(peer, request, b"", (Refusal(void.intent, reason, leaf=void.leaf),))
+            return
+        self._order_check(peer, request, 0, replace(request, transitions=(), senders=(), attesters=(), makers=()))
+
+    def _order_check(
+        self,
+        peer: NodeName,
+        request: EndorsementRequest,
+        size_bytes: int,
+        shown: EndorsementRequest,
+        makers: tuple[Transition, ...] = (),
+    ) -> None:
+        """Have the domain judge the transitions shown to it, and the round signed if all of them are right."""
         self.checking[(peer, request.request_id)] = Check(request, self.context.now_ms, size_bytes)
         self.context.effects.append(
             CheckRound(
@@ -432,13 +463,13 @@ class Endorser:
                 peer,
                 request.request_id,
                 request.digest,
-                request.transitions,
-                request.senders,
+                shown.transitions,
+                shown.senders,
                 request.valid_until_s,
                 makers,
-                request.attesters,
-                request.approvals,
-                request.asks_approval,
+                shown.attesters,
+                shown.approvals,
+                shown.asks_approval,
             )
         )
 
@@ -481,16 +512,21 @@ class Endorser:
             reason = reason or "what is said to have made a state did not make it"
         if reason:
             return Refusal(transition.intent, reason, (), transition.leaf)
-        return self._refusal_of_kept(transition, sender, request)
+        return self._refusal_of_kept(transition, sender, request, is_judged=False)
 
     def _flaw_of(
-        self, transition: Transition, request: EndorsementRequest, peer: NodeName, is_signed_over: bool
+        self,
+        transition: Transition,
+        request: EndorsementRequest,
+        peer: NodeName,
+        is_signed_over: bool,
+        is_void: bool = False,
     ) -> str:
-        """Why this transition cannot be signed, or nothing."""
+        """Why this transition cannot be signed, or nothing. A void needs no signature of its party."""
         latest_s = self.context.latest_valid_until_s(transition.preparation is not None)
         if not is_signed_over:
             return "the digest is not that of the round's leaves"
-        if not transition.signature:
+        if not transition.signature and not is_void:
             return "the sender's signature is missing"
         if request.valid_until_s > min(transition.valid_until_s, latest_s):
             return "the round is valid longer than its leaves allow"
@@ -521,3 +557,9 @@ class Endorser:
 def shown_bytes(request: EndorsementRequest) -> int:
     """How much of a message the transitions take that it shows."""
     return sum(map(transition_bytes, (*request.transitions, *request.makers)))
+
+
+def _asks_for_void(request: EndorsementRequest) -> bool:
+    """To void an intent without its party: an empty transition without a signature, alone in its round."""
+    first = request.transitions[0]
+    return len(request.transitions) == 1 and first.is_empty and not first.signature

@@ -155,7 +155,7 @@ class Graph:
         """It spends or reads what another one under way spends or what is kept, or is under way itself."""
         if len(set(transition.inputs)) < len(transition.inputs) or transition.leaf in self.placed:
             return True
-        if self.kept.is_taken(transition):
+        if self.kept.is_blocked(transition):
             return True
         return any(leaf not in giving_way for leaf in self.spenders_of((*transition.inputs, *transition.reads)))
 

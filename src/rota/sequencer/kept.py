@@ -7,8 +7,9 @@ them, so that a coordinator that did not know can have the intent assembled on o
 intent takes nothing from it, because only one of the two can commit; it is noted only if it takes further states.
 
 For `prepared_hold` they are kept from everybody. After that only from other prepared transitions: what is not committed
-by then competes with whoever needs the states, and the chain decides. So no user of a prepared transition blocks others
-for long, and none of them has to be voided without its party.
+by then competes with whoever needs the states, and the chain decides. An endorser that has judged a prepared transition
+which has to wait for one that is overdue, in a final block, agrees to void the latter (`voids.py`). So no user of a
+prepared transition blocks others for long.
 
 What is kept stands until the intent has an outcome on our own index, whatever the version, or until the end
 of the validity has passed in a final block. An outcome that is not final may be undone, and until it is
@@ -44,13 +45,16 @@ class Kept:
         chain_time_s: int = 0,
     ) -> None:
         self.hold_s = hold_s
-        self.chain_time_s = chain_time_s
+        self.chain_time_s = self.final_time_s = chain_time_s
+        # The intents that are overdue in a final block and that valid transitions of others wait for.
+        self.wanted: dict[IntentId, None] = {}
         self.standing: dict[Leaf, KeptStates] = {}
         self.signed: dict[Leaf, bool] = {}
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
         self._since_s: dict[IntentId, int] = {}
+        self._signed_since_s: dict[IntentId, int] = {}
         # All that is kept is valid until then, or longer.
         self._first_end_s = NO_END_S
         for kept in signed:
@@ -79,6 +83,7 @@ class Kept:
         if known is not None and known.inputs != kept.inputs:
             self.forget(kept.leaf)
         self.signed.setdefault(kept.leaf, False)
+        self._signed_since_s.setdefault(kept.intent, self.chain_time_s)
         self._put(kept)
 
     def note_durable(self, leaf: Leaf) -> None:
@@ -106,12 +111,20 @@ class Kept:
             _take_out(self._leaves_of_intent, kept.intent, leaf)
             if kept.intent not in self._leaves_of_intent:
                 del self._since_s[kept.intent]
+                self._signed_since_s.pop(kept.intent, None)
+                self.wanted.pop(kept.intent, None)
 
     # Asking.
 
     def is_taken(self, transition: Transition) -> bool:
         """It spends or reads a state that is kept from it for another intent."""
         return bool(self._leaves) and any(True for _ in self._keepers(transition))
+
+    def is_blocked(self, transition: Transition) -> bool:
+        """The same, and to ask endorsers would not help: a prepared transition in its way is not to be voided yet."""
+        return bool(self._leaves) and any(
+            not self.is_left(self.standing[leaf].intent) for leaf in self._keepers(transition)
+        )
 
     def signed_away(self, transition: Transition) -> tuple[KeptStates, ...]:
         """Prepared transitions of other intents to which we have signed away states that it spends or reads."""
@@ -142,6 +155,25 @@ class Kept:
         """What is kept for it was not committed in `prepared_hold`."""
         return self.chain_time_s > self._since_s[intent] + self.hold_s
 
+    # Voiding.
+
+    def is_left(self, intent: IntentId) -> bool:
+        """Something is kept for it and was not committed in `prepared_hold`, as a final block shows."""
+        since_s = self._signed_since_s.get(intent, self._since_s.get(intent))
+        return since_s is not None and self.final_time_s > since_s + self.hold_s
+
+    def note_wanted(self, transition: Transition) -> None:
+        """This transition is valid, and we do not sign it because of prepared ones that we have signed."""
+        for kept in self.signed_away(transition):
+            if self.is_left(kept.intent):
+                self.wanted[kept.intent] = None
+
+    def may_be_voided(self, intent: IntentId) -> bool:
+        """By our own record: we signed it away durably, it has no outcome, was left, and another one waits for it."""
+        leaves = self._leaves_of_intent.get(intent, ())
+        stands = any(self.signed.get(leaf) and leaf in self.standing for leaf in leaves)
+        return stands and intent in self.wanted and self.is_left(intent)
+
     # What the ledger says.
 
     def take_outcome(self, outcome: LedgerOutcome) -> None:
@@ -162,6 +194,7 @@ class Kept:
 
     def time_is_final(self, chain_time_s: int) -> None:
         """What is no longer valid in a final block is kept for nobody."""
+        self.final_time_s = chain_time_s
         if chain_time_s <= self._first_end_s:
             return
         self._first_end_s = NO_END_S

@@ -197,3 +197,8 @@ def members_of_next_round(
     taken = fitting_a_message(some, lambda transaction: transaction.size_bytes, config.round_bytes_max)
     auth = AuthCost.of(coordinator.context.contract)
     return taken[: fitting((transaction.made for transaction in taken), auth)]
+
+
+def unsigned(refusal: Refusal) -> Refusal:
+    """As good as unsigned: its signature is not the endorser's own, or is of another leaf."""
+    return refusal._replace(signature=b"")

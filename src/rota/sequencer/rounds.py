@@ -26,6 +26,7 @@ from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
 from rota.sequencer.events import EndorsementVerified, EndorsersVerified
 from rota.sequencer.events.coordinator_transaction import Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.events.rounds import RoundRepeatDue
+from rota.sequencer.gathering import Gathering
 from rota.sequencer.handover import handed_round
 from rota.sequencer.kept_by_others import believed_of, names_any
 from rota.sequencer.makers import Showing, makers_of
@@ -40,6 +41,7 @@ from rota.sequencer.round import (
     leaves_named,
     members_of_next_round,
     stuck_rounds,
+    unsigned,
 )
 from rota.sequencer.rules.coordinator_transaction import refused_too_often
 from rota.sequencer.states.coordinator_transaction import ASSEMBLED
@@ -55,7 +57,6 @@ from rota.wire.messages import (
 
 if TYPE_CHECKING:
     from rota.sequencer.coordinator import Coordinator
-
 
 # So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
 EVIDENCE_ASKS_MAX: Final = 3
@@ -75,6 +76,7 @@ class Rounds:
         self.rounds: dict[Digest, Round] = {}
         self.round_by_request: dict[RequestId, Round] = {}
         self.opened_count = 0
+        self.gathering = Gathering(self.context, coordinator.something_changed)
         self.verifications = Verifications(self.context)
 
     def handle(self, event: Event) -> None:
@@ -170,12 +172,12 @@ class Rounds:
                 self.context.effects.append(order)
             return
         refused = {
-            refusal.intent: refusal if refusal.leaf == opened.members[refusal.intent].leaf else _unsigned(refusal)
+            refusal.intent: refusal if refusal.leaf == opened.members[refusal.intent].leaf else unsigned(refusal)
             for refusal in response.refusals
             if refusal.intent in opened.members
         }
         if peer != self.context.node and not self.verifications.is_trusted(peer):
-            refused = {intent: _unsigned(refusal) for intent, refusal in refused.items()}
+            refused = {intent: unsigned(refusal) for intent, refusal in refused.items()}
         signed = tuple(self._signed(opened, peer, refusal) for refusal in refused.values() if refusal.signature)
         if signed and peer != self.context.node:
             if self.verifications.begin(opened, peer):
@@ -204,7 +206,7 @@ class Rounds:
             return
         valid = iter(are_valid)
         found = {
-            intent: refusal if refusal.signature and next(valid, False) else _unsigned(refusal)
+            intent: refusal if refusal.signature and next(valid, False) else unsigned(refusal)
             for intent, refusal in doubted.refused.items()
         }
         self._take_refusals(opened, peer, found)
@@ -324,7 +326,7 @@ class Rounds:
         self.round_by_request[opened.requests[peer]] = opened
 
     def open_rounds(self) -> None:
-        """Everything that is assembled goes, up to `round_max`, while not too many are under way."""
+        """Everything that is assembled and has gathered goes, up to `round_max`, while not too many are under way."""
         config = self.context.config
         if self.coordinator.signers.unasked:
             self.coordinator.signers.ask()
@@ -332,6 +334,7 @@ class Rounds:
             self.unrounded
             and self._endorsing_count() < config.rounds_open_max
             and self._ahead_count() < config.dispatch_ahead_max
+            and not self.gathering.awaits_company(self.unrounded)
         ):
             waiting = self._whose_turn_it_is()
             taken = members_of_next_round(self.coordinator, waiting)
@@ -450,6 +453,8 @@ class Rounds:
         self.opened_count += 1
         showing = Showing(makers_of(self.coordinator, taken))
         opened = Round(self.opened_count, digest, leaves, valid_until_s, members, self.context.now_ms, showing, apart)
+        if apart is None:
+            self.gathering.note_opened(self.opened_count)
         opened.required = taken[0].attesters.endorsers
         opened.wanted = approval_digest(self.context.separator, digest) if opened.required else digest
         self.rounds[digest] = opened
@@ -546,8 +551,8 @@ class Rounds:
         """It leaves. Where states are kept for others nothing is wrong with it: those states are locked from now on."""
         if transaction.transition is None:
             return  # What it stood on was refused too, and has taken it along.
-        spare = opened.spare(self.context.contract)
-        kept = believed_of(self.coordinator, transaction.made, refusals.values())
+        spare, made = opened.spare(self.context.contract), transaction.made
+        kept = believed_of(self.coordinator, made, refusals.values())
         is_counted = sum(not names_any(kept, refusal) for refusal in refusals.values()) > spare
         judged = {endorser: refusal for endorser, refusal in refusals.items() if refusal.signature}
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
@@ -558,6 +563,8 @@ class Rounds:
         transaction.handle(rejected)
         for each in kept if not is_counted else ():
             self.coordinator.respect(each)
+            if made.preparation is not None:
+                self.coordinator.voids.want(each.intent, transaction.sender)
 
     def _may_be_proved(self, opened: Round, signed_count: int) -> bool:
         """Some refusals bear no signature, and endorsers that have not answered may still sign enough of them.
@@ -578,8 +585,7 @@ class Rounds:
     def _queue(self, some: Iterable[CoordinatorTransaction]) -> None:
         """They await a round again, in the order of assembly, in which both queues always are.
 
-        Each is put in its place. To sort the queues would cost their length for each transition, and thousands may
-        come back one by one, when their sender is put on probation.
+        Each is put in its place: thousands may come back one by one, when their sender is put on probation.
         """
         placed = self.coordinator.graph.placed
         for transaction in some:
@@ -591,7 +597,4 @@ class Rounds:
         self._forget_requests(opened)
         self.context.timers.cancel(self, f"round {opened.number}")
         self.coordinator.dispatching.forget(opened)
-
-
-def _unsigned(refusal: Refusal) -> Refusal:
-    return refusal._replace(signature=b"")
+        self.gathering.note_closed(opened.number)

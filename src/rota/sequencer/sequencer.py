@@ -170,9 +170,7 @@ class Sequencer:
             self.context, self.observer, stored.dispatched, self.kept, stored.unacknowledged, stored.rounds, self.turns
         )
         # A hand-over may name flush points that were settled before our restart.
-        for outcome in stored.indexed:
-            self.coordinator.outcomes.note(outcome)
-            self.coordinator.outcomes.note_final(outcome)
+        self.note_final_outcomes(stored.indexed)
         self.sender = Sender(self.context, self.observer, self.coordinator)
         self.endorser = Endorser(self.context, self.observer, self.kept, self.turns)
         self.startup = StartupNotices(self.context, self.observer, lambda: bool(self.sender.transactions))
@@ -305,6 +303,7 @@ class Sequencer:
                 self.endorser.take_checked(event)
             case EndorsementVerified():
                 self.coordinator.rounds.take_verified(event)
+                self.coordinator.voids.take_verified(event)
             case PartiesVerified():
                 self.coordinator.signers.take_verified(event)
             case EndorsersVerified():
@@ -379,6 +378,7 @@ class Sequencer:
                 self.endorser.take_request(peer, envelope.height, body)
             case EndorsementResponse():
                 self.coordinator.rounds.take_endorsement(peer, body)
+                self.coordinator.voids.take_endorsement(peer, body)
             case EndorsementError():
                 self.coordinator.rounds.take_endorsement_error(peer, body)
             case DispatchConfirmationRequest():
@@ -440,6 +440,7 @@ class Sequencer:
         range_before = self.context.block_range
         self.context.height, self.context.chain_time_s = event.height, event.chain_time_s
         self.kept.chain_time_s = event.chain_time_s
+        self.coordinator.rounds.gathering.note_block()
         if event.outcomes:
             self.startup.notice(None)
         for outcome in event.outcomes:
@@ -456,6 +457,12 @@ class Sequencer:
         self.coordinator.handle(coordinator_events.NewBlock(changed))
         self.sender.handle(sender_events.NewBlock(changed))
         self.sender.block_indexed()
+
+    def note_final_outcomes(self, outcomes: tuple[LedgerOutcome, ...]) -> None:
+        """Earlier blocks, which are final, have these: nothing of ours waits for them."""
+        for outcome in outcomes:
+            self.coordinator.outcomes.note(outcome)
+            self.coordinator.outcomes.note_final(outcome)
 
     def _outcomes_final(self, event: OutcomesFinal) -> None:
         """Nothing that these blocks say is undone any more."""

@@ -132,6 +132,7 @@ GAUGES: Final = (
         "consents_pending",
         "Contracts that name this node as endorser or coordinator and wait for its operator",
     ),
+    Figure("rota_accounts_short", "accounts_short", "Submitting accounts that cannot pay for their next round"),
     Figure("rota_commands_in_flight", "commands_in_flight", "Commands whose outcome is not known yet"),
     Figure("rota_completions_end", "completions_end", "The offset of the latest completion"),
 )

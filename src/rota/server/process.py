@@ -39,11 +39,12 @@ from rota.engine.verifiers import Verifiers
 from rota.evm.self_test import EvmDiffers, require_known_evm
 from rota.host import AnyDomain, ContractDefaults, load_domains
 from rota.keys.files import KeyFileError
-from rota.keys.names import REGISTRAR, SUBMITTER
+from rota.keys.names import REGISTRAR, SUBMITTER, account_key
 from rota.keys.node_keys import NodeKeys
 from rota.keys.signatures import Signatures
 from rota.ledger.account import Account
 from rota.ledger.bindings import RegisteredNode
+from rota.ledger.call_gas import gas_of_call
 from rota.ledger.client import RpcClient
 from rota.ledger.deployments import FoundDeployment, find_deployment
 from rota.ledger.driver import LedgerDriver
@@ -53,7 +54,7 @@ from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
 from rota.ledger.roots import is_recent
-from rota.ledger.rounds_on_chain import heights_of_rounds, latest_height
+from rota.ledger.rounds_on_chain import latest_height
 from rota.model.digests import keccak
 from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName, Outcome
 from rota.node.events import PublicTransactionEnded
@@ -210,7 +211,6 @@ async def opened(
     peers: GrpcPeers | None = None
     registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
     triggers = _triggers(configuration)
-
     commands: DatabaseCommands | None = None
     own_prover = _prover(configuration)
     code: PrivateCode | None = None
@@ -221,7 +221,7 @@ async def opened(
         return peers
 
     def adapters_for(tell: Tell) -> Adapters:
-        nonlocal commands
+        nonlocal commands, code
         number = NumberFile(configuration.node.keys)
         nullifier_of = contracts.nullifier_of
         store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=nullifier_of, mark=number)
@@ -233,7 +233,6 @@ async def opened(
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
         roots = partial(is_recent, client)
         proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
-        nonlocal code
         code = PrivateCode(name, store)
         contracts.when_hosted = partial(_make_ready, contracts, proving, code)
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
@@ -249,13 +248,14 @@ async def opened(
             partial(reserve_of, client),
             announcements.has,
             code,
+            estimate_call=partial(gas_of_call, client),
         )
         ledger = LedgerDriver(
             client,
             chain_id=configuration.ledger.chain_id,
             contracts=contracts,
             signer=keys.signer,
-            signer_name=SUBMITTER,
+            key_of=account_key,
             index_window_max=configuration.sequencer.index_window_max,
             tell=tell,
             limits=configuration.ledger.following,
@@ -263,7 +263,7 @@ async def opened(
             find_makers=store.transitions_of,
             keep_commitments=trees.keep,
         )
-        chain = ChainQuestions(partial(latest_height, client), partial(heights_of_rounds, client))
+        chain = ChainQuestions(partial(latest_height, client), ledger.rounds_of, trees.forget)
         deploying = Deploying(name, contracts, keys.signer, registrar, factory, tell)
         acquainting = Acquainting(contracts, keys.signer, _deployments_on(client, configuration), store.contract, tell)
         public_chain = PublicChain(client, configuration.ledger.chain_id, keys.signer)
@@ -310,6 +310,7 @@ async def opened(
         factory,
         partial(_chain, configuration, client),
         configuration.consent.policy,
+        configuration.ledger.accounts,
     )
     assert peers is not None, "the adapters were made"
     peers.is_behind = running.engine.is_behind
@@ -371,16 +372,6 @@ async def serve(
 
     `file` is where the configuration was read from; what may change in it without a restart is looked for there.
     """
-    next_life = await _live(configuration, keys, on_ready, file)
-    while next_life is not None:
-        logger.info("beginning a new life")
-        next_life = await _live(next_life, keys, None, file)
-
-
-async def _live(
-    configuration: NodeConfiguration, keys: NodeKeys, on_ready: Callable[[NodeProcess], None] | None, file: Path | None
-) -> NodeConfiguration | None:
-    """One life; what another one begins with, if this ended for that: its users find it where it was."""
     async with opened(configuration, keys) as process:
         if file is not None:
             process.files.watched.append(WatchedMaximum(file, process.facade.commands))
@@ -395,16 +386,6 @@ async def _live(
                 telling.cancel()
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
-        return _at_the_same_place(configuration, process.entrance) if process.running.begins_again else None
-
-
-def _at_the_same_place(configuration: NodeConfiguration, entrance: Entrance) -> NodeConfiguration:
-    """With the ports that the system chose, where it did."""
-    ports, operations = entrance.ports, configuration.operations
-    rpc = replace(configuration.rpc, port=ports["http"], websocket_port=ports["websocket"])
-    if "operations" in ports:
-        operations = replace(operations, port=ports["operations"])
-    return replace(configuration, rpc=rpc, operations=operations)
 
 
 async def _tell_when_begun(process: NodeProcess, on_ready: Callable[[NodeProcess], None]) -> None:

@@ -14,6 +14,7 @@ from rota.rpc.credentials import Role
 from rota.rpc.formats import Format, encode
 from rota.rpc.methods import Method, Parameter, method
 from rota.service.abis import methods as types
+from rota.service.accounts import methods as accounts
 from rota.service.automation import methods as triggers
 from rota.service.blocks import methods as blocks
 from rota.service.commands import methods as commands
@@ -64,6 +65,7 @@ TABLE: Final = table_of(
         *settlement.METHODS,
         *sequencer.METHODS,
         *contracts.METHODS,
+        *accounts.METHODS,
         *consent.METHODS,
         *groups.METHODS,
         *message_methods.METHODS,

@@ -32,12 +32,14 @@ from rota.sequencer.states.coordinator_transaction import State as CoordinatorSi
 from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.service import interface
 from rota.service.abis.types import Types
+from rota.service.accounts.accounts import PayingAccounts
 from rota.service.automation.automation import Automating
 from rota.service.automation.triggers import Triggers
 from rota.service.blocks.blocks import Chain
 from rota.service.commands.commands import CommandOffice
 from rota.service.consent.consents import Consents
 from rota.service.contracts.acquainting import FindDeployment
+from rota.service.contracts.questions import Questions
 from rota.service.explain.explaining import Explaining
 from rota.service.explain.leading import leaders_of
 from rota.service.explain.ring import LeaderChange, RingView
@@ -46,6 +48,7 @@ from rota.service.groups.groups import Groups
 from rota.service.groups.interface import MessageDefinition, MessageView
 from rota.service.interface import ContractStatus, ContractSummary, Measurements, StateCount
 from rota.service.keys.keys import Keys
+from rota.service.keys.verifiers import PartyVerifiers
 from rota.service.listeners.listeners import DurableListeners
 from rota.service.listeners.messages import MessageSource
 from rota.service.listeners.sources import NodeListeners
@@ -113,11 +116,11 @@ class NodeFacade:
         self._find_deployment: Final = find_deployment
         self._read_peers: Final = read_peers
         store = running.adapters.store
-        self.keys: Final = Keys(running.name, signer, store.key_names)
-        self.types: Final = Types(running.name, store.abis, signer, running.adapters.verifiers, self.keys.note)
-        self.groups: Final = Groups(
-            running.name, running.contracts, store, running.mail, self.submit, running.call_private
-        )
+        name = running.name
+        self.keys: Final = Keys(name, signer, store.key_names)
+        verifiers = PartyVerifiers(name, signer, running.contracts, running.adapters.verifiers)
+        self.types: Final = Types(running.name, store.abis, verifiers, self.keys.note)
+        self.groups: Final = Groups(name, running.contracts, store, running.mail, self.submit, running.call_private)
         self.message_listeners: Final[DurableListeners[MessageDefinition, MessageView]] = DurableListeners(
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
@@ -129,10 +132,11 @@ class NodeFacade:
         self.registries: Final = Registries(surroundings.registry, surroundings.read_registered)
         self.domains: Final = Domains(running.contracts, running.factory)
         self.positions: Final = read_positions(running, surroundings.looking_up)
-        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height)
+        self.chain: Final = Chain(surroundings.looking_up, self._confirmed_height, store.listening.with_receipts)
+        self.questions: Final = Questions(running.name, running.contracts, self.groups.members_of, running.call_private)
         self.triggers: Final = Triggers(automating)
         self._settlements: Final = Settlements(running, defaults.chain_id)
-        self._submitting: Final = Submitting(running.name, store.abis, store.submissions)
+        self._submitting: Final = Submitting(running.name, store.abis, store.submissions, running.confirming.require)
         self._intents: Final = Intents(
             running.name,
             running.contracts,
@@ -152,18 +156,16 @@ class NodeFacade:
             self._submitting,
             running.adapters.services.countersigned,
         )
-        self._payees: Final = Payees(
-            running.name,
-            store,
-            running.adapters.announcements,
-            running.adapters.verifiers,
-            running.adapters.services.call,
-        )
+        adapted = running.adapters
+        self._payees: Final = Payees(name, store, adapted.announcements, adapted.verifiers, adapted.services.call)
         self.repeats: Final = Repeats(store, self._submitting, self._intents, self.public, running.contracts)
         self.aside: Final = Aside(running.adapters.public, running.acceptances)
         self.consents: Final = Consents(running, self._ask)
+        self.accounts: Final = PayingAccounts(running, signer, client)
         self._receipts: Final = ReceiptViews(running, self.public)
-        self.following: Final = Following(running, self._submitting, self.public, self._receipts, self._settlements.leg)
+        self.following: Final = Following(
+            running, self._submitting, self.public, self._receipts, self._settlements.leg, surroundings.looking_up
+        )
         self._listeners: Final = NodeListeners(
             running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation
         )
@@ -530,9 +532,8 @@ class NodeFacade:
 
     def warnings(self) -> tuple[str, ...]:
         """What does not keep this node from serving now, and will."""
-        wound_back = self._running.adapters.store.wound_back
-        own = self.aside.warnings(wound_back) + self.consents.warnings() + self._running.contracts.warnings
-        return self.expiry.warnings + own
+        own = self.aside.warnings(self._running.adapters.store.wound_back) + self.consents.warnings()
+        return self.expiry.warnings + own + self._running.contracts.warnings + self.accounts.warnings()
 
     def measurements(self) -> Measurements:
         """The figures of this moment."""
@@ -541,10 +542,9 @@ class NodeFacade:
             return Measurements()
         core = running.engine.core
         loaded = core.sequencers.loaded.values()
-        head = core.index.head
         return Measurements(
             index_height=core.height,
-            ledger_height=head.height if head is not None else None,
+            ledger_height=core.index.head.height if core.index.head is not None else None,
             is_ledger_lost=core.index.is_lost,
             contracts=len(running.contracts.addresses()),
             contracts_loaded=len(core.sequencers.loaded),
@@ -562,8 +562,9 @@ class NodeFacade:
             receipts_undone=running.receipts.undone_open,
             public_set_aside=len(self.aside.list()),
             consents_pending=self.consents.open_count,
+            accounts_short=self.accounts.short_count,
             rounds_dispatched_total=running.rounds_dispatched,
-            rounds_unconfirmed=len(core.submitter.submissions),
+            rounds_unconfirmed=sum(1 for _ in core.submitters.submissions()),
             submissions_total=running.submissions,
             deliveries_open=core.distribution.open_count,
             writes_open=len(core.writes),

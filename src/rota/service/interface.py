@@ -22,6 +22,7 @@ from rota.model.types import NodeName
 from rota.rpc.subscriptions import ReceiverLeft
 from rota.rpc.values import AbiEntry, JsonValue
 from rota.service.abis.interface import AbiView, Decoded, HasTypes, Types
+from rota.service.accounts.interface import AccountView, HasAccounts, Paying
 from rota.service.automation.interface import HasTriggers, SetAside, Spread, TriggerRun, Triggers, TriggerView
 from rota.service.blocks.interface import HasChain
 from rota.service.commands.interface import (
@@ -32,7 +33,7 @@ from rota.service.commands.interface import (
     HasCommands,
 )
 from rota.service.consent.interface import ConsentQuestion, Consents, HasConsents
-from rota.service.contracts.interface import Contracts
+from rota.service.contracts.interface import Contracts, HasQuestions
 from rota.service.explain.interface import (
     ContractStatus,
     ContractSummary,
@@ -111,6 +112,7 @@ __all__ = [
     "EVENTS_A_BATCH",
     "AbiEntry",
     "AbiView",
+    "AccountView",
     "Acknowledgement",
     "ActivityView",
     "AnyReceipt",
@@ -142,6 +144,7 @@ __all__ = [
     "FullReceipt",
     "FullTransaction",
     "GasOptions",
+    "HasAccounts",
     "HasAside",
     "HasCommands",
     "HasConsents",
@@ -166,6 +169,7 @@ __all__ = [
     "Node",
     "Offered",
     "Operations",
+    "Paying",
     "PeerMeasurements",
     "PositionView",
     "PreparedView",
@@ -206,6 +210,8 @@ class Node(
     Sequencing,
     Watching,
     Contracts,
+    HasAccounts,
+    HasQuestions,
     HasConsents,
     HasTypes,
     HasFollowing,

@@ -29,9 +29,10 @@ from rota.ports import PartyNames
 from rota.ports.parties import ANY_BELOW, bounds_of
 from rota.rpc.credentials import Caller
 from rota.rpc.errors import ErrorCode, Rejected
-from rota.rpc.formats import Uuid, uuid_of
+from rota.rpc.formats import Address, Uuid, uuid_of
 from rota.rpc.methods import Method
 from rota.service.commands.formats import CommandInput
+from rota.service.contracts.interface import parts_of, question_of
 from rota.service.groups.interface import GroupView
 from rota.service.interface import Node, Transactions, TransactionType
 from rota.service.submissions.formats import TransactionCall, TransactionInput
@@ -41,7 +42,7 @@ BALANCE: Final = "balanceOf"
 ALTERNATIVES_MAX: Final = 64
 
 # Fields that number what all parties of a node do, in one order.
-NUMBERS: Final = frozenset(("sequence", "localSequence"))
+NUMBERS: Final = frozenset(("sequence", "localSequence", "localId"))
 
 _TRANSACTION: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -192,6 +193,29 @@ async def _call(node: Node, caller: Caller, arguments: Arguments) -> None:
     require_parties(caller, (call.sender, account), node.name)
 
 
+async def _question(node: Node, caller: Caller, arguments: Arguments) -> None:
+    """The same for what the domain of a contract is asked by a method; members see all of their group's contracts."""
+    contract: Address = arguments["contract_address"]
+    name, params = question_of(arguments["method"], arguments.get("params"))
+    asker, values = parts_of(params)
+    require_parties(caller, (asker,) if asker is not None else (), node.name)
+    group = await node.groups.with_address(contract.contract)
+    if group is not None:
+        _require_group(node, caller, group)
+        return
+    account = values.get("account") if isinstance(values, dict) else None
+    if name.rpartition("_")[2] != BALANCE or not isinstance(account, str):
+        text = f"credentials that are held to parties may ask for {BALANCE} alone, with an account"
+        raise Rejected(ErrorCode.NOT_AUTHORISED, "method", text)
+    require_parties(caller, (account,), node.name)
+
+
+async def _group_question(node: Node, caller: Caller, arguments: Arguments) -> None:
+    asker, _ = parts_of(arguments.get("params"))
+    require_parties(caller, (asker,) if asker is not None else (), node.name)
+    _require_group(node, caller, await node.groups.with_id(arguments["domain_name"], arguments["group_id"].content))
+
+
 async def _own_transaction(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     transaction: Uuid = arguments["transaction_id"]
     await _require_own(node, caller, transaction)
@@ -265,24 +289,33 @@ async def _own_dependencies(node: Node, caller: Caller, arguments: Arguments) ->
 
 async def _own_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
     """Of the transactions that are looked for, those of the caller's parties."""
+    return _narrow_query(node, caller, arguments, "from")
+
+
+async def _own_public_query(node: Node, caller: Caller, arguments: Arguments) -> Narrow:
+    """Of base-ledger transactions `from` is an account, and `sender` the party."""
+    return _narrow_query(node, caller, arguments, "sender")
+
+
+def _narrow_query(node: Node, caller: Caller, arguments: Arguments, field: str) -> Narrow:
     query = dict(arguments["query"])
     _require_no_numbers(query)
     if query.get("or"):
         text = "must be left out by credentials that are held to parties"
         raise Rejected(ErrorCode.NOT_AUTHORISED, "query.or", text)
     # Without alternatives a query would find the transactions of all.
-    wanted = [_is_sent_by(pattern, node.name) for pattern in caller.parties or ("",)]
+    wanted = [_is_sent_by(field, pattern, node.name) for pattern in caller.parties or ("",)]
     # A credential may have more parties than one list of alternatives may hold.
     query["or"] = [{"or": wanted[at : at + ALTERNATIVES_MAX]} for at in range(0, len(wanted), ALTERNATIVES_MAX)]
     arguments["query"] = query
     return without_numbers
 
 
-def _is_sent_by(pattern: str, node: NodeName) -> dict[str, object]:
+def _is_sent_by(field: str, pattern: str, node: NodeName) -> dict[str, object]:
     if not pattern.endswith(ANY_BELOW):
-        return {"eq": [{"field": "from", "value": f"{pattern}@{node}"}]}
+        return {"eq": [{"field": field, "value": f"{pattern}@{node}"}]}
     least, behind = bounds_of(pattern, node)
-    return {"gte": [{"field": "from", "value": least}], "lt": [{"field": "from", "value": behind}]}
+    return {"gte": [{"field": field, "value": least}], "lt": [{"field": field, "value": behind}]}
 
 
 async def _own_key_name(node: Node, caller: Caller, arguments: Arguments) -> None:
@@ -376,6 +409,10 @@ RULES: Final[Mapping[str, Rule]] = {
     "ptx_queryTransactions": _own_query,
     "ptx_queryTransactionsFull": _own_query,
     "ptx_queryPendingTransactions": _own_query,
+    "ptx_queryPublicTransactions": _own_public_query,
+    "ptx_queryPendingPublicTransactions": _own_public_query,
+    "ptx_getPublicTransactionByNonce": _narrowed,
+    "ptx_getPublicTransactionByHash": _narrowed,
     "ptx_resolveVerifier": _anything,
     "ptx_storeABI": _anything,
     "ptx_createReceiptListener": _narrowed,
@@ -402,6 +439,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "seq_follow": _own_followed,
     "seq_unsubscribe": _anything,
     "pstate_listSchemas": _anything,
+    "pstate_getSchemaById": _anything,
     "pstate_queryStates": _narrowed,
     "pstate_queryContractStates": _narrowed,
     "pstate_queryNullifiers": _narrowed,
@@ -425,6 +463,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "pgroup_nack": _anything,
     "pgroup_unsubscribe": _anything,
     "pgroup_call": _group_caller,
+    "pgroup_invokeRPC": _group_question,
     "pgroup_getGroupById": _group_with_id,
     "pgroup_getGroupByAddress": _group_at,
     "pgroup_sendMessage": _group_told,
@@ -441,6 +480,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "reg_getEntryProperties": _anything,
     "domain_listDomains": _anything,
     "domain_getDomain": _anything,
+    "domain_invokeRPC": _question,
     "bidx_getConfirmedBlockHeight": _anything,
     "bidx_getBlockByNumber": _anything,
     "bidx_getBlockTransactionsByNumber": _anything,

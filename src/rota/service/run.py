@@ -20,8 +20,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SignDispatch, SubmitTransaction
+from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SeeAccount, SignDispatch, SubmitTransaction
 from rota.chain.events import HeadSeen
+from rota.chain.submitters import AccountChoice
 from rota.directory.consent import Consent, Decision
 from rota.directory.effects import (
     AcquireContract,
@@ -59,13 +60,14 @@ from rota.model.config import Config
 from rota.model.sharing import holders_of
 from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, KnownContract, NodeName, intent_text
 from rota.node.effects import LoadContract, LookUpIntents, ReportFinalityBroken
-from rota.node.events import StatesWanted
+from rota.node.events import ContractLoaded, ContractMissing, RoundsMadeUp, StatesWanted
 from rota.node.node import Node as Core
 from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
 from rota.sequencer.effects import ReportPrepared
 from rota.service.contracts.acquainting import Acquainting
-from rota.service.contracts.arrears import Arrears, HeightsOfRounds
+from rota.service.contracts.arrears import Arrears, RoundsOf
 from rota.service.contracts.asking_makers import Makers
+from rota.service.contracts.confirming import Confirming
 from rota.service.contracts.deploying import Deploying
 from rota.service.explain.leaders import Leaders
 from rota.service.groups.mail import GroupMail
@@ -104,10 +106,14 @@ DecideChain = Callable[[StoredChain], Awaitable[tuple[int, BlockHash | None]]]
 
 @dataclass(frozen=True, slots=True)
 class ChainQuestions:
-    """What is asked of the chain beside the index: where it stands, and in which blocks a contract has rounds."""
+    """What is asked of the chain beside the index: where it stands, and the rounds of one contract.
+
+    `forget_tree` is told when rounds of a contract were made up for.
+    """
 
     latest_height: Callable[[], Awaitable[int]]
-    heights_of_rounds: HeightsOfRounds
+    rounds_of: RoundsOf
+    forget_tree: Callable[[ContractAddress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,21 +152,21 @@ class RunningNode:
         factory: ContractAddress | None = None,
         decide_chain: DecideChain | None = None,
         consent: Consent = Consent(),  # noqa: B008  # a frozen value
+        accounts: AccountChoice = AccountChoice.AUTO,
     ) -> None:
         self.name: Final = name
         self.config = config
         self._decide_chain: Final = decide_chain
         self.consent: Final = consent
+        self.accounts: Final = accounts
         self.waits_for = "the store: the node has not begun; see its log for what it waits for"
         self.contracts: Final = contracts
         contracts.is_complete = False
         self.users: Final = Users()
         self.acceptances: Final = Acceptances()
         self.is_stopping = False
-        self.begins_again = False
         # What else runs as long as the store is open; one that ends by itself has failed.
         self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
-        self._forget_from: int | None = None
         self.writes_failed = 0
         self.rounds_dispatched = 0
         self.submissions = 0
@@ -199,6 +205,7 @@ class RunningNode:
             self._is_own,
             lambda: self.receipts.release(),
         )
+        self.confirming: Final = Confirming(name, self.adapters.store, self.adapters.peers.send, self._author)
         self.receipts: Final = ReceiptOrder(self.adapters.store, contracts.domain_of, self.holdings.ready)
         self.feed: LiveFeed | None = None
         self.leaders: Leaders | None = None
@@ -207,12 +214,11 @@ class RunningNode:
         self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
         self.arrears: Final = Arrears(
             self.adapters.store,
-            self.adapters.chain.heights_of_rounds,
-            lambda: self.engine.core.height,
-            self.ask_for_states,
-            self.begin_again,
+            self.adapters.chain.rounds_of,
+            lambda: self.engine.core.index.final_height,
+            self._tell_of_arrears,
             self._are_holders_there,
-            lambda: self.engine.core.acquaintance.is_idle,
+            self.confirming.confirmed,
         )
 
     # Its life.
@@ -232,6 +238,7 @@ class RunningNode:
                 self.adapters.peers.run(),
                 self.adapters.public.run(),
                 self.receipts.run(),
+                self.confirming.run(),
                 *(begin() for begin in self.beside),
             )
             running = [asyncio.create_task(each) for each in lasting]
@@ -250,12 +257,13 @@ class RunningNode:
             await self.arrears.close()
             await self.mail.close()
             await self.holdings.close()
+            await self.confirming.close()
             await self.adapters.services.close()
             await self.adapters.deploying.close()
             await self.adapters.acquainting.close()
             self.engine.stop()
             self.users.close()
-            await self.adapters.store.close(self._forget_from)
+            await self.adapters.store.close()
 
     def stop(self) -> None:
         """Hand over, drain, and end; asked for a second time, end at once."""
@@ -265,13 +273,6 @@ class RunningNode:
         self.is_stopping = True
         self._stop.set()
 
-    def begin_again(self, from_block: int) -> None:
-        """This life ends at once, for another that goes through the chain again from this block on."""
-        self.begins_again = True
-        self._forget_from = from_block if self._forget_from is None else min(self._forget_from, from_block)
-        if not self._ended.done():
-            self._ended.set_result(None)
-
     def fail(self, error: BaseException) -> None:
         """An error of our own: this life ends, loudly."""
         if not self._ended.done():
@@ -279,6 +280,10 @@ class RunningNode:
 
     def tell(self, event: Event) -> None:
         """Something happened."""
+        if self.confirming.take(event):
+            return
+        if isinstance(event, ContractLoaded) and not self._may_load(event.contract.address):
+            event = ContractMissing(event.contract.address)
         if self._watcher is not None:
             self._watcher.saw_event(event)
         if self.feed is not None and self.feed.is_watched:
@@ -332,7 +337,7 @@ class RunningNode:
         every = await store.contracts()
         stored = await store.restore(await store.contracts_with_work())
         for known in every:
-            self.contracts.add(known)
+            self._have(known)
         self.contracts.is_complete = True
         for address, reason in self.contracts.unhosted.items():
             logger.error("nothing can be done in this contract", contract=address, reason=reason)
@@ -342,7 +347,15 @@ class RunningNode:
         contracts = tuple(known.contract for known in every if known.contract.address in stored.contracts)
         factory = self.factory or NO_CONTRACT
         core = Core(
-            self.name, contracts, self.config, self.engine.clock.now_ms(), stored, self.account, factory, self.consent
+            self.name,
+            contracts,
+            self.config,
+            self.engine.clock.now_ms(),
+            stored,
+            self.account,
+            factory,
+            self.consent,
+            self.accounts,
         )
         logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
@@ -402,17 +415,26 @@ class RunningNode:
         address = known.contract.address
         is_new = self.contracts.known(address) is None
         asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
-        await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
-        self.contracts.add(known)
-        # Every fetch from here on looks for it; those that are under way go as far as the head that the index has seen.
-        head = self.engine.core.index.head
-        complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
-        with suppress(Unavailable):
-            await self.adapters.store.add_contract(complete)
+        async with self.confirming.turn:
+            await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
+            self._have(known)
+            # Every fetch from here on looks for it; those that are under way go as far as the head of the index.
+            head = self.engine.core.index.head
+            complete = replace(known, taken_in_at=max(asked_at, head.height if head is not None else 0))
+            with suppress(Unavailable):
+                await self.adapters.store.add_contract(complete)
         if is_new:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)
             logger.info("has a new contract", contract=address)
+
+    def _have(self, known: KnownContract) -> None:
+        self.confirming.add(known)
+        self.contracts.add(known)
+
+    def _may_load(self, contract: ContractAddress) -> bool:
+        """The store may have a contract a moment before this node knows whether its endorsers have confirmed it."""
+        return self.contracts.known(contract) is not None and not self.confirming.has(contract)
 
     async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
         """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""
@@ -420,6 +442,15 @@ class RunningNode:
         if trouble and self.engine.core.index.is_lost:
             raise Unavailable(f"{self.name} does not follow the chain: the store: {trouble}")
         return await self.adapters.services.call(hosted, asked)
+
+    def _tell_of_arrears(self, event: Event) -> None:
+        """Rounds are durable that the index passed by, or states are missing."""
+        if isinstance(event, RoundsMadeUp):
+            self.adapters.chain.forget_tree(event.contract)
+            self.tell(event)
+            self.receipts.look_soon()
+        else:
+            self.ask_for_states(event)
 
     def ask_for_states(self, wanted: Event) -> None:
         """Ask everybody who may have states that this node lacks."""
@@ -461,15 +492,15 @@ class RunningNode:
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 _log_questions(effect.records)
                 self.adapters.store.perform(effect)
-            case RecallDispatches(nonces):
-                logger.warning("the chain no longer has transactions of this node", nonces=nonces)
+            case RecallDispatches(nonces, account):
+                logger.warning("the chain no longer has transactions of this node", nonces=nonces, account=account)
                 self.adapters.store.perform(effect)
             case LookUpIntents() | LoadContract() | FindStates() | RecallDeliveries():
                 self.adapters.store.perform(effect)
             case SubmitTransaction():
                 self.submissions += 1
                 self.adapters.ledger.perform(effect)
-            case FetchBlocks() | SignDispatch():
+            case FetchBlocks() | SignDispatch() | SeeAccount():
                 self.adapters.ledger.perform(effect)
             case ReplyToUser():
                 self.users.take_reply(effect)
@@ -490,7 +521,7 @@ class RunningNode:
             case ListContracts() | SiftContracts() | FindGenesis() | AcquireContract():
                 self.adapters.acquainting.perform(effect, self.take_in)
             case TakeInContract(known):
-                self.contracts.add(known)
+                self._have(known)
                 logger.info("has a new contract", contract=known.contract.address)
             case _:
                 self.adapters.services.perform(effect)

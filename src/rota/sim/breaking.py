@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import ModuleType
 
+from rota.chain.submitters import AccountChoice
 from rota.machine.tables import Event, Machine, Row, Table
 from rota.model.config import Config
 from rota.model.frozen import dataclass
@@ -96,8 +97,9 @@ def reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
         stored: StoredNode,
         *,
         factory: ContractAddress,
+        accounts: AccountChoice,
     ) -> None:
-        original(node, name, contracts, config, now_ms, change(stored), factory=factory)
+        original(node, name, contracts, config, now_ms, change(stored), factory=factory, accounts=accounts)
 
     return replacing(Node, "__init__", begin)
 

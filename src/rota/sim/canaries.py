@@ -174,7 +174,7 @@ def _without_deliveries(stored: StoredNode) -> StoredNode:
 
 
 def _without_nonces(stored: StoredNode) -> StoredNode:
-    return replace(stored, next_nonce=0)
+    return replace(stored, accounts={})
 
 
 def _without_permissions(stored: StoredNode) -> StoredNode:
@@ -564,7 +564,7 @@ CANARIES: tuple[Canary, ...] = (
         "O4",
         both(
             replacing(Kept, "signed_away", _nothing_signed_away),
-            replacing(Kept, "is_taken", _nothing_taken),
+            replacing(Kept, "is_blocked", _nothing_taken),
             replacing(Kept, "locks", _no_locks),
         ),
         under(),

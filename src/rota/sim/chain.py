@@ -16,9 +16,9 @@ from rota.chain.events import AccountSeen, BlocksFetched, HeadSeen, Objection, T
 from rota.exchange.distribution import order_of
 from rota.machine.effects import TransitionPrepared
 from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerStatus
-from rota.model.types import Contract, IntentId, NodeName
+from rota.model.types import Contract, ContractAddress, IntentId, NodeName
 from rota.sim.facts import BlockMined, Committed, Deployed, Reorganised, Skipped, Submitted, Undone
-from rota.sim.ledger import GENESIS_TIME_S
+from rota.sim.ledger import GENESIS_TIME_S, own_signer
 from rota.sim.sim_node import Refusing
 
 if TYPE_CHECKING:
@@ -124,13 +124,22 @@ class Chain:
         if node.life != life or node.core is None:
             return
         if node.has_ledger and not node.is_hung:
-            signer = node.core.submitter.signer
-            nonce = self.ledger.next_nonce.get(signer, 0)
-            while (signer, nonce) in self.ledger.pool:
-                nonce += 1
-            self.world.tell(node, AccountSeen(nonce))
+            signer = node.core.submitters.shared.signer
+            self.world.tell(node, AccountSeen(self._next_nonce(signer), signer=signer))
         else:
             self.world.at(self.world.now_ms + POLL_MS, partial(self.show_account, node, life))
+
+    def see_account(self, node: SimNode, account: ContractAddress) -> None:
+        """Tell a node where the own account of a contract stands, if it sees the chain."""
+        if node.has_ledger:
+            signer = own_signer(node.name, account)
+            self.world.tell(node, AccountSeen(self._next_nonce(signer), account, signer))
+
+    def _next_nonce(self, signer: str) -> int:
+        nonce = self.ledger.next_nonce.get(signer, 0)
+        while (signer, nonce) in self.ledger.pool:
+            nonce += 1
+        return nonce
 
     def poll(self, node: SimNode, life: int) -> None:
         """A node asks for the latest block now and again; a new life asks for itself."""
@@ -189,7 +198,10 @@ class Chain:
         if refusing is None and self.refuses_cheap and self.ledger.is_too_cheap(dispatch):
             refusing = TOO_CHEAP
         if refusing is not None:
-            self.world.tell(node, TransactionRefused(dispatch.nonce, refusing.objection, "refused by the simulator"))
+            self.world.tell(
+                node,
+                TransactionRefused(dispatch.nonce, refusing.objection, "refused by the simulator", dispatch.account),
+            )
             if refusing.is_passed_on:
                 self._arrive(dispatch)
             return
@@ -199,7 +211,7 @@ class Chain:
         elif passage.delay_ms is not None:
             self.world.at(self.world.now_ms + passage.delay_ms, partial(self._arrive, dispatch))
         if passage.is_answered:
-            self.world.tell(node, TransactionSent(dispatch.nonce))
+            self.world.tell(node, TransactionSent(dispatch.nonce, dispatch.account))
 
     def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
         """A call of the factory has arrived."""

@@ -25,6 +25,7 @@ from rota.chain.effects import (
     FinalityBroken,
     RecallDispatches,
     RoundDispatch,
+    SeeAccount,
     SignDispatch,
     SubmitTransaction,
 )
@@ -66,6 +67,7 @@ from rota.model.types import (
     AwaitedLeaf,
     CallFailure,
     CallVerdict,
+    ContractAddress,
     DelegationNumber,
     Fees,
     Intent,
@@ -233,6 +235,11 @@ def _fees(fees: Fees) -> Plain:
     return (fees.most_wei, fees.tip_wei)
 
 
+def _account(account: ContractAddress) -> tuple[Plain, ...]:
+    """The shared account has no code of its own: digests are those from before there were others."""
+    return (account,) if account else ()
+
+
 def _ids(ids: Iterable[StateId]) -> Plain:
     return tuple((each.leaf, each.output) for each in ids)
 
@@ -396,7 +403,10 @@ def block_values(block: ChainBlock) -> Plain:
         block.parent,
         block.time_s,
         tuple((contract, _outcome(outcome)) for contract, outcome in block.outcomes),
-        tuple((mined.nonce, MINED_STATUSES[mined.status], bool(mined.reason)) for mined in block.mined),
+        tuple(
+            (mined.nonce, MINED_STATUSES[mined.status], bool(mined.reason), *_account(mined.account))
+            for mined in block.mined
+        ),
         tuple(_deployed(made) for made in block.deployments),
     )
 
@@ -487,7 +497,7 @@ EFFECTS: Final[dict[type[Effect], tuple[int, Values]]] = {
     FetchBlocks: (22, lambda e: (e.first, e.last, e.awaited)),
     SignDispatch: (23, lambda e: (_round(e.round), e.signer, e.nonce, _fees(e.fees))),
     RecallDeliveries: (24, lambda e: (e.peer, e.number, e.count_max, e.bytes_max)),
-    RecallDispatches: (25, lambda e: (e.nonces,)),
+    RecallDispatches: (25, lambda e: (e.nonces, *_account(e.account))),
     SubmitTransaction: (26, lambda e: _dispatch(e.dispatch)),
     JudgeProposal: (27, lambda e: (e.peer, _request(e.request_id), e.deployment, e.genesis, e.factory, e.signers)),
     CallFactory: (28, lambda e: (e.deployment, e.genesis, e.signers, e.threshold, e.ledger)),
@@ -497,6 +507,7 @@ EFFECTS: Final[dict[type[Effect], tuple[int, Values]]] = {
     AcquireContract: (32, lambda e: (e.contract, e.peer, e.deployment, e.genesis, e.has_consent)),
     ContractWanted: (33, lambda e: (e.contract, e.peer)),
     TakeInContract: (34, lambda e: _known(e.known)),
+    SeeAccount: (36, lambda e: (e.account,)),
     JudgeFailure: (35, lambda e: (e.contract, _intent(e.intent), e.leaf, _failure(e.failure))),
 }
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TypeVar
 
 from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch, UndoneCommit
+from rota.chain.submitters import StoredAccount
 from rota.directory.deployment_states import StoredDeployments
 from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, Proposal, ProposalForgotten
 from rota.exchange.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, fullest, order_of
@@ -54,7 +55,7 @@ from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.wire.sizes import fitting, transition_bytes
 
-Order = TypeVar("Order", int, Leaf)
+Order = TypeVar("Order", tuple[ContractAddress, int], Leaf)
 
 
 class Fate(Enum):
@@ -101,13 +102,12 @@ class Reading:
 
     position: int = 0
     incarnation: int = 0
-    next_nonce: int = 0
     intents: dict[ContractAddress, dict[IntentId, Restored]] = field(default_factory=dict)
     outcomes: dict[IntentId, Outcome] = field(default_factory=dict)
-    by_nonce: dict[int, RoundDispatch] = field(default_factory=dict)
+    by_nonce: dict[tuple[ContractAddress, int], RoundDispatch] = field(default_factory=dict)
     prepared: dict[ContractAddress, Prepared] = field(default_factory=dict)
     acknowledged: set[tuple[Digest, NodeName, int]] = field(default_factory=set)
-    owed: dict[int, tuple[Delivery, ...]] = field(default_factory=dict)
+    owed: dict[tuple[ContractAddress, int], tuple[Delivery, ...]] = field(default_factory=dict)
     owed_prepared: dict[Leaf, tuple[Delivery, ...]] = field(default_factory=dict)
     agreed: dict[IntentId, tuple[ContractAddress, ...]] = field(default_factory=dict)
     proposals: dict[tuple[NodeName, IntentId], Proposal] = field(default_factory=dict)
@@ -154,7 +154,6 @@ class Reading:
             case RoundDispatch():
                 # A disk that reported a failure may hold a dispatch whose nonce went to another one.
                 self._take_dispatch(name, record)
-                self.next_nonce = max(self.next_nonce, record.nonce + 1)
             case IntentAccepted(intent):
                 self.intents.setdefault(contract, {})[intent.id] = Restored(intent)
             case IntentFinalised(receipt):
@@ -192,8 +191,8 @@ class Reading:
                     del self.proposals[key]
 
     def _take_dispatch(self, name: NodeName, dispatch: RoundDispatch) -> None:
-        self.by_nonce[dispatch.nonce] = dispatch
-        self.owed[dispatch.nonce] = deliveries_of(dispatch.round, name)
+        self.by_nonce[dispatch.slot] = dispatch
+        self.owed[dispatch.slot] = deliveries_of(dispatch.round, name)
 
 
 NOTHING_PREPARED = Prepared()
@@ -293,10 +292,10 @@ class Disk:
         is_own = self.accepted_for.get(undone.intent) == undone.contract == NO_CONTRACT
         return is_own and self.intents[undone.intent] is None
 
-    def recall(self, name: NodeName, nonces: tuple[int, ...]) -> tuple[RoundDispatch, ...]:
-        """What the node dispatched with these nonces."""
+    def recall(self, name: NodeName, account: ContractAddress, nonces: tuple[int, ...]) -> tuple[RoundDispatch, ...]:
+        """The dispatches of the node with these nonces of an account."""
         self._read.go_on(name, self.records)
-        return tuple(self._read.by_nonce[nonce] for nonce in nonces if nonce in self._read.by_nonce)
+        return tuple(each for each in self._read.by_nonce.values() if each.account == account and each.nonce in nonces)
 
     def undelivered(self, name: NodeName) -> tuple[Delivery, ...]:
         """The deliveries that were not acknowledged."""
@@ -477,7 +476,8 @@ class Disk:
             )
         blocks = tuple(self.blocks)
         incarnation = max(read.incarnation, self.incarnation_kept)
-        own_state = (incarnation, stored, unsettled, owed, read.next_nonce, blocks, deployments)
+        accounts = {account: StoredAccount(nonce + 1) for account, nonce in sorted(read.by_nonce)}
+        own_state = (incarnation, stored, unsettled, owed, accounts, blocks, deployments)
         told = {(address, outcome.leaf) for block in blocks for address, outcome in block.outcomes}
         sent = tuple(each for key, each in read.sent.items() if key not in told)
         return StoredNode(*own_state, final_height if blocks else None, sent)
@@ -571,14 +571,14 @@ def _committed_leaves(final: list[ChainBlock]) -> dict[tuple[ContractAddress, In
 
 def _unsettled(final: list[ChainBlock], dispatches: list[RoundDispatch]) -> tuple[RoundDispatch, ...]:
     """The dispatches whose nonce is not used, or one of whose transitions has no outcome, in a final block."""
-    used = {mined.nonce: mined.status for block in final for mined in block.mined}
+    used = {(mined.account, mined.nonce): mined.status for block in final for mined in block.mined}
     settled = {(outcome.digest, outcome.intent) for block in final for _, outcome in block.outcomes}
     return tuple(
         dispatch
         for dispatch in dispatches
-        if dispatch.nonce not in used
+        if dispatch.slot not in used
         or (
-            used[dispatch.nonce] is MinedStatus.SUCCEEDED
+            used[dispatch.slot] is MinedStatus.SUCCEEDED
             and any((dispatch.round.digest, each.intent) not in settled for each in dispatch.round.transitions)
         )
     )

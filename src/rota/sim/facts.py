@@ -46,7 +46,7 @@ class Remembered(NamedTuple):
     """
 
     incarnation: int
-    next_nonce: int
+    next_nonces: Mapping[ContractAddress, int]
     intents: Mapping[IntentId, RememberedIntent]
     owed: frozenset[NodeName]
     unacknowledged: frozenset[Leaf] = frozenset()

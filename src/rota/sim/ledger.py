@@ -89,11 +89,15 @@ class Ledger:
         return self.is_priced and 0 < dispatch.fees.most_wei < self.base_fee_wei
 
     def take_nonce(self, signer: str) -> bool:
-        """A stranger has the next block use an account's next nonce, if a transaction of its own waits with it."""
-        is_contended = (signer, self.next_nonce.get(signer, 0)) in self.pool
-        if is_contended:
-            self._strange[signer] = None
-        return is_contended
+        """A stranger has the next block use an account's next nonce, if a transaction of its own waits with it.
+
+        Of the accounts of a node it is the first with such a transaction.
+        """
+        for each, nonce in sorted(self.pool):
+            if account_of(signer, each) is not None and nonce == self.next_nonce.get(each, 0):
+                self._strange[each] = None
+                return True
+        return False
 
     def deploy(self, made: FactoryDeployment, contract: Contract) -> None:
         """Take a call of the factory into the pool; an id that was used, or waits, changes nothing."""
@@ -142,14 +146,21 @@ class Ledger:
         return tuple(self._mined[block.height])
 
     def as_seen_by(self, signer: str, block: ChainBlock) -> ChainBlock:
-        """A block with what became of the nonces of one signing address."""
+        """A block with what became of the nonces of one node, of its shared account and of its contracts' own."""
         mined = tuple(
-            MinedTransaction(dispatch.nonce, MinedStatus.FAILED if failure else MinedStatus.SUCCEEDED, failure)
+            MinedTransaction(
+                dispatch.nonce,
+                MinedStatus.FAILED if failure else MinedStatus.SUCCEEDED,
+                failure,
+                account=dispatch.account,
+            )
             for dispatch, failure in self.mined_in(block)
-            if dispatch.signer == signer
+            if dispatch.signer == own_signer(signer, dispatch.account)
         )
         taken = self._taken[block.height]
-        mined += tuple(MinedTransaction(nonce, MinedStatus.TAKEN) for taker, nonce in taken if taker == signer)
+        for other, nonce in taken:
+            account = account_of(signer, other)
+            mined += (MinedTransaction(nonce, MinedStatus.TAKEN, account=account),) if account is not None else ()
         return replace(block, mined=mined) if mined else block
 
     def take_back(self, count: int, keeps_transactions: bool = True) -> tuple[ChainBlock, ...]:
@@ -241,6 +252,17 @@ class Ledger:
         self.commits.append((self.height + 1, transition.intent, transition.leaf))
         committed = LedgerStatus.COMMITTED
         return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
+
+
+def own_signer(node: str, account: ContractAddress) -> str:
+    """The signing address of a contract's own account at a node."""
+    return f"{node}/{account}" if account else node
+
+
+def account_of(node: str, signer: str) -> ContractAddress | None:
+    """The account of a node that has this signing address; nothing when it is another node's."""
+    owner, _, account = signer.partition("/")
+    return ContractAddress(account) if owner == node else None
 
 
 def _made_by(transition: Transition) -> dict[StateId, State]:

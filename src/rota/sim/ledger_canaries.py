@@ -8,7 +8,8 @@ from rota.chain import index
 from rota.chain.effects import RoundDispatch, SignDispatch
 from rota.chain.submitter import Submitter
 from rota.model.blocks import ChainBlock, MinedStatus, MinedTransaction, Outcomes
-from rota.model.types import NodeName
+from rota.model.types import IntentId, NodeName
+from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sim.breaking import Canary, both, replacing, under
 from rota.wire.messages import Envelope
@@ -48,6 +49,10 @@ def _take_only_from_connected(observer: Observer, node: NodeName, envelope: Enve
 _hear = Observer.hear
 
 
+def _is_left_at_once(kept: Kept, intent: IntentId) -> bool:
+    return kept.keeps_for(intent)
+
+
 LEDGER_CANARIES: tuple[Canary, ...] = (
     Canary(
         "offers more for gas under another nonce",
@@ -81,5 +86,11 @@ LEDGER_CANARIES: tuple[Canary, ...] = (
             replacing(Observer, Observer.hear.__name__, _take_only_from_connected),
         ),
         under("certificate"),
+    ),
+    Canary(
+        "voids a prepared transition before its time has passed",
+        "S5",
+        replacing(Kept, "is_left", _is_left_at_once),
+        under(),
     ),
 )

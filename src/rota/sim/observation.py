@@ -39,9 +39,10 @@ def remembered_by(core: Node) -> Remembered:
     sequencers = core.sequencers.loaded.values()
     unacknowledged = frozenset(leaf for sequencer in sequencers for leaf in sequencer.coordinator.issuing.open)
     signed_away = frozenset(leaf for sequencer in sequencers for leaf in sequencer.kept.signed)
-    next_nonce = core.submitter.next_nonce
     proposals = frozenset(core.deployments.proposals.kept)
-    return Remembered(core.incarnation, next_nonce, intents, owed, unacknowledged, signed_away, proposals)
+    return Remembered(
+        core.incarnation, core.submitters.next_nonces(), intents, owed, unacknowledged, signed_away, proposals
+    )
 
 
 class Surroundings(NamedTuple):
@@ -55,7 +56,7 @@ class Surroundings(NamedTuple):
     over: Container[IntentId]
     # Liars name nodes that do not exist.
     peers_max: int
-    # Transactions have had plans of their own.
+    # Rounds have waited for the endorsers that a plan names.
     has_plans: bool
 
 
@@ -71,8 +72,8 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     rounds_max = config.dispatch_ahead_max * around.contract_count
     loaded = core.sequencers.loaded.values()
     rounds_max += sum(_apart_max(sequencer.coordinator, around.has_plans) for sequencer in loaded)
-    yield ("rounds to be written", len(core.submitter.waiting), rounds_max)
-    unmined = sum(_is_ahead(core, submission) for submission in core.submitter.submissions.values())
+    yield ("rounds to be written", sum(len(each.waiting) for each in core.submitters.by_account.values()), rounds_max)
+    unmined = sum(_is_ahead(core, submission) for submission in core.submitters.submissions())
     yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
     yield ("states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
     yield ("states being written", len(core.states.receiving), RECEIVING_MAX)
@@ -91,6 +92,12 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     yield ("peers asked for contracts", len(core.acquaintance.peers), PEERS_KEPT_MAX)
     for sequencer in core.sequencers.loaded.values():
         yield from _queues_of_contract(core, sequencer, around)
+
+
+def has_plans(core: Node) -> bool:
+    """A round of its coordinators has a plan: by a sender's domain, or by a lying sender alone."""
+    coordinators = (sequencer.coordinator for sequencer in core.sequencers.loaded.values())
+    return any(opened.required for coordinator in coordinators for opened in coordinator.rounds.rounds.values())
 
 
 def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
+from rota.chain.submitters import AccountChoice
 from rota.model.config import Config
 from rota.model.frozen import dataclass
 from rota.model.types import RING_PLACES_MAX, Contract, ContractAddress, Mode, NodeName, Rotation
@@ -123,6 +124,8 @@ class Settings:
     has_newest_faults: bool = False
     # Whether some transactions have plans of their own, in some seeds; recorded digests are of seeds without them.
     has_plans: bool = False
+    # Which accounts of the nodes pay; recorded digests are of seeds with one shared account.
+    accounts: AccountChoice = AccountChoice.SHARED
 
 
 @dataclass(frozen=True, slots=True)

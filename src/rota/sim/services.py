@@ -112,9 +112,10 @@ class Services:
             case VerifySignature(contract, request_id, intent, party, leaf, valid_until_s, signature):
                 is_ours = signature == sign_leaf(party, leaf, valid_until_s)
                 return [ForContract(contract, SignatureVerified(request_id, intent, is_ours))]
-            case SignDispatch(order, signer, nonce, fees):
+            case SignDispatch(order, signer, nonce, fees, account):
                 content = b"/".join((signer.encode(), str((nonce, fees)).encode(), order.digest))
-                return [DispatchSigned(nonce, fees, content, hashlib.sha256(content).digest(), order.digest)]
+                hashed = hashlib.sha256(content).digest()
+                return [DispatchSigned(nonce, fees, content, hashed, order.digest, account)]
             case LookUpVerifier(contract, peer, request_id, party):
                 verifier = "" if party.startswith("nobody") else f"key of {party}"
                 return [ForContract(contract, VerifierLookedUp(peer, request_id, party, verifier))]

@@ -145,6 +145,7 @@ class Swarm:
             plan.has_codec,
             has_factory,
             liars=frozenset(liar.name for liar in plan.liars),
+            accounts=settings.accounts,
         )
         if plan.liars:
             honest = [each for each in plan.submissions if each.node not in self.world.liars]
@@ -546,7 +547,7 @@ class Swarm:
         world = self.world
         for name, node in world.nodes.items():
             assert node.core is not None, "everything is mended"
-            submitter = node.core.submitter
+            submitter = node.core.submitters.shared
             open_count = len(submitter.submissions) + len(submitter.recalling)
             on_chain = world.ledger.next_nonce.get(submitter.signer, 0)
             world.judge.tell(NonceRead(name, submitter.next_nonce, on_chain, open_count))

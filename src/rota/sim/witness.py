@@ -14,7 +14,7 @@ from rota.machine.events import (
     ResumeRequested,
 )
 from rota.machine.tables import Event
-from rota.model.types import NO_ATTESTERS, ContractAddress, NodeName, Transition
+from rota.model.types import ContractAddress, NodeName, Transition
 from rota.node.events import ForContract
 from rota.node.node import Node
 from rota.sequencer.effects import AssembleIntents, CheckRound, SignTransition
@@ -35,7 +35,7 @@ from rota.sim.facts import (
     Request,
     SteppedAside,
 )
-from rota.sim.observation import Surroundings, queues_of
+from rota.sim.observation import Surroundings, has_plans, queues_of
 from rota.sim.sim_node import SimNode
 from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
 
@@ -77,6 +77,7 @@ class Witness:
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS:
             return
         world, disk = self.world, node.disk
+        self.has_plans = self.has_plans or has_plans(core)
         peers_max = PEERS_KEPT_MAX if world.liars else len(world.nodes)
         around = Surroundings(
             len(world.nodes),
@@ -99,7 +100,6 @@ class Witness:
         """A service of a node has answered: a domain made a transition, parties of a plan signed, or one approved."""
         answer = event.event if isinstance(event, ForContract) else None
         if isinstance(answer, AssemblyFinished) and isinstance(effect, AssembleIntents):
-            self.has_plans = self.has_plans or answer.attesters != NO_ATTESTERS
             if answer.transition is not None:
                 self.assembled(node, effect.contract, answer.transition)
         elif isinstance(effect, SignTransition) and effect.cosigners:

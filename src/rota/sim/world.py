@@ -17,10 +17,12 @@ from rota.chain.effects import (
     FetchBlocks,
     RecallDispatches,
     RoundDispatch,
+    SeeAccount,
     SignDispatch,
     SubmitTransaction,
 )
 from rota.chain.events import DispatchesRecalled
+from rota.chain.submitters import AccountChoice
 from rota.directory.effects import (
     AcquireContract,
     CallFactory,
@@ -113,8 +115,10 @@ class World:
         has_codec: bool = False,
         has_factory: bool = False,
         liars: frozenset[NodeName] = frozenset(),
+        accounts: AccountChoice = AccountChoice.SHARED,
     ) -> None:
         self.contracts = contracts
+        self.accounts = accounts
         self.contracts_of = dict.fromkeys(names, contracts) if contracts_of is None else contracts_of
         self.config = config
         self.recorder = recorder or Recorder()
@@ -131,7 +135,7 @@ class World:
         self.liars = liars
         self.conspiracy: Conspiracy | None = None
         self.terms = terms = Terms(
-            names, self.by_address, config.confirmations, verify, self.names, liars, self._silence_ms
+            names, self.by_address, config.confirmations, verify, self.names, liars, self._config_of
         )
         self.judge = Judge(terms, judged_in(AMONG_LIARS if liars else EVERY, has_factory))
         if liars:
@@ -189,7 +193,8 @@ class World:
             self.take_in(node, known.contract)
         stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
         now_ms = node.clock.read(self.now_ms)
-        node.core = Node(name, self.contracts_of[name], node.config, now_ms, stored, factory=self.factory_address)
+        begun = partial(Node, name, self.contracts_of[name], node.config, now_ms, stored)
+        node.core = begun(factory=self.factory_address, accounts=self.accounts)
         node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
         node.is_write_stuck = False
         node.outbox.clear()
@@ -495,8 +500,10 @@ class World:
                 self._load(node, contract)
             case RecallDeliveries():
                 self.tell(node, node.disk.deliveries_to(node.name, effect))
-            case RecallDispatches(nonces):
-                self.tell(node, DispatchesRecalled(nonces, node.disk.recall(node.name, nonces)))
+            case RecallDispatches(nonces, account):
+                self.tell(node, DispatchesRecalled(nonces, node.disk.recall(node.name, account, nonces), account))
+            case SeeAccount(account):
+                self.chain.see_account(node, account)
             case ReportFinalityBroken():
                 self._report_broken(node, effect)
             case FindStates(contract, peer, leaves):
@@ -583,8 +590,8 @@ class World:
         elif leaf_of_transition(self.services.separators[contract], transition) == transition.leaf:
             self.transitions[transition.leaf] = bound_part(transition)
 
-    def _silence_ms(self, node: NodeName) -> int:
-        return self.nodes[node].config.silence_ms
+    def _config_of(self, node: NodeName) -> Config:
+        return self.nodes[node].config
 
     # Names.
 

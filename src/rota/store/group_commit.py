@@ -36,6 +36,7 @@ from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import FindStates, Persist
 from rota.machine.events import Persisted, PersistFailed
 from rota.machine.tables import Event
+from rota.model.blocks import ChainBlock
 from rota.model.config import Config
 from rota.model.digests import domain_separator
 from rota.model.types import (
@@ -69,6 +70,7 @@ from rota.ports import (
     WriteInDoubt,
 )
 from rota.store.abis import Abis
+from rota.store.accounts import AccountChoices
 from rota.store.archive import Archive
 from rota.store.commitments import Commitments
 from rota.store.database import (
@@ -165,6 +167,7 @@ class DatabaseStore:
         self.traces: Final = Traces(self)
         self.public: Final = PublicTransactions(self, self._asking, self.submissions, clock, self._kept.keep)
         self.key_names = KeyNames(self._read, self._write_alone)
+        self.accounts: Final = AccountChoices(self._write_alone)
         self.archive = Archive(self._read, self._write_alone)
         self.groups = Groups(self._read)
         self.mail = Mail(self._read, self._write_alone)
@@ -195,11 +198,8 @@ class DatabaseStore:
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
-    async def close(self, forget_from: int | None = None) -> None:
-        """Write what was ordered, and give the database back; questions that are open stay unanswered.
-
-        Blocks are forgotten last: a later one that was on its way would leave a gap that no index looks for.
-        """
+    async def close(self) -> None:
+        """Write what was ordered, and give the database back; questions that are open stay unanswered."""
         self._is_closing = True
         self._has_writes.set()
         if self._looking is not None:
@@ -212,9 +212,6 @@ class DatabaseStore:
                 await reader
             with suppress(FenceBroken):
                 await writer
-        if forget_from is not None:
-            with suppress(Unavailable, FenceBroken):
-                await self._write_alone(Statement("DELETE FROM blocks WHERE height >= ?", (forget_from,)))
         await self._kept.close()
         await self._database.close()
 
@@ -292,6 +289,11 @@ class DatabaseStore:
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
         """The blocks of this range, both ends included, in which something became of a contract's transitions."""
         return await self._read(self._asking.heights_with_outcomes(contract, first, last))
+
+    async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
+        """Write the outcomes of a contract in final blocks that the index passed before it had the contract."""
+        free = await self._read(self._asking.free_places([block.height for block in blocks]))
+        await self.write(tuple(self._writing.made_up(blocks, free, self._next_number())))
 
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
@@ -534,8 +536,9 @@ class DatabaseStore:
                 return (ContractMissing(address) if found is None else ContractLoaded(*found),)
             case RecallDeliveries():
                 return (await self._read(self._asking.deliveries_to(question)),)
-            case RecallDispatches(nonces):
-                return (DispatchesRecalled(nonces, await self._read(self._asking.dispatches_with(nonces))),)
+            case RecallDispatches(nonces, account):
+                recalled = await self._read(self._asking.dispatches_with(question))
+                return (DispatchesRecalled(nonces, recalled, account),)
             case FindStates(contract, peer, leaves):
                 rounds = await self._read(self._asking.states_of(contract, leaves, peer))
                 self._findings.charge(question, rounds)

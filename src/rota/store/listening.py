@@ -25,17 +25,20 @@ receipts are unique by contract and intent: both are numbered, and a reader dist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
 from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
 from rota.store.database import Answer, Reading, Statement, Value
-from rota.store.encoding import decode_intent, decode_outcome
+from rota.store.encoding import decode_deployed, decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
 
 NUMBERED_AT_ONCE_MAX: Final = 500
+# Rows of receipts that are read for the blocks of one answer.
+ROWS_WITH_RECEIPTS_MAX: Final = 10_000
 
 
 # What syncpoints note.
@@ -170,6 +173,10 @@ class Listening:
         """The block that committed it, and what was told of it there."""
         return await self._access.read(_commit_of(receipt))
 
+    async def with_receipts(self, first: int, last: int, most: int) -> Mapping[int, frozenset[bytes]]:
+        """Hashes of base-ledger transactions in these blocks that have a receipt here, by block: the latest so many."""
+        return await self._access.read(_with_receipts(first, last, most))
+
     async def undone_count(self) -> int:
         """How many receipts no longer hold that no operator has acknowledged."""
         return await self._access.read(unacknowledged())
@@ -259,6 +266,27 @@ def receipts_found(query: Statement) -> Reading[tuple[NumberedReceipt, ...]]:
 def _commit_of(receipt: NumberedReceipt) -> Reading[tuple[int, LedgerOutcome] | None]:
     rows: Any = yield Statement(_COMMIT, (receipt.intent, receipt.contract, receipt.leaf))
     return (rows[0][0], decode_outcome(rows[0][1])) if rows else None
+
+
+def _with_receipts(first: int, last: int, blocks_max: int) -> Reading[Mapping[int, frozenset[bytes]]]:
+    heights: set[int] = set()
+    for source in (_COMMITS_WITH_RECEIPTS, _ENDED_PUBLIC, _DEPLOYED_WITH_RECEIPTS):
+        rows: Any = yield Statement(_HEIGHTS.format(source=source), (first, last, blocks_max))
+        heights |= {height for (height,) in rows}
+    latest = sorted(heights, reverse=True)[:blocks_max]
+    if not latest:
+        return {}
+    within, found = (latest[-1], last, ROWS_WITH_RECEIPTS_MAX), defaultdict[int, set[bytes]](set)
+    rows = yield Statement(_ROWS.format(column="outcomes.outcome", source=_COMMITS_WITH_RECEIPTS), within)
+    for height, outcome in rows:
+        found[height].add(decode_outcome(outcome).transaction)
+    rows = yield Statement(_ROWS.format(column="hash", source=_ENDED_PUBLIC), within)
+    for height, transaction_hash in rows:
+        found[height].add(transaction_hash)
+    rows = yield Statement(_ROWS.format(column="deployment", source=_DEPLOYED_WITH_RECEIPTS), within)
+    for height, deployment in rows:
+        found[height].add(decode_deployed(deployment).transaction)
+    return {height: frozenset(found[height]) for height in latest}
 
 
 def _listeners(query: Statement) -> Reading[tuple[StoredListener, ...]]:
@@ -391,6 +419,16 @@ _RECEIPT: Final = f"{_RECEIPTS} WHERE intent = ? AND contract = ?"
 _RECEIPTS_OF: Final = f"{_RECEIPTS} WHERE intent = ? ORDER BY sequence"
 _OWN_RECEIPTS: Final = f"""{_RECEIPTS}
 JOIN intents ON intents.id = receipts.intent AND intents.contract = receipts.contract WHERE 1 = 1"""
+
+_COMMITS_WITH_RECEIPTS: Final = f"""outcomes JOIN receipts ON receipts.intent = outcomes.intent
+    AND receipts.contract = outcomes.contract AND receipts.leaf = outcomes.leaf
+WHERE outcomes.status = '{LedgerStatus.COMMITTED.value}' AND height BETWEEN ? AND ?"""
+_ENDED_PUBLIC: Final = "public_transactions WHERE is_final = 1 AND hash IS NOT NULL AND height BETWEEN ? AND ?"
+_DEPLOYED_WITH_RECEIPTS: Final = f"""deployed JOIN receipts ON receipts.intent = deployed.intent
+    AND receipts.contract = '{NO_CONTRACT}'
+WHERE height BETWEEN ? AND ?"""
+_HEIGHTS: Final = "SELECT DISTINCT height FROM {source} ORDER BY height DESC LIMIT ?"
+_ROWS: Final = "SELECT height, {column} FROM {source} ORDER BY height DESC LIMIT ?"
 
 _COMMIT: Final = f"""
 SELECT height, outcome FROM outcomes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -11,8 +12,9 @@ import msgspec
 from rota.abi.codec import Entry
 from rota.chain.public_transaction import Ending, PublicTransaction, Version, Wish
 from rota.domains.queries import Query
+from rota.model.blocks import MinedStatus
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Outcome, Party
-from rota.ports import BASE_LEDGER, Ask, EndedLeaves, StoredSubmission
+from rota.ports import BASE_LEDGER, Ask, EndedLeaves, PublicBinding, StoredSubmission
 from rota.store.database import Door, Reading, Statement
 from rota.store.finality import public_ended, reopening_public
 from rota.store.leaves import leaf_outcomes
@@ -21,21 +23,53 @@ from rota.store.queries import Column, Kind, Table, selection
 from rota.store.reading import Asking
 from rota.store.submissions import Submissions, changing_submission, noting_submission
 
-_TABLE: Final = Table(
-    "public_transactions",
-    {
-        "localId": Column("number", Kind.NUMBER),
-        "transaction": Column("id", Kind.UUID),
-        "from": Column("account", Kind.TEXT),
-        "to": Column("recipient", Kind.TEXT),
-        "created": Column("created_at_ms", Kind.TIME),
-        "nonce": Column("nonce", Kind.NUMBER),
-        "transactionHash": Column("hash", Kind.BYTES),
-        "contractAddress": Column("contract", Kind.TEXT),
-        "success": Column("has_succeeded", Kind.BOOLEAN),
-    },
-    "number DESC",
-)
+# Fields of base-ledger transactions that queries may name. Users' own have the even numbers among
+# those that clients know public transactions by, rounds the odd ones.
+_KINDS: Final = {
+    "localId": ("local_id", Kind.NUMBER),
+    "transaction": ("transaction_id", Kind.UUID),
+    "transactionType": ("transaction_type", Kind.TEXT),
+    "sender": ("sender", Kind.TEXT),
+    "from": ("account", Kind.TEXT),
+    "to": ("recipient", Kind.TEXT),
+    "created": ("created_at_ms", Kind.TIME),
+    "nonce": ("nonce", Kind.NUMBER),
+    "contractAddress": ("contract", Kind.TEXT),
+    "success": ("has_succeeded", Kind.BOOLEAN),
+}
+_USERS: Final = {
+    "local_id": "(2 * public_transactions.number)",
+    "transaction_id": "public_transactions.id",
+    "transaction_type": "'public'",
+    "sender": "submissions.sender",
+    "account": "public_transactions.account",
+    "recipient": "public_transactions.recipient",
+    "created_at_ms": "public_transactions.created_at_ms",
+    "nonce": "public_transactions.nonce",
+    "contract": "public_transactions.contract",
+    "has_succeeded": "public_transactions.has_succeeded",
+}
+_USERS_SOURCE: Final = "public_transactions LEFT JOIN submissions ON submissions.id = public_transactions.id"
+# The sender of an intent in a round is known where it is this node's: a liar can send the id of one elsewhere.
+_ROUNDS: Final = {
+    "local_id": "(2 * dispatched_intents.number + 1)",
+    "transaction_id": "dispatched_intents.intent",
+    "transaction_type": "'private'",
+    "sender": "submissions.sender",
+    # Before rounds had accounts of their own, all of them were of one.
+    "account": "COALESCE(dispatches.signer, '{account}')",
+    "recipient": "dispatches.contract",
+    "created_at_ms": "submissions.accepted_at_ms",
+    "nonce": "dispatches.nonce",
+    "contract": "CAST(NULL AS TEXT)",
+    "has_succeeded": f"CASE WHEN mined.nonce IS NULL THEN NULL WHEN mined.status = '{MinedStatus.SUCCEEDED.value}' "
+    "THEN 1 ELSE 0 END",
+}
+_ROUNDS_SOURCE: Final = """dispatched_intents JOIN dispatches ON dispatches.number = dispatched_intents.number
+LEFT JOIN mined ON mined.account = dispatches.account AND mined.nonce = dispatches.nonce
+LEFT JOIN intents ON intents.id = dispatched_intents.intent AND intents.contract = dispatches.contract
+LEFT JOIN submissions ON submissions.id = intents.id"""
+_ADDRESS: Final = re.compile("0x[0-9a-f]{40}")
 
 
 class _Written(msgspec.Struct, frozen=True):
@@ -129,9 +163,12 @@ class PublicTransactions:
         found = await self._door.read(_found(Statement(f"{_SELECT} WHERE number = ?", (number,))))
         return found[0] if found else None
 
-    async def find(self, query: Query) -> tuple[PublicTransaction, ...]:
-        """Those that are looked for, the latest first if no order is asked for."""
-        return await self._door.read(_found(selection(_TABLE, _COLUMNS, query)))
+    async def find(self, query: Query, account: ContractAddress, is_open: bool = False) -> tuple[PublicBinding, ...]:
+        """Users' own and rounds that are looked for, the latest first if no order is asked for.
+
+        `account` is whose the rounds are that were written before accounts were.
+        """
+        return await self._door.read(_bindings(_finding(query, account, is_open)))
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
         """How these transactions of this node ended, public or private, as far as they have."""
@@ -197,6 +234,34 @@ def _next_nonce(account: ContractAddress) -> Reading[int]:
         "SELECT COALESCE(MAX(nonce), -1) + 1 FROM public_transactions WHERE account = ?", (account,)
     )
     return int(rows[0][0])
+
+
+def _finding(query: Query, account: ContractAddress, is_open: bool) -> Statement:
+    """Each of the two tables finds as many as are wanted, by its own indexes; the first of these are the answer."""
+    assert _ADDRESS.fullmatch(account), "it becomes part of the SQL text"
+    rounds = {name: sql.replace("{account}", account) for name, sql in _ROUNDS.items()}
+    users_open = "public_transactions.is_final = 0" if is_open else "TRUE"
+    rounds_open = "mined.nonce IS NULL" if is_open else "TRUE"
+    parts = (
+        _part(query, _USERS_SOURCE, _USERS, "public_transactions.number DESC", users_open),
+        _part(query, _ROUNDS_SOURCE, rounds, "dispatched_intents.number DESC, dispatched_intents.intent", rounds_open),
+    )
+    united = " UNION ALL ".join(f"SELECT * FROM ({part.sql}) AS part{n}" for n, part in enumerate(parts))
+    columns = {name: Column(column, kind) for name, (column, kind) in _KINDS.items()}
+    table = Table(f"({united}) AS united", columns, "local_id DESC, transaction_id")
+    whole = selection(table, "local_id, transaction_id", query)
+    return Statement(whole.sql, tuple(value for each in (*parts, whole) for value in each.parameters))
+
+
+def _part(query: Query, source: str, expressions: Mapping[str, str], order: str, also: str) -> Statement:
+    columns = {name: Column(expressions[column], kind) for name, (column, kind) in _KINDS.items()}
+    selected = ", ".join(f"{sql} AS {column}" for column, sql in expressions.items())
+    return selection(Table(source, columns, order), selected, query, also=also)
+
+
+def _bindings(query: Statement) -> Reading[tuple[PublicBinding, ...]]:
+    rows: Any = yield query
+    return tuple(PublicBinding(local_id, IntentId(intent)) for local_id, intent in rows)
 
 
 def _found(query: Statement) -> Reading[tuple[PublicTransaction, ...]]:

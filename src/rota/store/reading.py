@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from rota.calldata import is_nullifier, nullifier_reference
-from rota.chain.effects import RoundDispatch
+from rota.chain.effects import RecallDispatches, RoundDispatch
+from rota.chain.submitters import StoredAccount
 from rota.directory.deployment_states import StoredDeployments
 from rota.exchange.distribution import DeliveriesRecalled, Delivery, deliveries_of, delivery_bytes, order_of
 from rota.exchange.effects import RecallDeliveries
@@ -91,8 +92,9 @@ class Asking:
     def node_of(self, contracts: Sequence[ContractAddress]) -> Reading[StoredNode]:
         """What a node starts with, and of its contracts these."""
         final_height = yield from self.final_height()
-        found: Any = yield Statement("SELECT incarnation, next_nonce FROM node")
-        (incarnation, next_nonce), *_ = found
+        found: Any = yield Statement("SELECT incarnation FROM node")
+        ((incarnation,),) = found
+        accounts = yield from self._accounts()
         stored: dict[ContractAddress, StoredContract] = {}
         for contract in contracts:
             stored[contract] = yield from self._contract(contract, final_height)
@@ -103,7 +105,14 @@ class Asking:
         deployments = yield from self._deployments(final_height)
         known = final_height if blocks else None
         sent = yield from self._sent()
-        return StoredNode(incarnation, stored, dispatches, owed, next_nonce, blocks, deployments, known, sent)
+        return StoredNode(incarnation, stored, dispatches, owed, accounts, blocks, deployments, known, sent)
+
+    def _accounts(self) -> Reading[dict[ContractAddress, StoredAccount]]:
+        rows: Any = yield Statement("SELECT contract, next_nonce, is_own FROM accounts")
+        return {
+            contract: StoredAccount(next_nonce, None if is_own is None else bool(is_own))
+            for contract, next_nonce, is_own in rows
+        }
 
     def _sent(self) -> Reading[tuple[SentTransition, ...]]:
         rows: Any = yield Statement(_SENT)
@@ -169,12 +178,12 @@ class Asking:
         rows: Any = yield Statement(_UNSETTLED, (final_height,))
         return tuple(decode_dispatch(dispatch) for (dispatch,) in rows)
 
-    def dispatches_with(self, nonces: Sequence[int]) -> Reading[tuple[RoundDispatch, ...]]:
-        """What this node dispatched with these nonces, in their order."""
+    def dispatches_with(self, recall: RecallDispatches) -> Reading[tuple[RoundDispatch, ...]]:
+        """What this node dispatched with these nonces of an account, in their order."""
         found: list[RoundDispatch] = []
-        for some in _in_batches(nonces):
-            sql = f"SELECT dispatch FROM dispatches WHERE nonce IN ({_marks(some)}) ORDER BY nonce"
-            rows: Any = yield Statement(sql, some)
+        for some in _in_batches(recall.nonces):
+            sql = f"SELECT dispatch FROM dispatches WHERE account = ? AND nonce IN ({_marks(some)}) ORDER BY nonce"
+            rows: Any = yield Statement(sql, (recall.account, *some))
             found += [decode_dispatch(dispatch) for (dispatch,) in rows]
         return tuple(found)
 
@@ -190,10 +199,10 @@ class Asking:
         found: list[Delivery] = []
         room = recall.bytes_max
         orders: dict[tuple[bytes, int | None], dict[int, Delivery]] = {}
-        for digest, part, nonce in owed:
-            if (digest, nonce) not in orders:
-                orders = {(digest, nonce): (yield from self._deliveries_of(digest, nonce, recall.peer))}
-            delivery = orders[digest, nonce].get(part)
+        for digest, part, number in owed:
+            if (digest, number) not in orders:
+                orders = {(digest, number): (yield from self._deliveries_of(digest, number, recall.peer))}
+            delivery = orders[digest, number].get(part)
             if delivery is None:
                 continue
             room -= delivery_bytes(delivery)
@@ -202,11 +211,11 @@ class Asking:
             found.append(delivery)
         return DeliveriesRecalled(recall.peer, recall.number, tuple(found), len(rows) <= recall.count_max)
 
-    def _deliveries_of(self, digest: bytes, nonce: int | None, peer: NodeName) -> Reading[dict[int, Delivery]]:
+    def _deliveries_of(self, digest: bytes, number: int | None, peer: NodeName) -> Reading[dict[int, Delivery]]:
         """The deliveries of one dispatch, or of one prepared transition, to this peer, by part."""
         orders: list[DispatchRound] = []
-        if nonce is not None:
-            rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE nonce = ?", (nonce,))
+        if number is not None:
+            rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE number = ?", (number,))
             orders = [decode_dispatch(dispatch).round for (dispatch,) in rows]
         else:
             rows = yield Statement("SELECT contract, record FROM prepared WHERE leaf = ? ORDER BY position", (digest,))
@@ -317,6 +326,15 @@ class Asking:
         sql = "SELECT DISTINCT height FROM outcomes WHERE contract = ? AND height >= ? AND height <= ?"
         rows: Any = yield Statement(sql, (contract, first, last))
         return frozenset(height for (height,) in rows)
+
+    def free_places(self, heights: Sequence[int]) -> Reading[dict[int, int]]:
+        """Behind the outcomes of each of these blocks, where it has any."""
+        free: dict[int, int] = {}
+        for some in _in_batches(heights):
+            sql = f"SELECT height, MAX(place) FROM outcomes WHERE height IN ({_marks(some)}) GROUP BY height"
+            rows: Any = yield Statement(sql, some)
+            free.update((height, place + 1) for height, place in rows)
+        return free
 
     def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int
@@ -493,10 +511,10 @@ WHERE intents.contract = ? AND receipt IS NULL AND settled_at IS NULL AND height
 
 _UNSETTLED: Final = """
 SELECT dispatch FROM (
-    SELECT nonce, dispatch FROM dispatches WHERE settled_at IS NULL
+    SELECT account, nonce, dispatch FROM dispatches WHERE settled_at IS NULL
     UNION ALL
-    SELECT nonce, dispatch FROM dispatches WHERE settled_at > ?) AS unsettled
-ORDER BY nonce"""
+    SELECT account, nonce, dispatch FROM dispatches WHERE settled_at > ?) AS unsettled
+ORDER BY account, nonce"""
 
 _INDEXED: Final = """
 SELECT outcome FROM outcomes WHERE contract = ? AND height <= ? ORDER BY height DESC, place DESC LIMIT ?"""
@@ -527,8 +545,8 @@ WHERE peer IS NOT NULL AND is_final = 0 AND NOT EXISTS (
 ORDER BY contract, leaf"""
 
 _OWED_TO: Final = """
-SELECT digest, part, nonce FROM deliveries WHERE peer = ? AND is_acknowledged = 0
-ORDER BY created_at_ms, nonce, digest, part LIMIT ?"""
+SELECT digest, part, number FROM deliveries WHERE peer = ? AND is_acknowledged = 0
+ORDER BY created_at_ms, number, digest, part LIMIT ?"""
 
 _TRANSACTIONS: Final = """
 SELECT id, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt FROM intents"""

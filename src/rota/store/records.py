@@ -120,7 +120,7 @@ class Writing:
             case RoundDispatch():
                 yield from self._dispatch(record)
                 yield from self._transitions(record.round.contract, record.round, position)
-                yield Statement(_NEXT_NONCE, (record.nonce + 1, record.nonce + 1))
+                yield Statement(_NEXT_NONCE, (record.account, record.nonce + 1))
             case DispatchRepriced(dispatch):
                 yield from self._dispatch(dispatch)
             case StatesReceived():
@@ -184,17 +184,17 @@ class Writing:
 
     def _dispatch(self, dispatch: RoundDispatch) -> Iterator[Statement]:
         """A nonce is used by the dispatch that was written last: a write that was reported as failed gave it up."""
-        order, nonce = dispatch.round, dispatch.nonce
-        yield Statement(_DISPATCH, (nonce, order.contract, order.digest, encode(dispatch)))
-        yield Statement("DELETE FROM dispatched_intents WHERE nonce = ?", (nonce,))
+        order, slot = dispatch.round, dispatch.slot
+        yield Statement(_DISPATCH, (*slot, order.contract, order.digest, encode(dispatch), dispatch.signer))
+        yield Statement(f"DELETE FROM dispatched_intents WHERE number = {_NUMBER}", slot)
         for intent in dict.fromkeys(transition.intent for transition in order.transitions):
-            yield Statement("INSERT INTO dispatched_intents (nonce, intent) VALUES (?, ?)", (nonce, intent))
-        yield Statement("DELETE FROM chained_intents WHERE nonce = ?", (nonce,))
+            yield Statement(f"INSERT INTO dispatched_intents (number, intent) VALUES ({_NUMBER}, ?)", (*slot, intent))
+        yield Statement(f"DELETE FROM chained_intents WHERE number = {_NUMBER}", slot)
         for intent, chained in _chained_in(order.transitions):
-            yield Statement(_CHAIN, (nonce, intent, chained))
-        yield Statement("DELETE FROM deliveries WHERE nonce = ? AND is_acknowledged = 0", (nonce,))
-        yield from self._deliveries(order, nonce)
-        yield Statement(_SETTLE_DISPATCHES + " AND nonce = ?", (nonce,))
+            yield Statement(_CHAIN, (*slot, intent, chained))
+        yield Statement(f"DELETE FROM deliveries WHERE number = {_NUMBER} AND is_acknowledged = 0", slot)
+        yield from self._deliveries(order, slot)
+        yield Statement(_SETTLE_DISPATCHES + " AND account = ? AND nonce = ?", slot)
 
     def _transitions(
         self, contract: ContractAddress, source: DispatchRound | StatesReceived, position: int
@@ -229,9 +229,10 @@ class Writing:
             if nullifier is not None:
                 yield Statement(_NULLIFIED_BY, (nullifier, position, contract, nullifier, contract, *state.id))
 
-    def _deliveries(self, order: DispatchRound, nonce: int | None) -> Iterator[Statement]:
+    def _deliveries(self, order: DispatchRound, slot: tuple[ContractAddress | None, int | None]) -> Iterator[Statement]:
+        """Of the dispatch with this account and nonce, or of a prepared transition, which has neither."""
         for delivery in deliveries_of(order, self.node):
-            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, nonce, self.clock()))
+            yield Statement(_DELIVER, (delivery.digest, delivery.peer, delivery.part, *slot, self.clock()))
 
     # Prepared transitions.
 
@@ -250,7 +251,7 @@ class Writing:
                 encode(record),
             ),
         )
-        yield from self._deliveries(order_of(contract, record), None)
+        yield from self._deliveries(order_of(contract, record), (None, None))
         yield from known_alone(contract, transition, position)
         yield from self._held(contract, transition, position)
 
@@ -280,8 +281,13 @@ class Writing:
         depth = (record.blocks[-1].height if record.blocks else record.parted_at) - self.confirmations
         yield Statement(_FINAL, (depth, depth))
 
-    def _contents(self, block: ChainBlock, position: int) -> Iterator[Statement]:
-        for place, (contract, outcome) in enumerate(block.outcomes):
+    def made_up(self, blocks: Sequence[ChainBlock], free: Mapping[int, int], position: int) -> Iterator[Statement]:
+        """What the index passed by in blocks that it has; `free` is the first free place of each of their heights."""
+        for block in blocks:
+            yield from self._contents(block, position, free.get(block.height, 0))
+
+    def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
+        for place, (contract, outcome) in enumerate(block.outcomes, first_place):
             yield Statement(
                 _OUTCOME,
                 (
@@ -312,7 +318,7 @@ class Writing:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
             yield from restoring(NO_CONTRACT, deployed.intent)
         for mined in block.mined:
-            yield Statement(_MINED, (mined.nonce, block.height, mined.status.value))
+            yield Statement(_MINED, (mined.account, mined.nonce, block.height, mined.status.value))
 
     def _voids(self, contract: ContractAddress, intent: IntentId, leaf: Leaf) -> bool:
         assert contract in self.separators, f"a contract is added before anything of it is written: {contract}"
@@ -393,12 +399,17 @@ _FINALISE: Final = "UPDATE intents SET receipt = ? WHERE id = ?"
 _END: Final = "UPDATE intents SET ending_reason = ? WHERE id = ?"
 _PARK: Final = "UPDATE intents SET parked_reason = ? WHERE id = ?"
 
-_NEXT_NONCE: Final = "UPDATE node SET next_nonce = CASE WHEN next_nonce < ? THEN ? ELSE next_nonce END"
+_NEXT_NONCE: Final = """
+INSERT INTO accounts (contract, next_nonce) VALUES (?, ?)
+ON CONFLICT (contract) DO UPDATE SET next_nonce = excluded.next_nonce WHERE accounts.next_nonce < excluded.next_nonce"""
 
+# Other tables name a dispatch by its number; it is known by its account and nonce.
+_NUMBER: Final = "(SELECT number FROM dispatches WHERE account = ? AND nonce = ?)"
 _DISPATCH: Final = """
-INSERT INTO dispatches (nonce, contract, digest, dispatch) VALUES (?, ?, ?, ?)
-ON CONFLICT (nonce) DO UPDATE SET
-    contract = excluded.contract, digest = excluded.digest, dispatch = excluded.dispatch, settled_at = NULL"""
+INSERT INTO dispatches (number, account, nonce, contract, digest, dispatch, signer)
+VALUES ((SELECT COALESCE(MAX(number) + 1, 0) FROM dispatches), ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account, nonce) DO UPDATE SET contract = excluded.contract, digest = excluded.digest,
+    dispatch = excluded.dispatch, signer = excluded.signer, settled_at = NULL"""
 
 # A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
@@ -437,8 +448,8 @@ INSERT INTO reorganisations (position, parted_at)
 SELECT CAST(? AS BIGINT), CAST(? AS BIGINT) WHERE EXISTS (SELECT 1 FROM outcomes WHERE height > ?)
 ON CONFLICT (position) DO NOTHING"""
 
-_DELIVER: Final = """
-INSERT INTO deliveries (digest, peer, part, nonce, is_acknowledged, created_at_ms) VALUES (?, ?, ?, ?, 0, ?)
+_DELIVER: Final = f"""
+INSERT INTO deliveries (digest, peer, part, number, is_acknowledged, created_at_ms) VALUES (?, ?, ?, {_NUMBER}, 0, ?)
 ON CONFLICT (digest, peer, part) DO NOTHING"""
 
 _ACKNOWLEDGE: Final = """
@@ -493,11 +504,11 @@ UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL
 WHERE id = ? AND used_leaf = ? AND receipt IS NULL"""
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
 
-_CHAIN: Final = "INSERT INTO chained_intents (nonce, intent, chained) VALUES (?, ?, ?)"
+_CHAIN: Final = f"INSERT INTO chained_intents (number, intent, chained) VALUES ({_NUMBER}, ?, ?)"
 
 _MINED: Final = """
-INSERT INTO mined (nonce, height, status) VALUES (?, ?, ?)
-ON CONFLICT (nonce) DO UPDATE SET height = excluded.height, status = excluded.status"""
+INSERT INTO mined (account, nonce, height, status) VALUES (?, ?, ?, ?)
+ON CONFLICT (account, nonce) DO UPDATE SET height = excluded.height, status = excluded.status"""
 
 # A transaction that failed as a whole has no outcomes; one that went well has one for each transition, perhaps
 # from another transaction with the same round, which anybody may send. Few dispatches are unsettled at a time.
@@ -506,7 +517,7 @@ UPDATE dispatches SET settled_at = (
     SELECT CASE
         WHEN mined.status <> 'succeeded' THEN mined.height
         WHEN EXISTS (
-            SELECT 1 FROM dispatched_intents AS own WHERE own.nonce = mined.nonce AND NOT EXISTS (
+            SELECT 1 FROM dispatched_intents AS own WHERE own.number = dispatches.number AND NOT EXISTS (
                 SELECT 1 FROM outcomes WHERE outcomes.intent = own.intent AND outcomes.digest = dispatches.digest))
         THEN NULL
         ELSE (
@@ -515,11 +526,12 @@ UPDATE dispatches SET settled_at = (
                 UNION ALL
                 SELECT MIN(outcomes.height) AS height
                 FROM dispatched_intents AS own JOIN outcomes ON outcomes.intent = own.intent
-                WHERE own.nonce = mined.nonce AND outcomes.digest = dispatches.digest
+                WHERE own.number = dispatches.number AND outcomes.digest = dispatches.digest
                 GROUP BY own.intent) AS settled)
         END
-    FROM mined WHERE mined.nonce = dispatches.nonce)
-WHERE settled_at IS NULL AND EXISTS (SELECT 1 FROM mined WHERE mined.nonce = dispatches.nonce)"""
+    FROM mined WHERE mined.account = dispatches.account AND mined.nonce = dispatches.nonce)
+WHERE settled_at IS NULL AND EXISTS (
+    SELECT 1 FROM mined WHERE mined.account = dispatches.account AND mined.nonce = dispatches.nonce)"""
 
 _FORGET_BLOCKS: Final = """
 DELETE FROM blocks WHERE height < (

@@ -14,7 +14,7 @@ from rota.chain.effects import RoundDispatch
 from rota.domains.queries import Query
 from rota.model.blocks import MinedStatus
 from rota.model.types import ContractAddress, IntentId, Leaf, State, StateId, Transition
-from rota.ports import TWINS_MAX, Chained, Dispatched, LatestRound
+from rota.ports import TWINS_MAX, Chained, Dispatched, LatestRound, NumberedDispatch
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_dispatch, decode_prepared, decode_state, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
@@ -26,14 +26,14 @@ _DISPATCHES: Final = Table(
     {
         "transactionID": Column("intent", Kind.UUID),
         # Rounds have the odd numbers among those that clients know public transactions by.
-        "publicTransactionID": Column("(2 * nonce + 1)", Kind.NUMBER),
+        "publicTransactionID": Column("(2 * number + 1)", Kind.NUMBER),
     },
-    "nonce DESC, intent",
+    "number DESC, intent",
 )
 _CHAINED: Final = Table(
     "chained_intents",
     {"transactionID": Column("intent", Kind.UUID), "chainedTransactionID": Column("chained", Kind.UUID)},
-    "nonce DESC, intent, chained",
+    "number DESC, intent, chained",
 )
 
 
@@ -53,28 +53,32 @@ class Traces:
         """
         return await self._door.read(_twins(contract, leaf))
 
-    async def dispatches(self, intent: IntentId) -> tuple[RoundDispatch, ...]:
+    async def dispatches(self, intent: IntentId) -> tuple[NumberedDispatch, ...]:
         """The rounds of this node with a transition of this intent."""
         return await self._door.read(_dispatches(intent))
 
-    async def dispatch(self, nonce: int) -> RoundDispatch | None:
-        """The round that this node sent with this nonce."""
-        return await self._door.read(_dispatch(nonce))
+    async def dispatch(self, number: int) -> RoundDispatch | None:
+        """The round that this node sent under this number."""
+        return await self._door.read(_dispatch(number))
 
-    async def mined(self, nonce: int) -> tuple[bool, int | None] | None:
-        """Whether this node's transaction with this nonce succeeded; nothing while no block has it.
+    async def mined(self, dispatch: RoundDispatch) -> tuple[bool, int | None] | None:
+        """Whether a transaction of this node succeeded; nothing while no block has it.
 
         With it comes the time of that block, as long as the node keeps it.
         """
-        return await self._door.read(_mined(nonce))
+        return await self._door.read(_mined(dispatch))
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger with which nonces, as a query looks for them."""
-        return await self._door.read(_dispatched(selection(_DISPATCHES, "nonce, intent", query)))
+        """Which intents went to the ledger in which rounds, as a query looks for them."""
+        return await self._door.read(_dispatched(selection(_DISPATCHES, "number, intent", query)))
 
     async def find_chained(self, query: Query) -> tuple[Chained, ...]:
         """Which intents were built on which others in one round, as a query looks for them."""
-        return await self._door.read(_chained(selection(_CHAINED, "nonce, intent, chained", query)))
+        return await self._door.read(_chained(selection(_CHAINED, "number, intent, chained", query)))
+
+    async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:
+        """The round that this node sent under this hash, while no block has it."""
+        return await self._door.read(_waiting_dispatch(transaction_hash))
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
         """The rounds that this node sent last, the oldest of them first."""
@@ -119,51 +123,66 @@ def _transition(contract: ContractAddress, leaf: Leaf) -> Reading[Transition | N
     return replace(first, outputs=outputs)
 
 
-def _dispatches(intent: IntentId) -> Reading[tuple[RoundDispatch, ...]]:
+def _dispatches(intent: IntentId) -> Reading[tuple[NumberedDispatch, ...]]:
     rows: Any = yield Statement(_DISPATCHES_OF, (intent, DISPATCHES_MAX))
-    return tuple(decode_dispatch(dispatch) for (dispatch,) in rows)
+    return tuple(NumberedDispatch(number, decode_dispatch(dispatch)) for number, dispatch in rows)
 
 
-def _dispatch(nonce: int) -> Reading[RoundDispatch | None]:
-    rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE nonce = ?", (nonce,))
+def _dispatch(number: int) -> Reading[RoundDispatch | None]:
+    rows: Any = yield Statement("SELECT dispatch FROM dispatches WHERE number = ?", (number,))
     return decode_dispatch(rows[0][0]) if rows else None
 
 
-def _mined(nonce: int) -> Reading[tuple[bool, int | None] | None]:
-    sql = "SELECT status, time_s FROM mined LEFT JOIN blocks ON blocks.height = mined.height WHERE nonce = ?"
-    rows: Any = yield Statement(sql, (nonce,))
+def _waiting_dispatch(transaction_hash: bytes) -> Reading[RoundDispatch | None]:
+    rows: Any = yield Statement(_WAITING_DISPATCHES, (DISPATCHES_MAX,))
+    found = (decode_dispatch(dispatch) for (dispatch,) in rows)
+    return next((each for each in found if each.hash == transaction_hash), None)
+
+
+def _mined(dispatch: RoundDispatch) -> Reading[tuple[bool, int | None] | None]:
+    sql = "SELECT status, time_s FROM mined LEFT JOIN blocks ON blocks.height = mined.height"
+    rows: Any = yield Statement(f"{sql} WHERE account = ? AND nonce = ?", dispatch.slot)
     return (rows[0][0] == MinedStatus.SUCCEEDED.value, rows[0][1]) if rows else None
 
 
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
     rows: Any = yield query
-    return tuple(Dispatched(nonce, IntentId(intent)) for nonce, intent in rows)
+    return tuple(Dispatched(number, IntentId(intent)) for number, intent in rows)
 
 
 def _chained(query: Statement) -> Reading[tuple[Chained, ...]]:
     rows: Any = yield query
-    return tuple(Chained(nonce, IntentId(intent), IntentId(chained)) for nonce, intent, chained in rows)
+    return tuple(Chained(number, IntentId(intent), IntentId(chained)) for number, intent, chained in rows)
 
 
 def _latest_rounds(limit: int) -> Reading[tuple[LatestRound, ...]]:
     rows: Any = yield Statement(_LATEST_ROUNDS, (limit,))
     return tuple(
-        LatestRound(nonce, contract, digest, count, MinedStatus(status) if status is not None else None, height, time_s)
-        for nonce, contract, digest, count, status, height, time_s in reversed(rows)
+        LatestRound(
+            nonce, contract, digest, count, MinedStatus(status) if status is not None else None, height, time_s, account
+        )
+        for nonce, contract, digest, count, status, height, time_s, account in reversed(rows)
     )
 
 
 # A round is counted and not read: it holds the private states of all that is in it.
 _LATEST_ROUNDS: Final = """
 SELECT dispatches.nonce, contract, digest,
-    (SELECT COUNT(*) FROM dispatched_intents WHERE dispatched_intents.nonce = dispatches.nonce),
-    mined.status, mined.height, blocks.time_s
-FROM dispatches LEFT JOIN mined ON mined.nonce = dispatches.nonce LEFT JOIN blocks ON blocks.height = mined.height
-ORDER BY dispatches.nonce DESC LIMIT ?"""
+    (SELECT COUNT(*) FROM dispatched_intents WHERE dispatched_intents.number = dispatches.number),
+    mined.status, mined.height, blocks.time_s, dispatches.account
+FROM dispatches LEFT JOIN mined ON mined.account = dispatches.account AND mined.nonce = dispatches.nonce
+LEFT JOIN blocks ON blocks.height = mined.height
+ORDER BY dispatches.number DESC LIMIT ?"""
 
 _DISPATCHES_OF: Final = """
-SELECT dispatch FROM dispatches WHERE nonce IN (SELECT nonce FROM dispatched_intents WHERE intent = ?)
-ORDER BY nonce LIMIT ?"""
+SELECT number, dispatch FROM dispatches
+WHERE number IN (SELECT number FROM dispatched_intents WHERE intent = ?) ORDER BY number LIMIT ?"""
+
+_WAITING_DISPATCHES: Final = """
+SELECT dispatch FROM dispatches
+WHERE settled_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM mined WHERE mined.account = dispatches.account AND mined.nonce = dispatches.nonce)
+ORDER BY number LIMIT ?"""
 
 _NULLIFIED_OUTPUTS: Final = """
 SELECT output FROM states WHERE contract = ? AND leaf = ? AND nullifier IS NOT NULL AND committed_at IS NOT NULL"""

@@ -15,8 +15,8 @@ from rota.domains.pente.records import AccountState, PrivateTransaction
 from rota.domains.records import Record
 from rota.evm.private_evm import PrivateEvm
 from rota.host import Background, UserCall, assemble, check, checking
-from rota.model.digests import leaf_of_transition
-from rota.model.types import Call, ContractAddress, NodeName, Party, State, StateId, Transition
+from rota.model.digests import leaf_of_transition, void_leaf
+from rota.model.types import Call, ContractAddress, IntentId, NodeName, Party, State, StateId, Transition
 from rota.sequencer.effects import CheckRound
 from rota.testing.workloads.pente import call_of
 from tests.domains.kit import assembly_order, intent, round_of, transition_of
@@ -77,7 +77,7 @@ OTHER_OUTCOME = "what it makes or tells is not what its message does"
         (INFO, {"to": ELSEWHERE}, "the contract that it calls is not listed"),
         (INFO, {"gas": 30_000}, "it does not succeed here: out of gas"),
         (INFO, {"gas": GAS_MAX + 1}, "gas, and 30000000 are the most"),
-        (INFO, {"input": b""}, "it does not succeed here: reverted without a reason"),
+        (INFO, {"input": b""}, "it does not succeed here: 0x of 0x"),
         (INFO, {"is_deployment": True}, "it does not"),
     ],
 )
@@ -111,6 +111,20 @@ def test_call_that_is_left_out_is_refused() -> None:
     address = members.deployed(ALICE, playground(), [1])
     transition = members.invoke(ALICE, address, playground(), "callOutside", "0x" + "7a" * 20, "0x12", 1)
     assert members.refusals(leaved(members, replace(transition, calls=())), ALICE)[0].startswith("its calls are not")
+
+
+def test_call_with_more_gas_than_the_group_allows_is_refused() -> None:
+    members = Members(externalCallsEnabled=True, externalCallGasMax="30000")
+    address = members.deployed(ALICE, playground(), [1])
+    transition = members.invoke(ALICE, address, playground(), "callOutside", "0x" + "7a" * 20, "0x12", 1)
+
+    def refusals(gas: int) -> list[str]:
+        calls = (replace(transition.calls[0], gas=gas),)
+        return members.refusals(leaved(members, replace(transition, calls=calls)), ALICE)
+
+    assert transition.calls[0].gas == 30_000
+    assert refusals(29_000) == []
+    assert refusals(30_001)[0] == "its call 0 has 30001 gas, and 30000 is the most in this group"
 
 
 def test_state_that_is_read_instead_of_spent_is_refused(members: Members) -> None:
@@ -241,3 +255,11 @@ def test_deployment_has_an_address_of_its_own_for_each_intent(members: Members) 
     separator = members.hosted.separator
     assert addresses == ["0x" + deployment_address(separator, each.intent, sender).hex() for each in (first, second)]
     assert len(set(addresses)) == 2
+
+
+def test_only_members_void_their_intents_at_the_cost_of_the_group(members: Members) -> None:
+    voided = IntentId(b"\x07" * 16)
+    empty = Transition(voided, void_leaf(members.hosted.separator, voided), valid_until_s=1_000)
+    assert members.refusals(empty, ALICE) == []
+    stranger = Party("stranger@node1")
+    assert members.refusals(empty, stranger) == ["stranger@node1 may not act here"] * len(members.nodes)

@@ -60,6 +60,8 @@ def test_members_of_one_node_sign_once() -> None:
         ({"members": ["a@b"], "configuration": {"evmVersion": "frontier"}}, "configuration.evmVersion"),
         ({"members": ["a@b"], "configuration": {"endorsementType": "majority"}}, "configuration.endorsementType"),
         ({"members": ["a@b"], "configuration": {"endorsementThreshold": 2}}, "configuration.endorsementThreshold"),
+        ({"members": ["a@b"], "configuration": {"externalCallGasMax": 24_999}}, "configuration.externalCallGasMax"),
+        ({"members": ["a@b"], "configuration": {"externalCallGasMax": "5000001"}}, "configuration.externalCallGasMax"),
         (
             {"members": ["a@b"], "configuration": {"externalCallsEnabled": "maybe"}},
             "configuration.externalCallsEnabled",

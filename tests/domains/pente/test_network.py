@@ -13,6 +13,7 @@ import pytest
 from eth_abi.abi import encode
 
 from rota import host
+from rota.chain.effects import RoundDispatch
 from rota.domains.base import Behind, Lacking, Rejected
 from rota.domains.pente.addresses import deployment_address
 from rota.engine.held_states import HeldStates
@@ -33,6 +34,7 @@ from tests.service.kit import CHAIN_ID, Network, network, send
 NODE1, NODE2, NODE3 = ALL = tuple(map(NodeName, ("node1", "node2", "node3")))
 MEMBERS = tuple(Party(f"alice@{node}") for node in ALL)
 TARGET = artifact_from_json((ARTIFACTS / "Target.json").read_text(encoding="utf-8"))
+UNREAD = "(send the contract's ABI along, or store it, to read this)"
 TOUCH, FAIL, COUNT = "0xa55526db", "0xa9cc4718", "0x06661abd"
 
 
@@ -146,13 +148,14 @@ async def test_members_transfer_concurrently_and_a_member_that_lost_all_builds_i
         await nodes.start(NODE3)
         begun = nodes.processes[NODE3]
         await nodes.take_in(NODE3)
-        # It has blocks without the group's rounds, and begins again to index them.
-        await nodes.until(lambda: nodes.processes[NODE3] is not begun and not nodes.processes[NODE3].facade.readiness())
+        # It has blocks without the group's rounds, and fetches these.
+        await nodes.until(lambda: not nodes.processes[NODE3].facade.readiness())
         for node in ALL:
             await group.until_told({"balance": "100"}, node, coins, token(), "balanceOf", first)
             await group.until_told({"0": "300"}, node, coins, token(), "totalSupply")
         assert (await group.invoke(NODE3, coins, token(), "transfer", first, 1)).outcome is Outcome.CONFIRMED
         await group.until_told({"balance": "101"}, NODE1, coins, token(), "balanceOf", first)
+        assert nodes.processes[NODE3] is begun
 
 
 @pytest.mark.slow
@@ -197,6 +200,43 @@ async def test_private_contract_has_a_public_one_called(tmp_path: Path) -> None:
         await group.until_told({"value": "2"}, NODE3, place, playground(), "retrieve")
 
 
+@pytest.mark.slow
+@in_loop
+async def test_gas_of_a_public_call_is_estimated_within_the_bounds_of_group_and_transaction(tmp_path: Path) -> None:
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        group = await created(nodes, externalCallsEnabled="true", externalCallGasMax="60000")
+        target = (await send(nodes.client, {"data": data(TARGET.bytecode)})).contract
+        place = await group.deploy(NODE1, playground(), 42)
+        touched = call_of(place, playground(), "callOutside", target, TOUCH, 1)
+        assert (await group.final(NODE2, await group.send(NODE2, "invoke", touched))).outcome is Outcome.CONFIRMED
+        used = await gas_of_calls(nodes)
+        assert 20_000 < used < 60_000, "it has what it needs, and not all that it may have"
+        spent = await nonces_used(nodes)
+        short = await group.final(NODE2, await group.send(NODE2, "invoke", touched | {"externalCallGas": 3_000}))
+        assert (short.outcome, "and 3000 is the most: externalCallGas of" in short.reason) == (Outcome.REVERTED, True)
+        assert await nonces_used(nodes) == spent, "nothing was sent"
+
+
+async def gas_of_calls(nodes: Network) -> int:
+    """The gas of the calls in the rounds that the nodes sent."""
+    found = [
+        call.gas
+        for node in ALL
+        for latest in await nodes.processes[node].running.adapters.store.traces.latest_rounds(50)
+        for transition in (await dispatched(nodes, node, latest.nonce)).round.transitions
+        for call in transition.calls
+    ]
+    (gas,) = found
+    return gas
+
+
+async def dispatched(nodes: Network, node: NodeName, nonce: int) -> RoundDispatch:
+    found = await nodes.processes[node].running.adapters.store.traces.dispatch(nonce)
+    assert found is not None
+    return found
+
+
 async def nonces_used(nodes: Network) -> int:
     """How many transactions of all nodes the chain has."""
     accounts = [nodes.keys[node].submitter for node in ALL]
@@ -216,8 +256,13 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
         facade = nodes.processes[NODE2].facade
         nobody = "0x" + "ab" * 20
         for to, content, errors, reason in (
-            (target, FAIL, playground(), f"{FAIL} of {target}: reverted with 0x{refused.hex()}"),
-            (target, FAIL, TARGET, f"{FAIL} of {target}: Refused()"),
+            (
+                target,
+                FAIL,
+                playground(),
+                f"{FAIL} of {target} with 500000 gas: reverted with 0x{refused.hex()} {UNREAD}",
+            ),
+            (target, FAIL, TARGET, f"{FAIL} of {target} with 500000 gas: Refused()"),
             (target, fail_with(encode_error("Error(string)", "not today")), playground(), "not today"),
             (
                 target,
@@ -225,7 +270,7 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
                 playground(),
                 "Panic(0x11): arithmetic overflow or underflow",
             ),
-            (nobody, FAIL, playground(), f"{FAIL} of {nobody}: there is no contract"),
+            (nobody, FAIL, playground(), "gas: there is no contract"),
         ):
             asked = call_of(place, playground(), "callOutside", to, content, 1) | {"errors": errors_of(errors)}
             spent = await nonces_used(nodes)
@@ -242,10 +287,10 @@ async def test_transaction_whose_public_call_fails_ends_with_the_reason(tmp_path
         told = await facade.receipt(unknown)
         assert told is not None
         assert told.revert_data == refused
-        assert told.failure_message.endswith(f"reverted with 0x{refused.hex()}")
+        assert told.failure_message.endswith(f"reverted with 0x{refused.hex()} {UNREAD}")
         await facade.types.store_abi(list(TARGET.abi))
         told = await facade.receipt(unknown)
         assert told is not None
-        assert told.failure_message.endswith(": Refused()")
+        assert told.failure_message == f"call 0 failed: fail() of {target} with 500000 gas: Refused()"
         await group.until_told({"value": "42"}, NODE3, place, playground(), "retrieve")
         assert (await group.invoke(NODE3, place, playground(), "store", 7)).outcome is Outcome.CONFIRMED

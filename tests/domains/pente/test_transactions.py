@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from rota.domains.pente.domain import EXTERNAL_CALL_GAS, GAS_MAX
-from rota.domains.pente.records import AccountState, PrivateTransaction
+from rota.domains.pente.domain import GAS_MAX
+from rota.domains.pente.records import EXTERNAL_CALL_GAS, AccountState, PrivateTransaction
 from rota.host import UserCall, call
-from rota.model.types import Call, ContractAddress, NodeName, Party
+from rota.model.types import Call, ContractAddress, NodeName, Party, SubmitMode
 from rota.testing.workloads.pente import call_of
+from rota.wire.messages import Snapshot
 from tests.domains.pente.members import ALICE, BOB, CAROL, Members, Reverts, address_of, playground, token
 
+TARGET = ContractAddress("0x" + "7a" * 20)
 NODE2, NODE3 = NodeName("node2"), NodeName("node3")
 # CALLER SELFDESTRUCT, and code that returns it.
 DESTROYING = "0x6133ff5f526002601ef3"
@@ -112,7 +115,6 @@ def test_question_changes_nothing(members: Members) -> None:
         ("failWithText", (), "no, never"),
         ("failWithError", (9,), 'Refused(9, "because")'),
         ("failWithPanic", (0,), "Panic(0x12): division by zero"),
-        ("failSilently", (), "reverted without a reason"),
         ("loopForever", (), f"out of gas: it needs more than {GAS_MAX}"),
         ("breakRule", (), "the EVM refuses it: InvalidFEOpcode"),
         ("pay", ("0x" + "22" * 20,), "nothing to pay with"),
@@ -125,6 +127,17 @@ def test_failure_is_told_in_the_contracts_own_words(
     with pytest.raises(Reverts) as reverted:
         members.invoke(ALICE, address, playground(), function, *arguments)
     assert str(reverted.value) == reason
+
+
+def test_revert_without_a_reason_names_function_and_contract(members: Members) -> None:
+    address = members.deployed(ALICE, playground(), [42])
+    hint = "reverted without a reason: it may have no such function; compare address, ABI and values"
+    with pytest.raises(Reverts, match=f"^0x[0-9a-f]{{8}} of {address} {hint}$"):
+        members.invoke(ALICE, address, playground(), "failSilently")
+    with pytest.raises(Reverts, match=f"^0x12345678 of {address} {hint}$"):
+        members.assemble(ALICE, "invoke", {"to": address, "input": "0x12345678"})
+    with pytest.raises(Reverts, match=r"^the constructor reverted without a reason$"):
+        members.assemble(ALICE, "deploy", {"bytecode": "0x5f5ffd"})
 
 
 def test_error_that_nobody_explained_is_told_in_hex(members: Members) -> None:
@@ -217,6 +230,40 @@ def test_event_has_a_public_contract_called() -> None:
     target = ContractAddress("0x" + "7a" * 20)
     transition = members.done(ALICE, address, playground(), "callOutside", target, "0x1234", 2)
     assert transition.calls == (Call(target, EXTERNAL_CALL_GAS, b"\x12\x34"),) * 2
+
+
+def assembled(
+    members: Members, address: str, estimate: int, count: int = 1, mode: SubmitMode = SubmitMode.AUTO, **more: object
+) -> list[int]:
+    """The gas of the calls of a transaction, whose first call is estimated to need this much."""
+    asked = call_of(address, playground(), "callOutside", TARGET, "0x1234", count) | more
+    background = replace(members.background(), call_gas={(TARGET, b"\x12\x34"): estimate})
+    made = members.assemble_on(ALICE, "invoke", asked, Snapshot(), mode, background)
+    assert members.refusals(made, ALICE) == []
+    return [call.gas for call in made.calls]
+
+
+def test_first_external_call_has_the_gas_that_it_needs_and_some_to_spare() -> None:
+    members = Members(externalCallsEnabled="true")
+    address = members.deployed(ALICE, playground(), [42])
+    assert assembled(members, address, 100_000) == [135_000]
+    assert assembled(members, address, 100_000, count=3) == [135_000, EXTERNAL_CALL_GAS, EXTERNAL_CALL_GAS]
+    assert assembled(members, address, 480_000) == [EXTERNAL_CALL_GAS]
+    assert assembled(members, address, 100_000, externalCallGas=120_000) == [120_000]
+    assert assembled(members, address, 100_000, externalCallGas=10**9) == [135_000]
+    # A prepared transaction must come to the same whenever it is assembled.
+    assert assembled(members, address, 100_000, mode=SubmitMode.EXTERNAL) == [EXTERNAL_CALL_GAS]
+
+
+def test_external_call_that_needs_more_gas_than_its_bound_is_refused() -> None:
+    members = Members(externalCallsEnabled="true", externalCallGasMax=600_000)
+    address = members.deployed(ALICE, playground(), [42])
+    assert assembled(members, address, 600_000) == [600_000]
+    about = f"its external call 0x1234 of {TARGET} needs about"
+    with pytest.raises(Reverts, match=f"{about} 600001 gas, and 600000 is the most: externalCallGasMax"):
+        assembled(members, address, 600_001)
+    with pytest.raises(Reverts, match=f"{about} 5 gas, and 4 is the most: externalCallGas of the transaction"):
+        assembled(members, address, 5, externalCallGas=4)
 
 
 def test_more_external_calls_than_a_transaction_has_are_refused() -> None:

@@ -31,6 +31,8 @@ def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     attached = [state.record.data for state in settled.told if isinstance(state.record, Attached)]
     if attached:
         told["data"] = "0x" + attached[0].hex()
+    if settled.sender:
+        told["sender"] = settled.sender
     return told
 
 

@@ -15,7 +15,7 @@ one with each transaction that changes it, and so is `block.timestamp`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final, TypeAlias
 
@@ -88,9 +88,13 @@ MEMBERS_MAX: Final = 64
 # As many signatures as the ledger contract takes.
 NODES_MAX: Final = 32
 GAS_MAX: Final = 30_000_000
-# A call on the public ledger gets exactly this much gas, used or not.
-EXTERNAL_CALL_GAS: Final = 500_000
+# Bounds of what a group may set for a call on the public ledger.
+EXTERNAL_CALL_GAS_LEAST: Final = 25_000
+EXTERNAL_CALL_GAS_MAX: Final = 5_000_000
 EXTERNAL_CALLS_MAX: Final = 4
+# Added to an estimate: the state may change until the call is made.
+SPARE_PERCENT: Final = 25
+SPARE_GAS: Final = 10_000
 # What the states and the info of one transaction may hold; they are written in hex, and one of them carries the info.
 WRITTEN_BYTES_MAX: Final = 400_000
 ENDORSEMENT_TYPES: Final = ("group_scoped_identities",)
@@ -114,7 +118,8 @@ class Pente(Domain[Group]):
     functions: ClassVar[Mapping[str, type[Record]]] = {"deploy": Deploy, "invoke": Invoke}
     views: ClassVar[Mapping[str, type[Record]]] = {"call": Invoke}
     states: ClassVar[tuple[type[Record], ...]] = (AccountState, PrivateTransaction)
-    calls_gas_max: ClassVar[int] = EXTERNAL_CALL_GAS * EXTERNAL_CALLS_MAX
+    calls_gas_max: ClassVar[int] = EXTERNAL_CALL_GAS_MAX * EXTERNAL_CALLS_MAX
+    estimates_calls: ClassVar[bool] = True
     runs_code: ClassVar[bool] = True
 
     # Groups.
@@ -136,6 +141,7 @@ class Pente(Domain[Group]):
         if options.endorsement_threshold > len(nodes):
             raise Rejected("configuration.endorsementThreshold", f"must be at most {len(nodes)}, the members' nodes")
         version = _version("configuration.evmVersion", options.evm_version)
+        _require_call_gas("configuration.externalCallGasMax", options.external_call_gas_max)
         group = Group(
             members,
             arguments.name,
@@ -144,6 +150,7 @@ class Pente(Domain[Group]):
             options.external_calls_enabled,
             _properties(arguments.properties),
             options.prepared_transactions_enabled,
+            options.external_call_gas_max,
         )
         plan = AttestationPlan.some_of(members, options.endorsement_threshold or None)
         return Deployment(plan, group, members)
@@ -153,6 +160,7 @@ class Pente(Domain[Group]):
         version = _version("evmVersion", configuration.evm_version).value
         if configuration.evm_version != version:
             raise Rejected("evmVersion", f"must be written as {version}")
+        _require_call_gas("externalCallGasMax", configuration.external_call_gas_max)
         for number, member in enumerate(configuration.members):
             party_of(f"members[{number}]", member, node_of(member))
         nodes = tuple(dict.fromkeys(node_of(member) for member in configuration.members))
@@ -188,8 +196,8 @@ class Pente(Domain[Group]):
         message = _message(work, latest)
         ran = _world(work.memory, latest, work.history).run(message)
         if ran.execution.ending is not Ending.DONE:
-            return Reverted(_reason(ran.execution, _errors_of(work.arguments)))
-        return _transition_of(message, ran, latest, work.configuration)
+            return Reverted(_reason(message, ran.execution, _errors_of(work.arguments)))
+        return _with_gas(_transition_of(message, ran, latest, work.configuration), work)
 
     def prepare(self, work: Work) -> Preparation | None:
         """Who alone may commit it, where its user says so."""
@@ -202,6 +210,10 @@ class Pente(Domain[Group]):
         return Preparation(arguments.committer, arguments.condition)
 
     # Endorsing.
+
+    def may_act(self, configuration: Group, party: Party) -> bool:
+        """A member, whatever other parties its node has."""
+        return party in configuration.members
 
     def endorse(self, proposal: Proposal[Group]) -> None:
         """Run the same message among the accounts that are listed; it must come to the same."""
@@ -221,7 +233,7 @@ class Pente(Domain[Group]):
         world = _world(proposal.memory, latest, proposal.history)
         execution = world.run_among(message, tuple(listed))
         if execution.ending is not Ending.DONE:
-            raise Refused(f"it does not succeed here: {_reason(execution, ())}")
+            raise Refused(f"it does not succeed here: {_reason(message, execution, ())}")
         for address in world.missed(execution, tuple(listed)):
             raise Refused(f"it looks at account 0x{address.hex()}, which it does not list")
         _require_same(proposal, _transition_of(message, Ran(execution, tuple(listed)), latest, proposal.configuration))
@@ -245,7 +257,7 @@ class Pente(Domain[Group]):
         message = Message(sender, to, _input_of(arguments), _gas_of(arguments), number, number)
         ran = _world(question.memory, latest, question.history).run(message)
         if ran.execution.ending is not Ending.DONE:
-            raise Rejected("", _reason(ran.execution, _errors_of(arguments)))
+            raise Rejected("", _reason(message, ran.execution, _errors_of(arguments)))
         entry = read_entry(arguments.function, "function") if arguments.function else None
         output = ran.execution.output
         return decode_output(entry.outputs, output, "output") if entry is not None else "0x" + output.hex()
@@ -416,10 +428,36 @@ def _calls(logs: tuple[Log, ...], group: Group) -> tuple[Call, ...]:
         raise Rejected("", "it calls a public contract, and external calls are not enabled in this group")
     if len(asked) > EXTERNAL_CALLS_MAX:
         raise Rejected("", f"it makes {len(asked)} external calls, and {EXTERNAL_CALLS_MAX} are the most")
-    return tuple(_call(log) for log in asked)
+    return tuple(_call(log, group.external_call_gas_max) for log in asked)
 
 
-def _call(log: Log) -> Call:
+def _require_call_gas(field: str, gas: int) -> None:
+    if not EXTERNAL_CALL_GAS_LEAST <= gas <= EXTERNAL_CALL_GAS_MAX:
+        raise Rejected(field, f"must be from {EXTERNAL_CALL_GAS_LEAST} to {EXTERNAL_CALL_GAS_MAX}, not {gas}")
+
+
+def _with_gas(made: Assembled, work: Work) -> Assembled:
+    """The first call has as much gas as it is estimated to need, and some to spare; all have at most the bound.
+
+    A later call may need what an earlier one does, so that alone it tells nothing. Nor is anything estimated for a
+    prepared transaction: it must come to the same whenever it is assembled.
+    """
+    arguments, group = work.arguments, work.configuration
+    assert isinstance(arguments, Deploy | Invoke), "the functions' records"
+    most = min(group.external_call_gas_max, arguments.external_call_gas or group.external_call_gas_max)
+    bounds = [most] * len(made.calls)
+    first = made.calls[0] if made.calls and work.submit_mode is SubmitMode.AUTO else None
+    needed = work.call_gas.get((first.to, first.data)) if first is not None else None
+    if first is not None and needed is not None:
+        if needed > most:
+            called = f"0x{first.data[:SELECTOR_BYTES].hex()} of {first.to}"
+            bound = "externalCallGas of the transaction" if most < group.external_call_gas_max else "externalCallGasMax"
+            raise Rejected("", f"its external call {called} needs about {needed} gas, and {most} is the most: {bound}")
+        bounds[0] = min(most, needed * (100 + SPARE_PERCENT) // 100 + SPARE_GAS)
+    return replace(made, calls=tuple(replace(call, gas=gas) for call, gas in zip(made.calls, bounds, strict=True)))
+
+
+def _call(log: Log, gas: int) -> Call:
     try:
         (content,) = decode(["bytes"], log.content)
         (_, target) = log.topics
@@ -427,7 +465,7 @@ def _call(log: Log) -> Call:
         raise Rejected("", "it emits a PenteExternalCall that is badly encoded") from None
     if len(content) > CALL_BYTES_MAX:
         raise Rejected("", f"an external call has at most {CALL_BYTES_MAX} bytes of data, not {len(content)}")
-    return Call(_written(target[-20:]), EXTERNAL_CALL_GAS, content)
+    return Call(_written(target[-20:]), gas, content)
 
 
 def _require_same(proposal: Proposal[Group], expected: Assembled) -> None:
@@ -436,11 +474,20 @@ def _require_same(proposal: Proposal[Group], expected: Assembled) -> None:
         raise Refused("it does not spend the states of exactly the accounts that it changes")
     if proposal.makes != (*expected.makes, *expected.info):
         raise Refused("what it makes or tells is not what its message does")
-    if proposal.calls != expected.calls:
+    most = proposal.configuration.external_call_gas_max
+    for number, call in enumerate(proposal.calls):
+        if call.gas > most:
+            raise Refused(f"its call {number} has {call.gas} gas, and {most} is the most in this group")
+    if tuple(replace(call, gas=most) for call in proposal.calls) != expected.calls:
         raise Refused("its calls are not those that its message asks for")
 
 
-def _reason(execution: Execution, errors: tuple[Entry, ...]) -> str:
+def _reason(message: Message, execution: Execution, errors: tuple[Entry, ...]) -> str:
+    if execution.ending is Ending.REVERTED and not execution.output:
+        if message.to is None:
+            return "the constructor reverted without a reason"
+        called = f"0x{message.input[:SELECTOR_BYTES].hex()} of {_written(message.to)}"
+        return f"{called} reverted without a reason: it may have no such function; compare address, ABI and values"
     if execution.ending is Ending.REVERTED:
         return explain_revert(execution.output, errors)
     if "OutOfGas" in execution.reason:

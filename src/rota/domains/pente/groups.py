@@ -48,6 +48,7 @@ def group_in(genesis: Genesis) -> DescribedGroup | None:
         "externalCallsEnabled": "true" if group.external_calls_enabled else "false",
         "endorsementThreshold": str(genesis.threshold),
         "preparedTransactionsEnabled": "true" if group.prepared_transactions_enabled else "false",
+        "externalCallGasMax": str(group.external_call_gas_max),
     }
     salt = group.salt if group.salt != NO_SALT else genesis.salt
     return DescribedGroup(salt, group.name, group.members, configuration, properties)

@@ -12,6 +12,8 @@ from rota.domains.records import Bytes32, Json, Record, Uint64, Uint256
 from rota.model.types import ContractAddress, Party
 
 NOTHING: Final = Json("")
+# The most gas of a call on the public ledger, if a group sets no other bound.
+EXTERNAL_CALL_GAS: Final = 500_000
 NO_SALT: Final = bytes(32)
 NO_CONDITION: Final = bytes(32)
 NO_COMMITTER: Final = ContractAddress("0x" + "00" * 20)
@@ -25,7 +27,8 @@ class GroupOptions(Record):
     """How a group works. `endorsement_threshold` tells how many members' nodes must agree; 0 means all.
 
     Without `prepared_transactions_enabled` endorsers sign no transaction that waits for its committer: such a
-    transaction keeps the states that it needs from the others for minutes.
+    transaction keeps the states that it needs from the others for minutes. `external_call_gas_max` bounds the gas of
+    each call on the public ledger.
     """
 
     evm_version: str = "cancun"
@@ -33,6 +36,7 @@ class GroupOptions(Record):
     external_calls_enabled: bool = False
     endorsement_threshold: Uint64 = 0
     prepared_transactions_enabled: bool = True
+    external_call_gas_max: Uint64 = EXTERNAL_CALL_GAS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Group(Record):
 
     # The node draws one for each request.
     incidental = ("salt",)
-    later = ("preparedTransactionsEnabled",)
+    later = ("preparedTransactionsEnabled", "externalCallGasMax")
 
     members: tuple[Party, ...]
     name: str
@@ -61,18 +65,21 @@ class Group(Record):
     external_calls_enabled: bool
     properties: Json
     prepared_transactions_enabled: bool = True
+    external_call_gas_max: Uint64 = EXTERNAL_CALL_GAS
 
 
 # Functions. `function` is one entry of a contract's ABI and `input` what it is given. Without a function `input` is
 # call data in hex. `errors` is the contract's ABI, or part of it, by whose errors a revert is told.
-# `committer` and `condition` count for a transaction that is prepared and not submitted.
+# `committer` and `condition` count for a transaction that is prepared and not submitted. `external_call_gas` bounds the
+# gas of each call on the public ledger; 0 leaves that to the group.
 
 
 @dataclass(frozen=True, slots=True)
 class Deploy(Record):
     """A new private contract."""
 
-    incidental = ("gas", "errors")
+    incidental = ("gas", "errors", "externalCallGas")
+    later = ("externalCallGas",)
 
     bytecode: bytes
     function: Json = NOTHING
@@ -82,13 +89,15 @@ class Deploy(Record):
     errors: Json = NOTHING
     committer: ContractAddress = NO_COMMITTER
     condition: Bytes32 = NO_CONDITION
+    external_call_gas: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Invoke(Record):
     """A call of a private contract; also without a transaction."""
 
-    incidental = ("gas", "errors")
+    incidental = ("gas", "errors", "externalCallGas")
+    later = ("externalCallGas",)
 
     to: ContractAddress
     function: Json = NOTHING
@@ -98,6 +107,7 @@ class Invoke(Record):
     errors: Json = NOTHING
     committer: ContractAddress = NO_COMMITTER
     condition: Bytes32 = NO_CONDITION
+    external_call_gas: Uint64 = 0
 
 
 # States.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.machine.tables import Event
 from rota.model.frozen import dataclass
-from rota.model.types import Digest, RequestId
+from rota.model.types import Digest, IntentId, RequestId
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,18 @@ class RoundRepeatDue(Event):
     """The endorsers that a round misses are to be asked again."""
 
     digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class GatheringEnded(Event):
+    """What awaits a round has waited for company long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoidRepeatDue(Event):
+    """The endorsers that have not signed the void of a prepared intent are to be asked again."""
+
+    intent: IntentId
 
 
 @dataclass(frozen=True, slots=True)

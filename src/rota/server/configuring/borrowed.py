@@ -49,7 +49,10 @@ SEQUENCER: Final[Meanings] = {
     "idle_grace": ("heartbeats", "Heartbeats with nothing to do before a coordinator rests."),
     "validity_s": ("s of chain time", "How long an assembled transition, and so a round, may be committed."),
     "prepared_validity_s": ("s of chain time", "The same for a prepared transition."),
-    "prepared_hold_s": ("s of chain time", "How long a prepared transition keeps its states from ordinary ones."),
+    "prepared_hold_s": (
+        "s of chain time",
+        "How long a prepared transition keeps its states from ordinary ones; then endorsers may void it for another.",
+    ),
     "dependency_wait_s": (
         "s of chain time",
         "How long a transaction waits for another node's that `dependsOn` names without `validUntil`.",
@@ -71,6 +74,10 @@ SEQUENCER: Final[Meanings] = {
     "transition_bytes_max": ("bytes", "A transition with all its states; a longer one reverts its intent."),
     "message_bytes_max": ("bytes", "A message to another node: what is longer goes in several, or waits."),
     "rounds_open_max": ("rounds", "Rounds that are being endorsed at a time."),
+    "gather_max_ms": (
+        "ms",
+        "How long transitions wait at most for company in their round, while another round is under way; 0: not.",
+    ),
     "apart_rounds_max": ("rounds", "Rounds of one sender's own that are under way, while it is on probation."),
     "permission_timeout_ms": ("ms", "A sender that has not permitted a transition by then is waited for no longer."),
     "probation_ms": ("ms", "How long a sender that cost others time shares no round with them, the first time."),

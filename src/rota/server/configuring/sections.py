@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.triggers import NAME as TRIGGER_NAME
+from rota.chain.submitters import AccountChoice
 from rota.directory.consent import Consent, ConsentMode
 from rota.keys.certificates import NODE_NAME
 from rota.keys.secret import Secret
@@ -118,6 +119,13 @@ class LedgerSection:
     )
     accept_lost_blocks: bool = key(
         Flag(), False, "Take 0 confirmations on a chain that can lose blocks: receipts may turn out false."
+    )
+    accounts: AccountChoice = key(
+        OneOf(AccountChoice),
+        "auto",
+        'Which account pays for rounds: "shared" is the submitter for all contracts, "by contract" an account of '
+        'its own for each, so that the payer does not link them. "auto" is "by contract" where gas is free when the '
+        'node starts, and "shared" elsewhere. `rota contract account` chooses for one contract.',
     )
     following: FollowerLimits = field(default_factory=FollowerLimits)
     client: ClientLimits = field(default_factory=ClientLimits)

@@ -104,10 +104,18 @@ async def decode_error(
 async def resolve_verifier(
     node: HasTypes,
     key_identifier: Annotated[Text, Meta(description="A party, as alice or bob@node2")],
-    algorithm: Annotated[Text, Meta(description="ecdsa:secp256k1")],
-    verifier_type: Annotated[Text, Meta(description="eth_address, or eth_address_checksum")],
-) -> Annotated[str, Meta(description="The party's address")]:
-    """The address of a party. Of another node's party that node is asked."""
+    algorithm: Annotated[Text, Meta(description="ecdsa:secp256k1, or domain:zeto:snark:babyjubjub")],
+    verifier_type: Annotated[
+        Text,
+        Meta(
+            description="For ecdsa:secp256k1 eth_address, eth_address_checksum, hex_ecdsa_pubkey_uncompressed or "
+            "hex_ecdsa_pubkey_uncompressed_0x; for BabyJubJub iden3_pubkey_babyjubjub_compressed_0x"
+        ),
+    ],
+) -> Annotated[str, Meta(description="The party's address, its public key, or the key that owns its coins")]:
+    """By what a party is known. Another node is asked for the addresses of its parties and, in a token that both nodes
+    have, for the keys of their coins; it does not tell public keys.
+    """
     return await node.types.resolve_verifier(key_identifier, algorithm, verifier_type)
 
 

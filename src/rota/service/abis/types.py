@@ -15,17 +15,13 @@ import msgspec
 from rota.abi import codec
 from rota.abi.codec import PANIC, SELECTOR_BYTES, TEXT_ERROR, Entry, Style
 from rota.domains.base import party_of
-from rota.engine.verifiers import Verifiers
-from rota.keys.names import party_key
-from rota.model.types import NO_CONTRACT, NodeName, Party, Rejected, node_of
-from rota.ports import AbiStore, Signer, StoredAbi, Unavailable, UnknownKey
+from rota.model.types import NodeName, Party, Rejected, node_of
+from rota.ports import AbiStore, StoredAbi, Unavailable
 from rota.rpc import errors
 from rota.service.asking import read_query
 from rota.service.interface import AbiEntry, AbiView, Decoded, JsonValue
+from rota.service.keys.verifiers import PartyVerifiers, require_known
 
-ALGORITHM: Final = "ecdsa:secp256k1"
-ETH_ADDRESS: Final = "eth_address"
-ETH_ADDRESS_CHECKSUM: Final = "eth_address_checksum"
 # Clients look for it: the event is one of somebody else's, and that is no fault.
 NO_EVENT: Final = "PD012229"
 
@@ -35,10 +31,9 @@ NoteParty = Callable[[Party], Awaitable[object]]
 class Types:
     """`service.interface.Types`."""
 
-    def __init__(self, node: NodeName, store: AbiStore, signer: Signer, verifiers: Verifiers, note: NoteParty) -> None:
+    def __init__(self, node: NodeName, store: AbiStore, verifiers: PartyVerifiers, note: NoteParty) -> None:
         self._node: Final = node
         self._store: Final = store
-        self._signer: Final = signer
         self._verifiers: Final = verifiers
         self._note: Final = note
 
@@ -95,31 +90,20 @@ class Types:
     # Parties.
 
     async def resolve_verifier(self, identifier: str, algorithm: str, verifier_type: str) -> str:
-        """The address of a party; another node's party is that node's to tell."""
-        if algorithm != ALGORITHM:
-            raise errors.invalid("algorithm", f"must be {ALGORITHM}")
-        if verifier_type not in (ETH_ADDRESS, ETH_ADDRESS_CHECKSUM):
-            raise errors.invalid("verifierType", f"must be {ETH_ADDRESS} or {ETH_ADDRESS_CHECKSUM}")
+        """The verifier of a party; another node is asked for those of its parties."""
         try:
+            require_known(algorithm, verifier_type)
             party = party_of("keyIdentifier", identifier, self._node)
-            verifier = await self._verifier_of(party)
+            verifier = await self._verifiers.of(party, algorithm, verifier_type)
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
         if not verifier:
             raise errors.invalid("keyIdentifier", f"{node_of(party)} has no party {party}")
-        return codec.with_checksum(verifier) if verifier_type == ETH_ADDRESS_CHECKSUM else verifier
-
-    async def _verifier_of(self, party: Party) -> str:
-        if node_of(party) != self._node:
-            return (await self._verifiers.of(NO_CONTRACT, (party,)))[party]
-        try:
-            address = self._signer.address_of(party_key(party))
-        except (UnknownKey, ValueError) as flaw:
-            raise Rejected("keyIdentifier", str(flaw)) from None
-        # A user of ours uses it: from now on it is announced. If that cannot be written now, it is the next time.
-        with suppress(Unavailable):
-            await self._note(party)
-        return address
+        if node_of(party) == self._node:
+            # A user of ours uses it: from now on it is announced. If that cannot be written now, it is the next time.
+            with suppress(Unavailable):
+                await self._note(party)
+        return verifier
 
 
 def read_abi(given: Sequence[AbiEntry], field: str) -> tuple[Entry, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -24,14 +24,19 @@ ROWS_DEFAULT: Final = 1_000
 NOBODY: Final = ContractAddress("0x" + "00" * 20)
 
 Item = TypeVar("Item")
+# Hashes by block, of the first and last block and the most blocks that are wanted.
+TransactionsWithReceipts = Callable[[int, int, int], Awaitable[Mapping[int, frozenset[bytes]]]]
 
 
 class Chain:
     """`service.blocks.interface.Chain`. `confirmed` tells the height up to which blocks are shown."""
 
-    def __init__(self, looking_up: LookingUp, confirmed: Callable[[], int]) -> None:
+    def __init__(
+        self, looking_up: LookingUp, confirmed: Callable[[], int], with_receipts: TransactionsWithReceipts
+    ) -> None:
         self._looking_up: Final = looking_up
         self._confirmed: Final = confirmed
+        self._with_receipts: Final = with_receipts
 
     def confirmed_height(self) -> int:
         """The latest block that is confirmed; 0 before there is one."""
@@ -104,6 +109,16 @@ class Chain:
                 every += reversed(await self._transactions_of(block))
         return await selected(wanted, every, TransactionRow.of, ROWS_DEFAULT)
 
+    async def query_transactions_with_receipts(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
+        """Those of them that have a receipt at this node, in the latest blocks that hold such."""
+        wanted = read_query(query)
+        first, last = self._bounds(wanted, "blockNumber")
+        found = await self._with_receipts(first, last, BLOCKS_MAX) if first <= last else {}
+        every: list[IndexedTransaction] = []
+        for number, hashes in found.items():
+            every += [each for each in (await self.transactions_in(number))[::-1] if each.hash.content in hashes]
+        return await selected(wanted, every, TransactionRow.of, ROWS_DEFAULT)
+
     async def query_events(self, query: JsonValue) -> tuple[IndexedEvent, ...]:
         """Those events that are looked for: of one transaction, or of a bounded range of blocks."""
         wanted = read_query(query)
@@ -118,7 +133,16 @@ class Chain:
 
     def _range(self, query: Query, name: str, most: int) -> tuple[int, int]:
         """The blocks that a query is about, as far as it says so, at most so many, the latest of them."""
+        first, last = self._bounds(query, name)
+        return max(first, last - most + 1), last
+
+    def _bounds(self, query: Query, name: str) -> tuple[int, int]:
+        """The first and the last block that a query is about, as far as its statements bound them."""
         first, last = 0, self.confirmed_height()
+        if query.alternatives:
+            # Clients that page through blocks name the next ones in alternatives.
+            each = [self._bounds(alternative, name) for alternative in query.alternatives]
+            first, last = min(lower for lower, _ in each), max(upper for _, upper in each)
         for statement in query.statements:
             if statement.field != name or statement.is_negated or not statement.values:
                 continue
@@ -127,7 +151,7 @@ class Chain:
                 first = max(first, number + (statement.operation == "gt"))
             if statement.operation in ("eq", "lt", "lte"):
                 last = min(last, number - (statement.operation == "lt"))
-        return max(first, last - most + 1), last
+        return first, last
 
     # Parts of the answers.
 

@@ -101,6 +101,10 @@ class Chain(Protocol):
         """The transactions that a QueryJSON looks for."""
         ...
 
+    async def query_transactions_with_receipts(self, query: JsonValue) -> tuple[IndexedTransaction, ...]:
+        """Those of them that have a receipt at this node."""
+        ...
+
     async def query_events(self, query: JsonValue) -> tuple[IndexedEvent, ...]:
         """The events that a QueryJSON looks for."""
         ...

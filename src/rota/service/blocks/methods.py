@@ -100,6 +100,17 @@ async def query_transactions(
     return [*await node.chain.query_transactions(query)]
 
 
+@method("bidx_queryIndexedTransactionsWithReceipt", role=Role.READ, answers="transactions")
+async def query_transactions_with_receipts(
+    node: HasChain, query: QueryJson
+) -> Annotated[list[IndexedTransaction], Meta(description="The latest first, if no other order is asked for")]:
+    """Transactions of the base ledger that have a receipt at this node, private or public; the fields are the same.
+
+    At most 100 blocks with such transactions are looked at: the latest of those that the query bounds by `blockNumber`.
+    """
+    return [*await node.chain.query_transactions_with_receipts(query)]
+
+
 @method("bidx_queryIndexedEvents", role=Role.READ, answers="events")
 async def query_events(
     node: HasChain, query: QueryJson
@@ -122,5 +133,6 @@ METHODS: Final = (
     decode_events,
     query_blocks,
     query_transactions,
+    query_transactions_with_receipts,
     query_events,
 )

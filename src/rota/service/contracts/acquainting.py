@@ -120,7 +120,7 @@ class Acquainting:
         self._contracts.require_room(order.peer, order.genesis)
         known = self._contracts.judge(order.genesis, found.deployment, self._signer)
         self._contracts.consider(order.genesis, order.deployment, known.signers, self._signer)
-        return replace(known, deployed_at=found.height, source=order.peer)
+        return replace(known, deployed_at=found.height).told_by(order.peer)
 
 
 class _False(Exception):

@@ -3,28 +3,33 @@
 A contract may come to a node late: another member was faster, or the node has lost its database and was given the
 contract anew. Then two things are missing, in this order.
 
-Rounds. The index has blocks in which it did not look for the contract. The chain is asked in which blocks the contract
-has rounds; when the index lacks one of them, it forgets its blocks from the deployment on, and the node begins
-a new life that goes through them again. Indexing is the same thing twice, so nothing is told twice.
+Rounds. The index has blocks in which it did not look for the contract. When all of them are final, the chain is asked
+for the rounds of this contract in them, some blocks at a time, and what the index lacks is written. The index itself
+stays where it is, whatever it has of other contracts: any registered node can tell another one of a contract, so that
+this must not cost more than the contract's own rounds.
 
 States. What was distributed before the node had the contract is gone with whoever received it. Its peers are asked for
 the states of every leaf that was committed until then, and send what this node may see: it cannot know which
 those are, so it asks until nothing new has come a few times, with all there who may have them, and then takes the rest
 for somebody else's.
 
-A new life is not begun while the node is learning of contracts: it would be one for each.
+Both begin when all endorsers have confirmed the contract (`confirming.py`). Of the contracts that one peer has told of,
+one is looked at on the chain at a time, in turns of some blocks.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import structlog
 
-from rota.model.types import ContractAddress, KnownContract, Leaf
-from rota.node.events import StatesWanted
+from rota.model.blocks import ChainBlock
+from rota.model.types import ContractAddress, KnownContract, Leaf, NodeName
+from rota.node.events import RoundsMadeUp, StatesWanted
 from rota.ports import Background, Store, Tell, Unavailable
 
 LOOK_S: Final = 0.1
@@ -34,34 +39,34 @@ PAGE_S: Final = 0.2
 SETTLED_WITHIN_S: Final = 10.0
 IN_VAIN_MAX: Final = 4
 LEAVES_MAX: Final = 2_048
+BLOCKS_A_QUESTION: Final = 500
 
 Answer = TypeVar("Answer")
-HeightsOfRounds = Callable[[ContractAddress, int, int], Awaitable[frozenset[int]]]
+RoundsOf = Callable[[ContractAddress, int, int], Awaitable[tuple[ChainBlock, ...]]]
 
 logger = structlog.get_logger("rota.arrears")
 
 
 class Arrears:
-    """Makes up for what was missed, contract by contract. `begin_again` ends this life: the next indexes from there."""
+    """Makes up for what was missed, contract by contract."""
 
     def __init__(
         self,
         store: Store,
-        heights_of_rounds: HeightsOfRounds,
-        index_height: Callable[[], int],
+        rounds_of: RoundsOf,
+        final_height: Callable[[], int],
         tell: Tell,
-        begin_again: Callable[[int], None],
         are_holders_there: Callable[[ContractAddress], bool],
-        is_settled: Callable[[], bool],
+        confirmed: Callable[[ContractAddress], Awaitable[None]],
     ) -> None:
         self._store: Final = store
-        self._heights_of_rounds: Final = heights_of_rounds
-        self._index_height: Final = index_height
+        self._rounds_of: Final = rounds_of
+        self._final_height: Final = final_height
         self._tell: Final = tell
-        self._begin_again: Final = begin_again
         self._are_holders_there: Final = are_holders_there
-        self._is_settled: Final = is_settled
+        self._confirmed: Final = confirmed
         self._tasks: Final = Background("arrears")
+        self._turns: Final[defaultdict[NodeName | None, asyncio.Lock]] = defaultdict(asyncio.Lock)
 
     def make_up_for(self, known: KnownContract) -> None:
         """Begin; a contract that was there from its deployment on has nothing to make up for."""
@@ -78,13 +83,13 @@ class Arrears:
         await self._tasks.close()
 
     async def _make_up_for(self, known: KnownContract) -> None:
-        while self._index_height() < known.taken_in_at:
+        await self._confirmed(known.contract.address)
+        while self._final_height() < known.taken_in_at:
             await asyncio.sleep(LOOK_S)
-        if await self._lacks_rounds(known):
-            logger.warning("the index lacks rounds of a contract: going through the chain again from its deployment")
-            await self._until(self._is_settled)
-            self._begin_again(known.deployed_at)
-            return
+        for first in range(known.deployed_at, known.taken_in_at + 1, BLOCKS_A_QUESTION):
+            last = min(known.taken_in_at, first + BLOCKS_A_QUESTION - 1)
+            async with self._turns[known.source]:
+                await self._until_done(partial(self._make_up_rounds, known, first, last))
         await self._ask_for_states(known)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
@@ -94,11 +99,19 @@ class Arrears:
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _lacks_rounds(self, known: KnownContract) -> bool:
-        address, first, last = known.contract.address, known.deployed_at, known.taken_in_at
-        on_chain = await self._until_done(lambda: self._heights_of_rounds(address, first, last))
-        indexed = await self._until_done(lambda: self._store.heights_with_outcomes(address, first, last))
-        return bool(on_chain - indexed)
+    async def _make_up_rounds(self, known: KnownContract, first: int, last: int) -> None:
+        """Write what the index lacks of these blocks; done again, it finds what was written."""
+        address = known.contract.address
+        blocks = await self._rounds_of(address, first, last)
+        indexed = await self._store.heights_with_outcomes(address, first, last)
+        missed = [block for block in blocks if block.outcomes and block.height not in indexed]
+        if missed:
+            logger.info("making up for rounds", contract=address, blocks=len(missed))
+            try:
+                await self._store.make_up(missed)
+            finally:
+                # Also when it is not known whether that was written: the chain has them.
+                self._tell(RoundsMadeUp(address, tuple(each for block in missed for _, each in block.outcomes)))
 
     async def _ask_for_states(self, known: KnownContract) -> None:
         await self._until(lambda: self._are_holders_there(known.contract.address))
@@ -132,9 +145,11 @@ class Arrears:
         return await self._until_done(lambda: self._store.leaves_without_states(address, last, LEAVES_MAX, skip))
 
     async def _until_done(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        pause_s = RETRY_S
         while True:
             try:
                 return await ask()
             except Unavailable as trouble:
                 logger.warning("making up for what was missed has to wait", reason=str(trouble))
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, RETRY_MAX_S)

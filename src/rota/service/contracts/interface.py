@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Annotated, Any, Final, Protocol
+
+from msgspec import Meta
 
 from rota.model.types import ContractAddress, IntentId
+from rota.rpc import errors
+from rota.rpc.values import JsonValue
+
+AVAILABLE: Final = "available"
+FROM: Final = "from"
+
+QuestionParams = Annotated[Any, Meta(description="Its values, by name or in their order; `from` is the asking party")]
 
 
 class Contracts(Protocol):
@@ -16,4 +25,40 @@ class Contracts(Protocol):
 
     async def take_in(self, genesis: bytes, deployment: IntentId) -> ContractAddress:
         """Have the contract from now on. `Rejected` when genesis and chain do not agree."""
+        ...
+
+
+def question_of(method: str, params: JsonValue) -> tuple[str, JsonValue]:
+    """Method and values: as given, or both in the third parameter behind a qualifier of states."""
+    if method in ("", AVAILABLE) and isinstance(params, dict) and isinstance(params.get("method"), str):
+        return str(params["method"]), params.get("params")
+    return method, params
+
+
+def parts_of(params: JsonValue) -> tuple[str | None, JsonValue]:
+    """The asking party, if it is named, and the values: an object, alone or in a list, or a list in their order."""
+    if isinstance(params, list) and len(params) == 1 and isinstance(params[0], dict):
+        params = params[0]
+    if not isinstance(params, dict) or FROM not in params:
+        return None, params
+    named = params[FROM]
+    if not isinstance(named, str):
+        raise errors.invalid("params.from", "must be the name of a party")
+    return named, {name: value for name, value in params.items() if name != FROM}
+
+
+class DomainQuestions(Protocol):
+    """What the domains of private contracts answer."""
+
+    async def ask(self, contract: ContractAddress, method: str, params: JsonValue) -> JsonValue:
+        """Ask the domain of a contract. `Rejected` lists the methods that it has."""
+        ...
+
+
+class HasQuestions(Protocol):
+    """A node whose domains can be asked."""
+
+    @property
+    def questions(self) -> DomainQuestions:
+        """What they answer."""
         ...

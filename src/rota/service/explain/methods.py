@@ -348,7 +348,10 @@ class TransactionChanged(msgspec.Struct, frozen=True, rename="camel", omit_defau
 
 
 class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A round that this node submits: dispatched, or what the chain made of its transaction."""
+    """A round that this node submits: dispatched, or what the chain made of its transaction.
+
+    `account` is the contract whose own account pays for it; without one the shared account does.
+    """
 
     nonce: int
     state: str
@@ -358,6 +361,7 @@ class RoundChanged(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     height: int | None = None
     gas_used: int | None = None
     at: Timestamp | None = None
+    account: Address | None = None
 
 
 class PeerShown(msgspec.Struct, frozen=True):
@@ -532,6 +536,7 @@ def _shown_round(change: RoundChange) -> RoundChanged:
         change.height,
         change.gas_used,
         timestamp_of(change.at_ms) if change.at_ms else None,
+        Address(change.account) if change.account is not None else None,
     )
 
 

@@ -94,6 +94,11 @@ class Groups:
         """The group whose contract this is."""
         return await self._shown(await self._stored.with_contract(contract))
 
+    async def members_of(self, contract: ContractAddress) -> tuple[Party, ...]:
+        """The members of the group whose contract this is; none when it is no group's."""
+        found = await self.with_address(contract)
+        return found.members if found is not None else ()
+
     async def query(
         self, query: JsonValue, member: str = "", parties: tuple[str, ...] | None = None
     ) -> tuple[GroupView, ...]:
@@ -144,6 +149,8 @@ class Groups:
         """Deploy a private contract, or call one, by a transaction."""
         contract = await self._contract_of(call.domain, call.group)
         data: dict[str, JsonValue] = {"input": _input_of(call), "gas": call.gas, "value": call.value}
+        if call.external_call_gas:
+            data["externalCallGas"] = call.external_call_gas
         entry = _entry_of(call)
         if entry is not None:
             data["function"] = cast(JsonValue, entry)

@@ -62,6 +62,7 @@ class GroupCall:
     value: int = 0
     idempotency_key: str = ""
     data_format: str = ""
+    external_call_gas: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from rota.rpc.formats import (
 )
 from rota.rpc.methods import method
 from rota.rpc.query_json import QueryJson
+from rota.service.contracts.interface import HasQuestions, QuestionParams
 from rota.service.groups.interface import GroupCall, GroupView, HasGroups, MessageView, NewGroup, NewMessage
 from rota.service.positions.interface import AtLeast, HasPositions, reach
 from rota.service.submissions.formats import (
@@ -50,7 +51,10 @@ class GroupReads(HasGroups, HasPositions, Protocol):
 
 
 class PublicTxOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """What a user wants of the base-ledger transaction. Rounds carry many users' transactions: they count for none."""
+    """What a user wants of the base-ledger transaction. Rounds carry many users' transactions: prices count for none.
+
+    `gas` bounds each call of a public contract that a private one asks for, up to the bound of the group.
+    """
 
     gas: Quantity | None = None
     value: Quantity | None = None
@@ -220,6 +224,25 @@ async def call(
         raise error.within("call") from None
 
 
+class GroupQuestions(HasGroups, HasQuestions, Protocol):
+    """A node whose groups can be asked by their domains' methods."""
+
+
+@method("pgroup_invokeRPC", role=Role.READ, answers="result")
+async def invoke_rpc(
+    node: GroupQuestions,
+    domain_name: DomainName,
+    group_id: GroupId,
+    method: Annotated[str, Meta(description="What the domain is asked, as pente_call")],
+    params: QuestionParams = None,
+) -> Annotated[Any, Meta(description="As the domain answers")]:  # noqa: ANN401
+    """Ask the domain of a group's contract, as a member at this node. An error names the methods that it has."""
+    group = await node.groups.with_id(domain_name, group_id.content)
+    if group is None or group.contract is None:
+        raise invalid("groupId", "must be a group that is deployed: pgroup_queryGroups lists those of this node")
+    return await node.questions.ask(group.contract, method, params)
+
+
 class PrivacyGroupMessageInput(msgspec.Struct, frozen=True, rename="camel"):
     """What a group's members are to be told, under a topic of theirs."""
 
@@ -307,7 +330,12 @@ def _call_of(given: PrivacyGroupEVMTXInput | PrivacyGroupEVMCall) -> GroupCall:
         given.value.number if given.value is not None else 0,
         (given.idempotency_key or "") if isinstance(given, PrivacyGroupEVMTXInput) else "",
         (given.data_format or "") if isinstance(given, PrivacyGroupEVMCall) else "",
+        _external_call_gas(given.public_tx_options) if isinstance(given, PrivacyGroupEVMTXInput) else 0,
     )
+
+
+def _external_call_gas(options: PublicTxOptions | None) -> int:
+    return min(options.gas.number, 2**64 - 1) if options is not None and options.gas is not None else 0
 
 
 def _shown_if_any(view: GroupView | None) -> PrivacyGroup | None:
@@ -339,6 +367,7 @@ METHODS: Final = (
     query_groups_with_member,
     send_transaction,
     call,
+    invoke_rpc,
     send_message,
     get_message,
     query_messages,

@@ -15,22 +15,20 @@ from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.keys.derivation import write_path
 from rota.keys.names import party_key, path_of
-from rota.model.digests import keccak
+from rota.keys.secp256k1 import address_of
 from rota.model.types import ContractAddress, NodeName, Party, node_of
-from rota.ports import KeyNames, Signer, StoredKey, UnknownKey
+from rota.ports import KeyHolder, KeyNames, StoredKey, UnknownKey
 from rota.rpc import errors
 from rota.rpc.formats import Address, read
 from rota.rpc.values import JsonValue
 from rota.service.asking import of_query, read_query
 from rota.service.keys.interface import KeyEntry, KeyMapping, KeySegment, KeyVerifier
+from rota.service.keys.verifiers import ETH_ADDRESS, PUBLIC_KEY, PUBLIC_KEY_0X, SECP256K1, require_known, written
 
 WALLET: Final = "wallet"
-ALGORITHM: Final = "ecdsa:secp256k1"
-ETH_ADDRESS: Final = "eth_address"
-ETH_ADDRESS_CHECKSUM: Final = "eth_address_checksum"
-VERIFIER_TYPES: Final = (ETH_ADDRESS, ETH_ADDRESS_CHECKSUM)
 PAYLOAD_TYPE: Final = "opaque:rsv"
 PAYLOAD_BYTES: Final = 32
+PUBLIC_KEY_BYTES: Final = 64
 # What a signature's last byte begins at, as wallets write it.
 RECOVERY_BASE: Final = 27
 SEGMENTS_MAX: Final = 16
@@ -40,7 +38,7 @@ NOTED_KEPT_MAX: Final = 4_096
 class Keys:
     """`service.interface.Keys`."""
 
-    def __init__(self, node: NodeName, signer: Signer, names: KeyNames) -> None:
+    def __init__(self, node: NodeName, signer: KeyHolder, names: KeyNames) -> None:
         self._node: Final = node
         self._signer: Final = signer
         self._names: Final = names
@@ -60,11 +58,7 @@ class Keys:
     async def reverse(self, algorithm: str, verifier_type: str, verifier: str) -> KeyMapping | None:
         """The key that has this address, if it was asked for before."""
         _require(algorithm, verifier_type)
-        try:
-            address = read(Address, verifier).contract
-        except ValueError as flaw:
-            raise errors.invalid("verifier", str(flaw)) from None
-        found = await self._names.with_address(address)
+        found = await self._names.with_address(_address_in(verifier, verifier_type))
         return await self._mapping(found, verifier_type) if found is not None else None
 
     async def query(self, query: JsonValue) -> tuple[KeyEntry, ...]:
@@ -83,7 +77,7 @@ class Keys:
                 key.place,
                 WALLET if key.address is not None else "",
                 key.handle,
-                (KeyVerifier(key.address, ETH_ADDRESS, ALGORITHM),) if key.address is not None else (),
+                (KeyVerifier(key.address, ETH_ADDRESS, SECP256K1),) if key.address is not None else (),
             )
             for key in found
         )
@@ -165,21 +159,35 @@ class Keys:
     async def _mapping(self, key: StoredKey, verifier_type: str) -> KeyMapping:
         assert key.address is not None, "a branch has no verifier"
         way = await self._names.at(_branches(key.path))
-        verifier = _with_checksum(key.address) if verifier_type == ETH_ADDRESS_CHECKSUM else key.address
+        name = party_key(Party(f"{key.path}@{self._node}"))
+        verifier = written(key.address, lambda: self._signer.public_key_of(name), verifier_type)
         return KeyMapping(
             key.path,
             WALLET,
             key.handle,
             tuple(KeySegment(each.name, each.place) for each in way),
-            KeyVerifier(verifier, verifier_type, ALGORITHM),
+            KeyVerifier(verifier, verifier_type, SECP256K1),
         )
 
 
 def _require(algorithm: str, verifier_type: str) -> None:
-    if algorithm != ALGORITHM:
-        raise errors.invalid("algorithm", f"must be {ALGORITHM}")
-    if verifier_type not in VERIFIER_TYPES:
-        raise errors.invalid("verifierType", f"must be {' or '.join(VERIFIER_TYPES)}")
+    try:
+        require_known(algorithm, verifier_type, (SECP256K1,))
+    except DomainRejected as flaw:
+        raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def _address_in(verifier: str, verifier_type: str) -> ContractAddress:
+    """The address that a verifier stands for. `errors.Rejected` when it is none of this type."""
+    try:
+        if verifier_type not in (PUBLIC_KEY, PUBLIC_KEY_0X):
+            return read(Address, verifier).contract
+        public = bytes.fromhex(verifier.removeprefix("0x"))
+        if len(public) != PUBLIC_KEY_BYTES:
+            raise ValueError(f"must be a public key of {PUBLIC_KEY_BYTES} bytes as hex, not {len(public)}")
+        return ContractAddress("0x" + address_of(public).hex())
+    except ValueError as flaw:
+        raise errors.invalid("verifier", str(flaw)) from None
 
 
 def _identifier(party: Party) -> str:
@@ -190,12 +198,3 @@ def _branches(path: str) -> tuple[str, ...]:
     """The way to an identifier, itself at the end."""
     segments = path.split(".")
     return tuple(".".join(segments[:count]) for count in range(1, len(segments) + 1))
-
-
-def _with_checksum(address: ContractAddress) -> str:
-    """In the writing that tells a slip of the pen (EIP-55)."""
-    digits = address[2:]
-    marks = keccak(digits.encode()).hex()
-    return "0x" + "".join(
-        digit.upper() if int(mark, 16) >= 8 else digit for digit, mark in zip(digits, marks, strict=False)
-    )

@@ -16,7 +16,13 @@ from rota.service.keys.interface import HasKeys
 
 Identifier = Annotated[str, Meta(description="A name such as alice or org.alice, of this node")]
 Algorithm = Annotated[str, Meta(description="ecdsa:secp256k1")]
-VerifierType = Annotated[str, Meta(description="eth_address, or eth_address_checksum")]
+VerifierType = Annotated[
+    str,
+    Meta(
+        description="eth_address, eth_address_checksum, hex_ecdsa_pubkey_uncompressed or "
+        "hex_ecdsa_pubkey_uncompressed_0x"
+    ),
+]
 
 
 class KeyPathSegment(msgspec.Struct, frozen=True):

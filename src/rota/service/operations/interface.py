@@ -44,6 +44,7 @@ class Measurements:
     receipts_undone: int | None = None
     public_set_aside: int | None = None
     consents_pending: int | None = None
+    accounts_short: int | None = None
     rounds_dispatched_total: int | None = None
     rounds_unconfirmed: int | None = None
     submissions_total: int | None = None

@@ -80,6 +80,7 @@ FIGURES: Final = {
     "receiptsUndone": "receipts_undone",
     "publicSetAside": "public_set_aside",
     "consentsPending": "consents_pending",
+    "accountsShort": "accounts_short",
     "roundsUnconfirmed": "rounds_unconfirmed",
     "writesOpen": "writes_open",
     "writesFailed": "writes_failed_total",

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rota.abi.codec import SELECTOR_BYTES, Entry
 from rota.chain.public_transaction import PublicTransaction, gas_for
 from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted
+from rota.model.types import ContractAddress
 from rota.ports import AbiStore
 from rota.service.public.held import Held, content_of, promised_wei
+
+# What Ethereum nodes answer where a contract gave no reason.
+BARE: Final = ("execution reverted", "")
+UNKNOWN_ERROR: Final = "reverted with 0x"
 
 
 class PublicCosts:
@@ -37,16 +43,31 @@ class PublicCosts:
         estimate = await self._chain.estimate(transaction)
         if isinstance(estimate, int):
             return gas_for(estimate, chain.gas_limit)
-        why = await self.reason(estimate) if isinstance(estimate, Reverted) else estimate.message
+        why = await self.why(transaction, estimate) if isinstance(estimate, Reverted) else estimate.message
         held.update_trouble = f"its update would fail now, and the version before it is under way ({why})"
         return None
 
-    async def reason(self, why: Reverted) -> str:
-        """In the contract's own words, as far as an ABI says what they mean."""
-        if not why.output:
-            return f"PD012216: Transaction reverted: {why.message}"
-        known = await self._abis.entries("error", why.output[:4])
-        return f"PD012216: Transaction reverted: {explain_any(why.output, known)}"
+    async def why(self, transaction: PublicTransaction, reverted: Reverted) -> str:
+        """In the contract's own words, as far as an ABI has them."""
+        return (
+            f"PD012216: Transaction reverted: {await explained(self._abis, transaction.to, transaction.data, reverted)}"
+        )
+
+
+async def explained(
+    abis: AbiStore, to: ContractAddress | None, data: bytes, why: Reverted, function: Entry | None = None
+) -> str:
+    """The reason, the call that reverted, and how to find out more where the reason is not known."""
+    selector = data[:SELECTOR_BYTES]
+    known = [function] if function is not None else await abis.entries("function", selector) if selector else ()
+    called = known[0].signature if known else f"0x{selector.hex()}" if selector else "a call without data"
+    place = f"{called} of {to}" if to is not None else "the constructor"
+    if not why.output:
+        told = "" if why.message.lower() in BARE else f" ({why.message})"
+        hint = "it may have no such function, or a check without a text" if to is not None else "a check without a text"
+        return f"{place} gave no reason{told}: {hint}; compare address, ABI and values"
+    text = explain_any(why.output, await abis.entries("error", why.output[:SELECTOR_BYTES]))
+    return f"{text} ({place}; store the contract's ABI to read it)" if UNKNOWN_ERROR in text else f"{text} ({place})"
 
 
 def can_pay(held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:

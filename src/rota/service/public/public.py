@@ -11,7 +11,6 @@ from rota.abi.codec import Style
 from rota.chain.public_transaction import UPDATE_LATE, PublicTransaction, State, Wish, late_updates, version_to_send
 from rota.engine.accepting import Acceptance
 from rota.keys.names import party_key
-from rota.ledger.bindings import explain_any
 from rota.ledger.public_chain import PublicChain, Refusal, Reverted
 from rota.model.digests import INTENT_BYTES
 from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, Rejected
@@ -20,6 +19,7 @@ from rota.ports import AbiStore, PublicStore, Signer, StoredSubmission, UnknownK
 from rota.rpc import errors
 from rota.service import interface
 from rota.service.interface import Moment, PublicView, ReceiptView, SequencerRole, Submission
+from rota.service.public.costs import explained
 from rota.service.public.held import Held
 from rota.service.public.transactions import PublicTransactions
 from rota.service.submissions.reading import Read, Submitting, noted, require_prices
@@ -100,7 +100,7 @@ class Public:
             0,
             intent,
             sender,
-            self._account(sender),
+            self.account_of(sender),
             submission.to,
             data,
             options.value_wei or 0,
@@ -113,7 +113,8 @@ class Public:
     def _noted(self, read: Read, intent: IntentId, sender: Party) -> StoredSubmission:
         return noted(read, intent, sender, "", read.function.signature if read.function is not None else "")
 
-    def _account(self, sender: Party) -> ContractAddress:
+    def account_of(self, sender: Party) -> ContractAddress:
+        """The address of a party of this node. `errors.Rejected` when it has no key."""
         try:
             return self._signer.address_of(party_key(sender))
         except (UnknownKey, ValueError) as flaw:
@@ -134,27 +135,27 @@ class Public:
         submission = read.submission
         if submission.to is None:
             raise errors.invalid("to", "must be the address of a contract")
-        account = self._account(self._submitting.party(submission.sender)) if submission.sender else None
+        account = self.account_of(self._submitting.party(submission.sender)) if submission.sender else None
         answer = await self._chain.call(
             account, submission.to, _call_data(read), submission.options.value_wei or 0, block
         )
         if isinstance(answer, Reverted):
-            raise errors.invalid("", await self._why(answer))
+            why = await explained(self._abis, submission.to, _call_data(read), answer, read.function)
+            raise errors.invalid("", f"the call reverted: {why}")
         if isinstance(answer, Refusal):
             raise errors.invalid("", answer.message)
         try:
             style = Style.parse(data_format, "dataFormat")
             if read.function is None:
                 return style.text("0x" + answer.hex())
+            if read.function.outputs and not answer:
+                text = (
+                    f"must be a contract with the function {read.function.signature}: {submission.to} answers nothing"
+                )
+                raise errors.invalid("to", text)
             return style.text(codec.decode_values(read.function.outputs, answer, "data", style))
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
-
-    async def _why(self, reverted: Reverted) -> str:
-        if not reverted.output:
-            return f"the call reverted: {reverted.message}"
-        known = await self._abis.entries("error", reverted.output[: codec.SELECTOR_BYTES])
-        return f"the call reverted: {explain_any(reverted.output, known)}"
 
     # Showing.
 
@@ -172,6 +173,13 @@ class Public:
         """The one that clients know by this number."""
         found = await self._store.numbered(number // NUMBERS)
         return self.shown(found) if found is not None else None
+
+    async def under_way(self, transaction_hash: bytes) -> PublicView | None:
+        """The one that has not ended and that has this hash, in its latest version or an earlier one."""
+        for each in await self._store.open():
+            if any(version.hash == transaction_hash for version in each.versions):
+                return self.shown(each)
+        return None
 
     def shown(self, transaction: PublicTransaction) -> PublicView:
         """As clients read it."""

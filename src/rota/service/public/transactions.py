@@ -418,7 +418,7 @@ class PublicTransactions:
         reason, output = "", b""
         if not mined.has_succeeded:
             why = await self._chain.why_failed(as_mined(held.transaction, mined), mined)
-            reason, output = await self._costs.reason(why), why.output
+            reason, output = await self._costs.why(held.transaction, why), why.output
         async with held.updating:  # An update from before the block was seen may be on its way to the store.
             asked = await self._store.submission(held.transaction.id) if held.transaction.updates else None
         held.transaction = as_mined(held.transaction, mined)
@@ -489,7 +489,7 @@ class PublicTransactions:
             if any(each.mined is None for each in on_their_way):
                 held.waits_for = "earlier transactions of its account to be mined: it would revert now"
                 return False
-            self._end(held, Ending(False, self._clock(), await self._costs.reason(estimate), estimate.output))
+            self._end(held, Ending(False, self._clock(), await self._costs.why(transaction, estimate), estimate.output))
             return True
         if isinstance(estimate, Refusal):
             held.waits_for = f"funds: {account} has {chain.accounts[account].balance_wei} wei ({estimate.message})"

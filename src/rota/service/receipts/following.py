@@ -7,6 +7,7 @@ belong to it are what this node holds of them. All is read from the store when i
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Final, TypeVar, cast
 
@@ -22,9 +23,20 @@ from rota.domains.queries import Query
 from rota.engine.accepting import Acceptance
 from rota.host.proving import as_believed
 from rota.ledger.artifacts import load_artifact
+from rota.ledger.looking_up import LookingUp
+from rota.ledger.reading import MinedCall
 from rota.ledger.transaction import decode
-from rota.model.types import IntentId, Rejected, State, StateId, Transition
-from rota.ports import Chained, Dispatched, NumberedReceipt, PartyNames, Store, StoredSubmission, StoredTransaction
+from rota.model.types import ContractAddress, IntentId, Rejected, State, StateId, Transition
+from rota.ports import (
+    Chained,
+    Dispatched,
+    NumberedReceipt,
+    PartyNames,
+    PublicBinding,
+    Store,
+    StoredSubmission,
+    StoredTransaction,
+)
 from rota.rpc import errors
 from rota.rpc.credentials import held_parties
 from rota.service import interface
@@ -54,6 +66,8 @@ from rota.service.run import RunningNode
 from rota.service.submissions.reading import Read, Submitting, as_abi, function_name, named_data
 
 INTENTS_A_ROUND_MAX: Final = 1_000
+# Base-ledger transactions in one answer: each comes with its data, and a round is decoded whole.
+PUBLIC_ROWS_MAX: Final = 500
 COMMIT: Final = "commit"
 LEDGER: Final = "Endorsed"
 
@@ -65,13 +79,20 @@ class Following:
     """`service.interface.Following`."""
 
     def __init__(
-        self, running: RunningNode, submitting: Submitting, public: Public, receipts: ReceiptViews, leg_of: LegOf
+        self,
+        running: RunningNode,
+        submitting: Submitting,
+        public: Public,
+        receipts: ReceiptViews,
+        leg_of: LegOf,
+        looking_up: LookingUp,
     ) -> None:
         self._running: Final = running
         self._submitting: Final = submitting
         self._public: Final = public
         self._receipts: Final = receipts
         self._leg_of: Final = leg_of
+        self._looking_up: Final = looking_up
 
     @property
     def _store(self) -> Store:
@@ -124,8 +145,8 @@ class Following:
         """What this node did with it as its coordinator; what others did, they tell."""
         rounds = await self._store.traces.dispatches(intent)
         return tuple(
-            ActivityView(_dispatch_id(each.nonce, intent), self._opened_at_ms(each), self._running.name)
-            for each in rounds
+            ActivityView(_dispatch_id(number, intent), self._opened_at_ms(dispatch), self._running.name)
+            for number, dispatch in rounds
         )
 
     # Receipts.
@@ -192,7 +213,10 @@ class Following:
 
     async def _domain_receipt(self, hosted: host.Hosted, transition: Transition) -> JsonValue:
         known = await self._held(hosted, (*transition.inputs, *transition.reads))
-        return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name))
+        stored = await self._store.transaction(transition.intent)
+        is_own = stored is not None and stored.intent.contract == hosted.contract.address
+        sender = self._public.account_of(stored.intent.sender) if stored is not None and is_own else ""
+        return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name, sender))
 
     async def _held(self, hosted: host.Hosted, states: Sequence[StateId]) -> host.Held:
         found = await self._store.states(hosted.contract.address, states)
@@ -255,7 +279,17 @@ class Following:
             "encodedCall": "0x" + leg.call.hex(),
         }
         states = await self._states_of(hosted, stored.issued.transition, stored.accepted_at_ms)
-        return PreparedView(intent, hosted.domain.name, leg.contract, transaction, metadata, states)
+        abi = await self._stored_commit_abi()
+        return PreparedView(
+            intent, hosted.domain.name, leg.contract, transaction, abi, metadata=metadata, states=states
+        )
+
+    async def _stored_commit_abi(self) -> bytes:
+        """The hash of what commits prepared transitions; from then on the store has it."""
+        abi = codec.hash_of(_commit_abi())
+        if await self._store.abis.get(abi) is None:
+            await self._store.abis.add(_commit_abi())
+        return abi
 
     async def query_prepared(self, query: JsonValue) -> tuple[PreparedView, ...]:
         """Those external ones that can be committed and that a QueryJSON looks for: by what transactions have."""
@@ -313,16 +347,69 @@ class Following:
         """A base-ledger transaction by its number: a user's own, or a round of private ones."""
         if local_id % NUMBERS == 0:
             return await self._public.numbered(local_id)
-        dispatch = await self._store.traces.dispatch(local_id // NUMBERS)
-        return await self._shown_round(dispatch) if dispatch is not None else None
+        number = local_id // NUMBERS
+        dispatch = await self._store.traces.dispatch(number)
+        return await self._shown_round(number, dispatch) if dispatch is not None else None
+
+    async def query_public(self, query: JsonValue, is_open: bool = False) -> tuple[PublicView, ...]:
+        """Base-ledger transactions that a QueryJSON looks for; perhaps only those that are in no block yet."""
+        account = self._running.account
+        found = await asked(query, lambda read: self._store.public.find(_bounded(read), account, is_open))
+        return await self._bound(found)
+
+    async def public_with_nonce(self, account: ContractAddress, nonce: int) -> PublicView | None:
+        """The base-ledger transaction that this node gave this nonce, for a transaction that the caller may see."""
+        return self._seen(await self._with_nonce(account, nonce))
+
+    async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
+        """Open transactions are looked for in the store, mined ones on the chain, which knows their nonces."""
+        own = await self._public.under_way(transaction_hash)
+        if own is not None:
+            return self._seen((own,))
+        waiting = await self._store.traces.waiting_dispatch(transaction_hash)
+        if waiting is not None:
+            return self._seen(await self._with_nonce(ContractAddress(waiting.signer), waiting.nonce))
+        mined = await self._looking_up.transaction(transaction_hash)
+        if mined is None:
+            return None
+        call = mined.block.calls[mined.place]
+        found = await self._with_nonce(call.sender, call.nonce)
+        return self._seen([each for each in found if _is_mined_as(each, call)])
+
+    async def _with_nonce(self, account: ContractAddress, nonce: int) -> tuple[PublicView, ...]:
+        """A round is there for each transaction in it."""
+        named: list[JsonValue] = [{"field": "from", "value": account}, {"field": "nonce", "value": nonce}]
+        query = Query.parse({"eq": named, "limit": INTENTS_A_ROUND_MAX})
+        return await self._bound(await self._store.public.find(query, self._running.account))
+
+    def _seen(self, found: Sequence[PublicView]) -> PublicView | None:
+        held = held_parties()
+        names = PartyNames(held, self._running.name) if held is not None else None
+        return next((each for each in found if names is None or names.has(each.sender)), None)
+
+    async def _bound(self, found: Sequence[PublicBinding]) -> tuple[PublicView, ...]:
+        """Each as it is shown. A round is read once for all that are in it: it may be long."""
+        views: list[PublicView] = []
+        read: tuple[int, RoundDispatch | None] | None = None
+        for local_id, intent in found:
+            number, is_round = divmod(local_id, NUMBERS)
+            if not is_round:
+                view = await self._public.view(intent)
+            else:
+                if read is None or read[0] != number:
+                    read = (number, await self._store.traces.dispatch(number))
+                view = await self._shown_round(number, read[1], intent) if read[1] is not None else None
+            if view is not None:
+                views.append(view)
+        return tuple(views)
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:
         """A dispatch by its id."""
-        nonce, _, intent = dispatch_id.partition("/")
-        if not nonce.isdecimal() or len(nonce) > 18:
+        number, _, intent = dispatch_id.partition("/")
+        if not number.isdecimal() or len(number) > 18:
             return None
         query = Query.parse(
-            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(nonce) + 1}], "limit": INTENTS_A_ROUND_MAX}
+            {"eq": [{"field": "publicTransactionID", "value": NUMBERS * int(number) + 1}], "limit": INTENTS_A_ROUND_MAX}
         )
         found = await self._store.traces.find_dispatched(query)
         return next((_dispatch_view(each) for each in found if each.intent.hex() == intent), None)
@@ -353,21 +440,24 @@ class Following:
         if own is not None:
             return (own,)
         rounds = await self._store.traces.dispatches(intent)
-        return tuple([await self._shown_round(each, intent) for each in rounds])
+        return tuple([await self._shown_round(number, dispatch, intent) for number, dispatch in rounds])
 
-    async def _shown_round(self, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
+    async def _shown_round(self, number: int, dispatch: RoundDispatch, intent: IntentId | None = None) -> PublicView:
         """A round as the base-ledger transaction that it is, for this intent or the first in it."""
         order = dispatch.round
         first = intent if intent is not None else order.transitions[0].intent
         stored = await self._store.transaction(first)
-        mined = await self._store.traces.mined(dispatch.nonce)
+        if stored is not None and stored.intent.contract != order.contract:
+            # A liar can send the id of an intent of ours in another contract.
+            stored = None
+        mined = await self._store.traces.mined(dispatch)
         sent = decode(dispatch.transaction).transaction
         return PublicView(
-            NUMBERS * dispatch.nonce + 1,
+            NUMBERS * number + 1,
             first,
             TransactionType.PRIVATE,
             stored.intent.sender if stored is not None else "",
-            self._running.account,
+            ContractAddress(dispatch.signer),
             order.contract,
             sent.data,
             # When another node's intent came to be is not told.
@@ -394,6 +484,17 @@ async def asked(query: JsonValue, find: Callable[[Query], Awaitable[Found]]) -> 
         return await find(read_query(query))
     except Rejected as flaw:
         raise errors.invalid(flaw.field, flaw.message) from None
+
+
+def _bounded(query: Query) -> Query:
+    return replace(query, limit=min(query.limit or PUBLIC_ROWS_MAX, PUBLIC_ROWS_MAX))
+
+
+def _is_mined_as(view: PublicView, call: MinedCall) -> bool:
+    """A block has this version of it. Another holder of the key may have used the nonce."""
+    if view.type is TransactionType.PUBLIC:
+        return any(each.hash == call.hash for each in view.submissions)
+    return call.to == view.to and call.input == view.data
 
 
 def transaction_view(submission: StoredSubmission) -> TransactionView:
@@ -444,17 +545,17 @@ def _infos(hosted: host.Hosted, contents: Sequence[tuple[State, Content]], at_ms
 
 
 def _dispatch_view(found: Dispatched) -> DispatchView:
-    return DispatchView(_dispatch_id(found.nonce, found.intent), found.intent, NUMBERS * found.nonce + 1)
+    return DispatchView(_dispatch_id(found.number, found.intent), found.intent, NUMBERS * found.number + 1)
 
 
 def _chained_view(found: Chained) -> ChainedDispatchView:
     return ChainedDispatchView(
-        f"{_dispatch_id(found.nonce, found.intent)}/{found.chained.hex()}", found.intent, found.chained
+        f"{_dispatch_id(found.number, found.intent)}/{found.chained.hex()}", found.intent, found.chained
     )
 
 
-def _dispatch_id(nonce: int, intent: IntentId) -> str:
-    return f"{nonce}/{intent.hex()}"
+def _dispatch_id(number: int, intent: IntentId) -> str:
+    return f"{number}/{intent.hex()}"
 
 
 @cache

@@ -325,6 +325,7 @@ class PreparedInput(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     to: Address
     function: str
     abi: list[dict[str, Any]]
+    abi_reference: Word
     data: Any
 
 
@@ -351,6 +352,7 @@ def shown_prepared(view: PreparedView) -> PreparedTransaction:
             Address(view.to),
             commit.function,
             [dict(entry) for entry in commit.abi],
+            word_of(view.abi),
             commit.data,
         ),
         view.metadata,

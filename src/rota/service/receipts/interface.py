@@ -119,12 +119,16 @@ class FullTransaction:
 
 @dataclass(frozen=True, slots=True)
 class PreparedView:
-    """What an external transaction's user gives to whoever commits it: a public transaction, and what it does."""
+    """What an external transaction's user gives to whoever commits it: a public transaction, and what it does.
+
+    `abi` is the hash of the ABI that comes with it, which is stored.
+    """
 
     id: IntentId
     domain: str
     to: ContractAddress
     transaction: Submission
+    abi: bytes
     metadata: JsonValue
     states: TransactionStates
 
@@ -213,6 +217,21 @@ class Following(Protocol):
 
     async def public_transaction(self, local_id: int) -> PublicView | None:
         """A base-ledger transaction by its number."""
+        ...
+
+    async def query_public(self, query: JsonValue, is_open: bool = False) -> tuple[PublicView, ...]:
+        """Base-ledger transactions that a QueryJSON looks for; perhaps only those that are in no block yet.
+
+        A round of private transactions is there once for each of them.
+        """
+        ...
+
+    async def public_with_nonce(self, account: ContractAddress, nonce: int) -> PublicView | None:
+        """The base-ledger transaction that this node gave this nonce, for a transaction that the caller may see."""
+        ...
+
+    async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
+        """The base-ledger transaction of this node that has this hash, for a transaction that the caller may see."""
         ...
 
     async def dispatch(self, dispatch_id: str) -> DispatchView | None:

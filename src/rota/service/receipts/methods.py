@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.rpc.credentials import Role
-from rota.rpc.formats import Address, Uuid, uuid_of
+from rota.rpc.formats import Address, Quantity, Uuid, Word, uuid_of
 from rota.rpc.methods import method
 from rota.rpc.query_json import QueryJson
 from rota.service.interface import FullTransaction, HasFollowing, Sequencing, Transactions
@@ -192,6 +192,46 @@ async def get_public_transaction(
     return shown_bound_public(view) if view is not None else None
 
 
+@method("ptx_queryPublicTransactions", role=Role.READ, answers="publicTransactions")
+async def query_public_transactions(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[PublicTxWithBinding], Meta(description="The latest localId first unless sorted, at most 500")]:
+    """Base-ledger transactions that this node sent, a round once for each private transaction in it.
+
+    Fields: localId, transaction, transactionType, sender, from, to, created, nonce, contractAddress, success. A round's
+    `sender` and `created` are those of this node's own transactions. ptx_getPublicTransactionByHash finds a hash.
+    """
+    return [shown_bound_public(view) for view in await node.following.query_public(query)]
+
+
+@method("ptx_queryPendingPublicTransactions", role=Role.READ, answers="publicTransactions")
+async def query_pending_public_transactions(
+    node: HasFollowing, query: QueryJson
+) -> Annotated[list[PublicTxWithBinding], Meta(description="The latest localId first unless sorted, at most 500")]:
+    """Those of them that have not ended: users' own without a receipt, and rounds that are in no block."""
+    return [shown_bound_public(view) for view in await node.following.query_public(query, is_open=True)]
+
+
+@method("ptx_getPublicTransactionByNonce", role=Role.READ, answers="publicTransaction")
+async def get_public_transaction_by_nonce(
+    node: HasFollowing,
+    from_: Annotated[Address, Meta(description="The account that signs it")],
+    nonce: Annotated[Quantity, Meta(description="Its number among those of that account")],
+) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node sent none with this nonce")]:
+    """A base-ledger transaction that this node sent, by its account and nonce."""
+    view = await node.following.public_with_nonce(from_.contract, nonce.number)
+    return shown_bound_public(view) if view is not None else None
+
+
+@method("ptx_getPublicTransactionByHash", role=Role.READ, answers="publicTransaction")
+async def get_public_transaction_by_hash(
+    node: HasFollowing, hash: Annotated[Word, Meta(description="The hash of a version that was sent or mined")]
+) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node sent none with this hash")]:
+    """A base-ledger transaction that this node sent, by its hash."""
+    view = await node.following.public_with_hash(hash.content)
+    return shown_bound_public(view) if view is not None else None
+
+
 @method("ptx_getDispatch", role=Role.READ, answers="dispatch")
 async def get_dispatch(
     node: HasFollowing, id: Annotated[Text, Meta(description="The id of a dispatch")]
@@ -268,6 +308,10 @@ METHODS: Final = (
     get_prepared_transaction,
     query_prepared_transactions,
     get_public_transaction,
+    query_public_transactions,
+    query_pending_public_transactions,
+    get_public_transaction_by_nonce,
+    get_public_transaction_by_hash,
     get_dispatch,
     query_dispatches,
     get_chained_dispatch,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -10,6 +10,7 @@ from rota.rpc.credentials import Role
 from rota.rpc.formats import Address
 from rota.rpc.methods import method
 from rota.rpc.query_json import QueryJson
+from rota.service.contracts.interface import HasQuestions, QuestionParams, question_of
 from rota.service.registry.interface import Domain, HasNetwork, SmartContract
 
 
@@ -51,4 +52,26 @@ async def get_smart_contract(
     return node.domains.contract(address.contract)
 
 
-METHODS: Final = (list_domains, get_domain, get_domain_by_address, query_smart_contracts, get_smart_contract)
+@method("domain_invokeRPC", role=Role.READ, answers="result")
+async def invoke_rpc(
+    node: HasQuestions,
+    contract_address: Annotated[Address, Meta(description="A private contract of this node")],
+    method: Annotated[str, Meta(description="What the domain is asked, as noto_balanceOf; or available, see below")],
+    params: QuestionParams = None,
+) -> Annotated[Any, Meta(description="As the domain answers")]:  # noqa: ANN401
+    """Ask the domain of a private contract. An error names the methods that it has.
+
+    Some clients send `available` or nothing as the second parameter, for the states that count, and `{method, params}`
+    as the third.
+    """
+    return await node.questions.ask(contract_address.contract, *question_of(method, params))
+
+
+METHODS: Final = (
+    list_domains,
+    get_domain,
+    get_domain_by_address,
+    query_smart_contracts,
+    get_smart_contract,
+    invoke_rpc,
+)

@@ -61,6 +61,7 @@ class Settlements:
         try:
             opening = drafting.read_opening(content)
             hosted = self._hosted(opening.contract, "opening")
+            await self._running.confirming.require(opening.contract)
             if hosted.domain.is_encrypted:
                 (transition,) = await self._running.adapters.encryption.decrypted(hosted, (opening.transition,))
                 opening = replace(opening, transition=transition)

@@ -33,6 +33,14 @@ async def list_schemas(node: HasStates, domain: DomainName) -> Annotated[list[Sc
     return [*await node.states.schemas(domain)]
 
 
+@method("pstate_getSchemaById", role=Role.READ, answers="schema")
+async def get_schema_by_id(
+    node: HasStates, domain: DomainName, schema_id: SchemaRef
+) -> Annotated[Schema | None, Meta(description="The schema; null when the domain has none of this id")]:
+    """What the states of one kind hold."""
+    return next((each for each in await node.states.schemas(domain) if each.id == schema_id), None)
+
+
 @method("pstate_queryStates", role=Role.READ, answers="states")
 async def query_states(
     node: StateReads,
@@ -114,6 +122,7 @@ async def transfer_private_state(
 
 METHODS: Final = (
     list_schemas,
+    get_schema_by_id,
     query_states,
     query_contract_states,
     query_nullifiers,

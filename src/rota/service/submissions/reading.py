@@ -8,7 +8,7 @@ names them. What came with a submission, the ABI too, is kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -19,7 +19,7 @@ from rota.abi.codec import Entry, Parameter
 from rota.domains.base import party_of
 from rota.domains.records import Record, selector_text
 from rota.model.digests import keccak
-from rota.model.types import IntentId, NodeName, Party, Rejected, node_of
+from rota.model.types import ContractAddress, IntentId, NodeName, Party, Rejected, node_of
 from rota.ports import AbiStore, StoredSubmission, SubmissionKey, SubmissionStore
 from rota.rpc import errors
 from rota.rpc.credentials import held_parties
@@ -29,6 +29,8 @@ from rota.service.interface import AbiEntry, JsonValue, Submission, TransactionT
 
 FEE_MAX_WEI: Final = 2**63 - 1
 ABIS_REMEMBERED_MAX: Final = 256
+
+RequireConfirmed = Callable[[ContractAddress], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,12 @@ class Read:
 
 
 class Submitting:
-    """Reads and notes submissions at one node."""
+    """Reads and notes submissions at one node. `require_confirmed` is asked about the contract of each."""
 
-    def __init__(self, node: NodeName, abis: AbiStore, submissions: SubmissionStore) -> None:
+    def __init__(
+        self, node: NodeName, abis: AbiStore, submissions: SubmissionStore, require_confirmed: RequireConfirmed
+    ) -> None:
+        self._require_confirmed: Final = require_confirmed
         self._node: Final = node
         self._abis: Final = abis
         self._submissions: Final = submissions
@@ -54,6 +59,8 @@ class Submitting:
 
     async def read(self, submission: Submission) -> Read:
         """`errors.Rejected` names what is to be mended. What needs no look into the store is not kept waiting."""
+        if submission.to is not None:
+            await self._require_confirmed(submission.to)
         if submission.abi_reference and not submission.abi:
             stored = await self._abis.get(submission.abi_reference)
             if stored is None:

@@ -86,7 +86,7 @@ class _Follower:
     contracts_max: int
     journeys: Journeys
     contracts: dict[ContractAddress, None] = field(default_factory=dict)
-    rounds: dict[tuple[int, str], RoundChange] = field(default_factory=dict)
+    rounds: dict[tuple[ContractAddress | None, int, str], RoundChange] = field(default_factory=dict)
     heartbeats: Counter[tuple[ContractAddress, NodeName]] = field(default_factory=Counter)
     has_gap: bool = False
     has_news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -115,7 +115,7 @@ class _Follower:
     def saw_round(self, change: RoundChange) -> None:
         """A round is on its way, or mined."""
         if len(self.rounds) < ROUNDS_MAX:
-            self.rounds[change.nonce, change.state] = change
+            self.rounds[change.account, change.nonce, change.state] = change
         else:
             self.has_gap = True
         self.has_news.set()
@@ -162,7 +162,13 @@ class LiveFeed:
                     count = len(order.transitions)
                     self._note_round(
                         RoundChange(
-                            record.nonce, "dispatched", order.contract, order.digest, count, at_ms=self._looks.now_ms()
+                            record.nonce,
+                            "dispatched",
+                            order.contract,
+                            order.digest,
+                            count,
+                            at_ms=self._looks.now_ms(),
+                            account=record.account or None,
                         )
                     )
                 elif isinstance(record, BlocksIndexed):
@@ -175,6 +181,7 @@ class LiveFeed:
                                     height=block.height,
                                     gas_used=mined.gas_used,
                                     at_ms=self._looks.now_ms(),
+                                    account=mined.account or None,
                                 )
                             )
 

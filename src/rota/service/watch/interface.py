@@ -51,7 +51,10 @@ class TransactionChange:
 
 @dataclass(frozen=True, slots=True)
 class RoundChange:
-    """A round that this node submits: dispatched, or what the chain made of its transaction."""
+    """A round that this node submits: dispatched, or what the chain made of its transaction.
+
+    `account` is the contract whose own account pays for it; without one it is the shared account.
+    """
 
     nonce: int
     state: str
@@ -61,6 +64,7 @@ class RoundChange:
     height: int | None = None
     gas_used: int | None = None
     at_ms: int = 0
+    account: ContractAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,4 +113,5 @@ def _round(found: LatestRound) -> RoundChange:
         found.transition_count,
         found.height,
         at_ms=1_000 * found.block_time_s if found.block_time_s is not None else 0,
+        account=found.account or None,
     )

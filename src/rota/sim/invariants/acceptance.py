@@ -159,7 +159,7 @@ class OneCoordinatorAtATime(Invariant):
             for member in view.followed:
                 assert member is not None, "nobody was looked for"
                 heard = view.of(member)
-                has_stopped = fact.local_ms - heard.heartbeat_ms >= self.terms.silence_ms(fact.node)
+                has_stopped = fact.local_ms - heard.heartbeat_ms >= self.terms.config_of(fact.node).silence_ms
                 is_beating = heard.state in LIVE and not has_stopped
                 if not is_beating or self._is_excused(fact.node, fact.local_ms, view, member, frozenset()):
                     view.followed.add(None)
@@ -238,7 +238,7 @@ class OneCoordinatorAtATime(Invariant):
         if heard is None:
             return False
         is_expected = heard.state in EXPECTED and heard.number.incarnation >= heard.incarnation
-        return is_expected and now_ms - heard.at_ms >= self.terms.silence_ms(node)
+        return is_expected and now_ms - heard.at_ms >= self.terms.config_of(node).silence_ms
 
     # What it does.
 

@@ -61,7 +61,8 @@ class Terms:
     names: Mapping[IntentId, str] = field(default_factory=dict)
     liars: frozenset[NodeName] = frozenset()
     # How long a node waits, by its own clock, until one that coordinates is silent for it.
-    silence_ms: Callable[[NodeName], int] = lambda _: Config().silence_ms
+    # The configuration of a node.
+    config_of: Callable[[NodeName], Config] = lambda _: Config()
 
     def separator(self, contract: ContractAddress) -> bytes:
         """The domain separator of a contract's digests."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from rota.chain.effects import RoundDispatch
+from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised
 from rota.model.digests import leaf_of_transition, round_digest
 from rota.model.types import (
@@ -20,10 +21,13 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.sequencer.effects import PermissionGranted
-from rota.sim.facts import Committed, Recorded, Reorganised, Reported, Sent, Submitted, Undone
+from rota.sequencer.effects import PermissionGranted, PreparedEndorsed
+from rota.sim.facts import BlockMined, Committed, Recorded, Reorganised, Reported, Sent, Submitted, Undone
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import AssembleResponse, DelegationCommand
+
+# A core learns of blocks when they are durable; so many writes of blocks may be under way at once.
+WRITTEN_AHEAD_MAX: Final = 8
 
 
 class OneEffectAndOneOutcome(Invariant):
@@ -125,7 +129,8 @@ class NoStateIsSpentTwice(Invariant):
 class DispatchedWithPermissionAndEndorsements(Invariant):
     """S5: no leaf is dispatched without its sender's permission for that very leaf and valid endorsements of a round.
 
-    The round holds that leaf, and its digest is the one that was signed.
+    The round holds that leaf, and its digest is the one that was signed. The empty leaf of a prepared intent needs no
+    permission if endorsers void it that have signed it, `prepared_hold` of chain time before or earlier.
     """
 
     name = "S5"
@@ -136,7 +141,12 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
         self.owners: dict[IntentId, NodeName] = {}
         self.delegated: set[tuple[IntentId, DelegationNumber, NodeName]] = set()
         self.seen: set[tuple[str, int, Digest]] = set()
+        self.prepared: dict[tuple[IntentId, NodeName], int] = {}
+        # Each endorser counts from a block that its own index had reached: one of the last on its disk.
+        self.indexed_s: dict[NodeName, deque[int]] = {}
+        self.time_s = 0
         return {
+            BlockMined: self._mined,
             Recorded: self._recorded,
             Submitted: self._submitted,
             DelegationCommand: self._delegated,
@@ -150,6 +160,15 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
             self.permitted.setdefault((record.intent, record.leaf), set()).add(given)
         elif isinstance(record, IntentAccepted):
             self.owners[record.intent.id] = fact.node
+        elif isinstance(record, PreparedEndorsed):
+            for kept in record.kept:
+                self.prepared.setdefault((kept.intent, fact.node), next(iter(self.indexed_s.get(fact.node, ())), 0))
+        elif isinstance(record, BlocksIndexed) and record.blocks:
+            indexed = self.indexed_s.setdefault(fact.node, deque(maxlen=WRITTEN_AHEAD_MAX))
+            indexed.append(record.blocks[-1].time_s)
+
+    def _mined(self, fact: BlockMined) -> None:
+        self.time_s = max(self.time_s, fact.time_s)
 
     def _delegated(self, fact: Sent) -> None:
         body = fact.envelope.body
@@ -178,7 +197,7 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
             is_judged = not self.terms.liars or transition.intent in self.owners
             self.judged += 1
             self.chances += is_judged
-            if is_judged and not self._is_permitted(transition, fact.node):
+            if is_judged and not self._is_permitted(transition, fact.node) and not self._is_voided(transition, order):
                 self.accuse(f"{self.show(transition.intent)} was dispatched by {fact.node} without its permission")
             if transition.leaf not in order.leaves or leaf_of_transition(separator, transition) != transition.leaf:
                 self.accuse(
@@ -193,6 +212,16 @@ class DispatchedWithPermissionAndEndorsements(Invariant):
             if node == owner and delegate == dispatcher and was_delegated:
                 return True
         return False
+
+    def _is_voided(self, transition: Transition, order: DispatchRound) -> bool:
+        """All honest endorsers that signed had it on their disks as prepared for long enough; there is one."""
+        honest = [node for node, _ in order.signatures if node not in self.terms.liars]
+        since = [self.prepared.get((transition.intent, node)) for node in honest]
+        is_left = [
+            at_s is not None and self.time_s - at_s > self.terms.config_of(node).prepared_hold_s
+            for node, at_s in zip(honest, since, strict=True)
+        ]
+        return transition.is_empty and not transition.signature and bool(is_left) and all(is_left)
 
     def _valid_count(self, order: DispatchRound) -> int:
         endorsers = self.terms.contracts[order.contract].endorsers

@@ -167,7 +167,7 @@ class Said:
 
     incarnation: int = 0
     spoken: int = 0
-    next_nonce: int = 0
+    next_nonces: dict[ContractAddress, int] = field(default_factory=dict)
     accepted: dict[IntentId, None] = field(default_factory=dict)
     permitted: dict[IntentId, Leaf] = field(default_factory=dict)
     given: dict[IntentId, Leaf] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class Said:
     ending: dict[IntentId, None] = field(default_factory=dict)
     finalised: dict[IntentId, Outcome] = field(default_factory=dict)
     states: set[StateId] = field(default_factory=set)
-    dispatches: dict[int, RoundDispatch] = field(default_factory=dict)
+    dispatches: dict[tuple[str, int], RoundDispatch] = field(default_factory=dict)
     delivered: set[tuple[Digest, NodeName]] = field(default_factory=set)
     issued: dict[IntentId, Leaf] = field(default_factory=dict)
     prepared: dict[Leaf, IntentId] = field(default_factory=dict)
@@ -251,10 +251,12 @@ class RestartContradictsNothing(Invariant):
             case LeavesSigned(signed):
                 said.signed.update(each.intent for each in signed)
             case RoundDispatch():
-                said.next_nonce = max(said.next_nonce, fact.record.nonce + 1)
-                said.dispatches[fact.record.nonce] = fact.record
+                record = fact.record
+                used = said.next_nonces.get(record.account, 0)
+                said.next_nonces[record.account] = max(used, record.nonce + 1)
+                said.dispatches[record.signer, record.nonce] = record
             case DispatchRepriced(dispatch):
-                said.dispatches[dispatch.nonce] = dispatch
+                said.dispatches[dispatch.signer, dispatch.nonce] = dispatch
             case TransitionIssued(prepared):
                 said.issued[prepared.transition.intent] = prepared.transition.leaf
             case TransitionPrepared(_, prepared):
@@ -354,7 +356,7 @@ class RestartContradictsNothing(Invariant):
         body = fact.envelope.body
         assert isinstance(body, TransactionDispatched | SubmitterHeartbeat)
         for listed in body.intents:
-            dispatch = said.dispatches.get(listed.nonce)
+            dispatch = said.dispatches.get((listed.signer, listed.nonce))
             if dispatch is None or listed.leaf not in dispatch.round.leaves:
                 words = f"says that {self.show(listed.intent)} has nonce {listed.nonce}"
                 self.accuse(f"{fact.node} {words}, and that is not on its disk")
@@ -390,8 +392,10 @@ class RestartContradictsNothing(Invariant):
         said, remembered = self.said[fact.node], fact.remembered
         if remembered.incarnation <= said.incarnation:
             self.accuse(f"{fact.node} started as incarnation {remembered.incarnation} after {said.incarnation}")
-        if remembered.next_nonce != said.next_nonce:
-            self.accuse(f"{fact.node} goes on with nonce {remembered.next_nonce}, and {said.next_nonce} is the next")
+        for account in said.next_nonces | dict(remembered.next_nonces):
+            remembers, is_next = remembered.next_nonces.get(account, 0), said.next_nonces.get(account, 0)
+            if remembers != is_next:
+                self.accuse(f"{fact.node} goes on with nonce {remembers}, and {is_next} is the next")
         self.judged += 1
         self.chances += 1
         for digest, peer in _owed(fact.node, said):

@@ -130,8 +130,9 @@ export class Model {
   }
 
   takeRound(round) {
-    const held = this.rounds.get(round.nonce) ?? { nonce: round.nonce, contract: "", transactions: 0, dispatchedMs: 0 };
-    this.rounds.delete(round.nonce);
+    const key = `${round.account ?? ""}/${round.nonce}`;
+    const held = this.rounds.get(key) ?? { key, nonce: round.nonce, contract: "", transactions: 0, dispatchedMs: 0 };
+    this.rounds.delete(key);
     held.state = round.state;
     held.contract = round.contract ?? held.contract;
     held.transactions = round.transactions || held.transactions;
@@ -139,7 +140,7 @@ export class Model {
     else if (round.at) held.minedMs = msOf(round.at);
     held.height = round.height ?? held.height ?? null;
     held.gasUsed = round.gasUsed ?? held.gasUsed ?? null;
-    this.rounds.set(round.nonce, held);
+    this.rounds.set(key, held);
     bound(this.rounds, ROUNDS_MAX);
   }
 

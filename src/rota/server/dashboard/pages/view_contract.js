@@ -169,7 +169,7 @@ export class ContractView {
     keyed(
       this.rounds,
       found,
-      (round) => round.nonce,
+      (round) => round.key,
       () => h("tr", {}, ...Array.from({ length: 7 }, (_, place) => h(place === 0 ? "th" : "td", place === 0 ? { scope: "row" } : {}, place === 2 ? [h("span", {}), h("meter", { min: 0, "aria-hidden": "true" })] : null))),
       (row, round) => {
         const [nonce, state, size, gas, each, block, took] = row.children;

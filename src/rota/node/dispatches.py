@@ -1,0 +1,176 @@
+"""Dispatches of a node: what its submitters have signed, written and sent, and the heartbeats that list it.
+
+Each account has a submitter (`chain/submitters.py`). Their orders leave through the node; what becomes of a round goes
+to the sequencer of its contract, and every heartbeat repeats what the store, the signer or the chain has not answered.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.chain.effects import RoundDispatch, SubmitTransaction
+from rota.chain.events import (
+    AccountSeen,
+    DispatchesRecalled,
+    DispatchNotSigned,
+    DispatchSigned,
+    TransactionRefused,
+    TransactionSent,
+)
+from rota.chain.index import ChainIndex
+from rota.chain.submitter import Submitter
+from rota.chain.submitters import Submitters
+from rota.exchange.distribution import Distribution
+from rota.machine.effects import DispatchRound, Effect, Record
+from rota.machine.tables import Event
+from rota.model.config import Config
+from rota.model.types import ContractAddress, HeartbeatNumber, NodeName
+from rota.sequencer.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
+from rota.wire.messages import SUBMITTED_LISTED_MAX, Message, SubmitterHeartbeat
+
+SubmitterEvent = (
+    DispatchSigned | DispatchNotSigned | TransactionSent | TransactionRefused | AccountSeen | DispatchesRecalled
+)
+
+
+class Owner(Protocol):
+    """The node whose dispatches these are."""
+
+    incarnation: int
+    now_ms: int
+    height: int
+    has_ledger: bool
+    config: Config
+    index: ChainIndex
+    submitters: Submitters
+    distribution: Distribution
+    effects: list[Effect]
+
+    def persist_own(self, *records: Record) -> None:
+        """Have records of the node itself written."""
+        ...
+
+    def tell(self, contract: ContractAddress, event: Event) -> None:
+        """Give an event to the sequencer of a contract."""
+        ...
+
+    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
+        """To a peer, or to the node itself without a wire."""
+        ...
+
+    def deliver_states(self) -> None:
+        """Send the private states that are due."""
+        ...
+
+
+class Dispatches:
+    """Of one node."""
+
+    def __init__(self, node: Owner) -> None:
+        self.node = node
+        self.heartbeat_count = 0
+        self.next_heartbeat_ms: int | None = None
+
+    def start(self) -> None:
+        """Send what the last run left, and ask where its accounts stand."""
+        for submission in self.node.submitters.submissions():
+            self.node.effects.append(SubmitTransaction(submission.dispatch))
+            self._start_heartbeats()
+        for submitter in self.node.submitters.working():
+            see = submitter.to_see(self.node.now_ms)
+            self.node.effects.extend([see] if see is not None else [])
+
+    def take_round(self, order: DispatchRound) -> None:
+        """A sequencer has a round that is ready."""
+        self._sign_next(self.node.submitters.take(order))
+
+    def take(self, event: SubmitterEvent) -> None:
+        """An answer of the signer, the chain or the store for one of the accounts."""
+        node, submitter = self.node, self.node.submitters.of(event.account)
+        match event:
+            case DispatchSigned():
+                record = submitter.take_signed(event)
+                if record is not None:
+                    node.persist_own(record)
+            case DispatchNotSigned():
+                order = submitter.take_unsigned(event)
+                if order is not None:
+                    node.tell(order.contract, RoundDispatchFailed(order.digest, event.reason))
+            case TransactionSent(nonce):
+                submission = submitter.take_sent(node.now_ms, node.height, nonce)
+                if submission is not None:
+                    order = submission.dispatch.round
+                    node.tell(order.contract, RoundSubmitted(order.digest, submission.submission_count))
+                return
+            case TransactionRefused():
+                submitter.take_refused(node.now_ms, event)
+                return
+            case AccountSeen():
+                node.submitters.take_account(event)
+                self._recall(submitter)
+            case _:
+                again = submitter.take_recalled(event, node.index.blocks, node.index.final_height)
+                node.effects.extend(SubmitTransaction(each) for each in again)
+        self._sign_next(submitter)
+
+    def take_written(self, dispatch: RoundDispatch, succeeded: bool) -> None:
+        """Durable: it is sent to the chain. A new round's states go out too, and its coordinator learns of it."""
+        node, submitter = self.node, self.node.submitters.of(dispatch.account)
+        is_new = submitter.writes_new_round
+        dispatch = submitter.take_written(node.now_ms, succeeded)
+        order = dispatch.round
+        if succeeded and dispatch.nonce in submitter.submissions:
+            self._start_heartbeats()
+            node.effects.append(SubmitTransaction(dispatch))
+        if succeeded and is_new:
+            node.distribution.take(node.now_ms, order)
+            node.deliver_states()
+            node.tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
+        elif is_new:
+            node.tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
+        self._sign_next(submitter)
+
+    def recall(self) -> None:
+        """Ask the store for dispatches that the chain has lost; a heartbeat asks again."""
+        for submitter in self.node.submitters.working():
+            self._recall(submitter)
+
+    def beat(self) -> None:
+        """List to each sender its dispatched intents; without a ledger nothing is listed (protocol §4.1)."""
+        node = self.node
+        self.next_heartbeat_ms = None
+        working = node.submitters.working()
+        if not working:
+            return
+        self._start_heartbeats()
+        for submitter in working:
+            self._recall(submitter)
+            self._sign_next(submitter)
+        if not node.has_ledger:
+            return
+        for submitter in working:
+            node.effects.extend(SubmitTransaction(each) for each in submitter.to_be_sent_again(node.now_ms))
+        self.heartbeat_count += 1
+        number = HeartbeatNumber(node.incarnation, self.heartbeat_count)
+        for submitter in working:
+            for (contract, sender), intents in submitter.listed(node.now_ms).items():
+                for start in range(0, len(intents), SUBMITTED_LISTED_MAX):
+                    part = tuple(intents[start : start + SUBMITTED_LISTED_MAX])
+                    node.send(sender, contract, SubmitterHeartbeat(number, part))
+
+    def _recall(self, submitter: Submitter) -> None:
+        recall = submitter.to_recall()
+        if recall is not None:
+            self._start_heartbeats()
+            self.node.effects.append(recall)
+
+    def _sign_next(self, submitter: Submitter) -> None:
+        order = submitter.to_see(self.node.now_ms) or submitter.next_to_sign(self.node.now_ms, self.node.height)
+        if order is not None:
+            self._start_heartbeats()
+            self.node.effects.append(order)
+
+    def _start_heartbeats(self) -> None:
+        if self.next_heartbeat_ms is None:
+            interval_ms = self.node.config.heartbeat_ms
+            self.next_heartbeat_ms = (self.node.now_ms // interval_ms + 1) * interval_ms
