@@ -58,8 +58,15 @@ def tell_of(nodes: Network, contract: ContractAddress) -> None:
 
 async def until_made_up(nodes: Network, contract: ContractAddress) -> None:
     """The victim has the contract, and has looked at its rounds on the chain."""
-    await nodes.until(lambda: contract in nodes.processes[VICTIM].running.contracts.addresses())
-    await nodes.until(lambda: not nodes.processes[VICTIM].running.arrears.open_count)
+    running = nodes.processes[VICTIM].running
+
+    def is_taken_in() -> bool:
+        """The node begins to look at missed rounds in the turn in which the contract gets its height."""
+        known = running.contracts.known(contract)
+        return known is not None and known.taken_in_at > 0
+
+    await nodes.until(is_taken_in)
+    await nodes.until(lambda: not running.arrears.open_count)
 
 
 @in_loop

@@ -36,6 +36,7 @@ async def deployed(caller: Caller) -> dict[str, Any]:
 async def test_contract_is_deployed_invoked_called_and_its_events_are_told(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, chain_settings=FREE) as nodes, aiohttp.ClientSession() as session:
         await nodes.start(*ALL)
+        await nodes.connected()
         one, two, _ = callers(session, nodes)
         receipt = await deployed(one)
         contract = receipt["contractAddress"]

@@ -208,15 +208,15 @@ class Link:
             await self._stream.write(goodbye_bytes(ending))
 
     def _next_part(self) -> bytes | None:
-        """Pings and pongs before frames: behind a long queue they would be late."""
+        """Pings, then pongs, then frames: our first ping precedes our first pong, and neither waits behind a queue."""
         if not self.is_open:
             return None
-        if self._pong_due is not None:
-            number, self._pong_due = self._pong_due, None
-            return pong_bytes(number)
         if self._ping_due is not None:
             number, self._ping_due = self._ping_due, None
             return ping_bytes(number)
+        if self._pong_due is not None:
+            number, self._pong_due = self._pong_due, None
+            return pong_bytes(number)
         frame = self._outbox.take_frame(self._now_ms()) if self.is_up else None
         return None if frame is None else frame_bytes(frame)
 
