@@ -1,7 +1,8 @@
 """`make chaos ONLY=hostile`: a network at work beside a registered stranger and hostile callers (`stranger.py`).
 
 Three nodes in processes of their own have a steady stream of transactions, first alone and then while the stranger
-floods them with all that anybody may send. It holds when the honest throughput under attack is at least 80 % of that
+floods them with all that anybody may send. Each transaction replaces one of 64 shared states, so that the unspent
+states, which nodes hold in memory, do not grow in number. It holds when the honest throughput under attack is at least 80 % of that
 without, memory and disk of every node stay flat, there is no fail-over, and every transaction that a node accepted
 ends. A hand-over is none: a busy contract looks at another coordinator from time to time (protocol §4.3), with or
 without a stranger. The last lines are a table for `docs/reliability.md`.
@@ -28,7 +29,7 @@ import msgspec
 
 from rota.localnet.children import Child
 from rota.localnet.local import LocalNetwork, LocalNode, Plan
-from rota.localnet.workload import Workload
+from rota.localnet.workload import Request, Workload
 from rota.model.types import ContractAddress, NodeName
 from tests.cluster.stranger import COUNTS, ROLES, Target, Targets
 
@@ -36,6 +37,7 @@ HONEST: Final = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
 STRANGER: Final = NodeName("stranger")
 MINUTES: Final = 10.0
 INTERVAL_MS: Final = 20
+SHARED_STATES: Final = 64
 WARM_S: Final = 10.0
 LOOK_S: Final = 1.0
 END_TIMEOUT_S: Final = 120.0
@@ -232,6 +234,11 @@ def _unix_s(text: str) -> float:
 # The run.
 
 
+def replace_shared_state(number: int, _: NodeName) -> Request:
+    """Spends as much as it makes."""
+    return Request(number, "spend", {"names": [f"state{number % SHARED_STATES}"]})
+
+
 async def play(home: Path, minutes: float, interval_ms: int) -> int:
     """0 when everything held."""
     plan = Plan(home=home / "network", names=(*HONEST, STRANGER))
@@ -239,7 +246,7 @@ async def play(home: Path, minutes: float, interval_ms: int) -> int:
         await network.start(*HONEST)
         members = [f"alice@{name}" for name in HONEST]
         made = await network.create_contract("synthetic", {"members": members, "threshold": 2})
-        workload = Workload(network, made.address, "alice", interval_ms, absent={STRANGER})
+        workload = Workload(network, made.address, "alice", interval_ms, choose=replace_shared_state, absent={STRANGER})
         async with workload:
             soak = Soak(network, workload, made.address)
             await soak.watch("warming up", WARM_S)
