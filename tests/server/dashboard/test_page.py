@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,19 @@ TRANSACTIONS: Final = 10_000
 CONTRACTS: Final = 1_000
 INTENT: Final = IntentId(bytes(range(16)))
 UUID: Final = "00010203-0405-0607-0809-0a0b0c0d0e0f"
+
+
+@dataclass
+class LateNode(ScriptedNode):
+    """Sends its contracts and peers when the test says so, after an update without them."""
+
+    reports: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
+        yield FeedUpdate(0, BEGAN_MS, 250)
+        await self.reports.wait()
+        async for update in ScriptedNode.watch(self, interval_ms, opened):
+            yield update
 
 
 @asynccontextmanager
@@ -103,6 +116,20 @@ async def test_a_lost_connection_is_shown_and_comes_back_by_itself(tmp_path: Pat
             await page.until(LIVE)
             await page.until("document.getElementById('contract-count').textContent === '5'")
             await page.until("!document.getElementById('problems').textContent.includes('does not reach')")
+        assert page.errors == []
+
+
+@in_browser
+async def test_page_gives_no_verdict_before_the_node_has_reported(tmp_path: Path) -> None:
+    node = LateNode(summaries=summaries(3))
+    async with live_page(node, tmp_path) as page:
+        await page.until("document.getElementById('verdict').textContent.startsWith('Loading')")
+        await page.until("document.getElementById('node-name').textContent !== ''")
+        assert "well" not in await page.text("#verdict")
+        node.reports.set()
+        await page.until(
+            "document.getElementById('verdict').textContent.includes('is well. 4 nodes, 3 contracts')"
+        )
         assert page.errors == []
 
 

@@ -147,7 +147,7 @@ class App {
   tell() {
     const problems = problemsOf(this).map((each) => each.text);
     const key = problems.join("\n");
-    if (key === this.told) return;
+    if (key === this.told || (!key && !this.model.isComplete)) return;
     announce(problems.length ? problems.join(" ") : "All is well.");
     this.told = key;
   }

@@ -34,6 +34,7 @@ export class Model {
     this.seconds = [];
     this.totals = new Map();
     this.version = 0;
+    this.hasSnapshot = false;
     this.updates = [];
     this.isTakingIn = false;
     this.work = null;
@@ -94,6 +95,12 @@ export class Model {
       this.heard.set(node, heard);
     }
     this.count(update.counts);
+    this.hasSnapshot ||= update.snapshot;
+  }
+
+  // The node has reported its contracts and its status. Before that there is nothing to judge.
+  get isComplete() {
+    return this.hasSnapshot && this.status !== null;
   }
 
   takeContract(contract) {

@@ -57,6 +57,10 @@ export class NetworkView {
 
   drawVerdict(model) {
     const problems = problemsOf(this.app);
+    if (!model.isComplete && problems.length === 0) {
+      setText(this.verdict, "Loading the state of this node …");
+      return;
+    }
     const nodes = model.nodes.length;
     const rate = model.rates("confirmed", 10).reduce((sum, each) => sum + each, 0) / 10;
     const leaders = [...model.leads].filter(([, count]) => count > 0).map(([node]) => node);
