@@ -83,9 +83,10 @@ class ScriptedTriggers:
 
 @dataclass(slots=True)
 class ScriptedNode(MemoryNode):
-    """Pushes the updates that it is given, to everybody who watches."""
+    """Pushes the updates that it is given to every subscriber; a page that connects again gets the earlier ones too."""
 
     followers: list[asyncio.Queue[FeedUpdate]] = field(default_factory=list)
+    pushed: list[FeedUpdate] = field(default_factory=list)
     summaries: tuple[ContractSummary, ...] = ()
 
     def __post_init__(self) -> None:
@@ -95,6 +96,8 @@ class ScriptedNode(MemoryNode):
 
     async def watch(self, interval_ms: int, opened: Container[IntentId] = ()) -> AsyncIterator[FeedUpdate]:
         queue: asyncio.Queue[FeedUpdate] = asyncio.Queue()
+        for update in self.pushed:
+            queue.put_nowait(update)
         self.followers.append(queue)
         self.opened = opened
         try:
@@ -106,7 +109,8 @@ class ScriptedNode(MemoryNode):
             self.followers.remove(queue)
 
     def tell(self, update: FeedUpdate) -> None:
-        """To all who watch."""
+        """To every subscriber."""
+        self.pushed.append(update)
         for queue in self.followers:
             queue.put_nowait(update)
 
