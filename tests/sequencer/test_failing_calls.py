@@ -101,7 +101,7 @@ class Group:
                 self.bench.sign()
                 self.bench.permit()
                 dispatched += [made for order in self.bench.write_rounds() for made in order.transitions]
-            # Heartbeats and other effects that nobody takes here would be looked at again in each step.
+            # Drop heartbeats and other unused effects, so that later steps do not scan them again.
             self.bench.effects.clear()
             if now_ms % BLOCK_MS == 0:
                 self.block(dispatched)

@@ -33,7 +33,7 @@ UUID: Final = "00010203-0405-0607-0809-0a0b0c0d0e0f"
 
 @dataclass
 class LateNode(ScriptedNode):
-    """Sends its contracts and peers when the test says so, after an update without them."""
+    """Sends an update without contracts and peers, and the snapshot once `reports` is set."""
 
     reports: asyncio.Event = field(default_factory=asyncio.Event)
 
