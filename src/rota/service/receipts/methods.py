@@ -121,7 +121,7 @@ async def get_transaction_dependencies(
 async def get_transaction_receipt(
     node: Transactions, transaction_id: Id
 ) -> Annotated[TransactionReceipt | None, Meta(description="The receipt; null while there is none")]:
-    """How a transaction ended. Once there is a receipt it never changes."""
+    """How a transaction ended. A receipt is final, unless the chain takes back a final block (`FINALITY_BROKEN`)."""
     view = await node.receipt(transaction_id.intent)
     return shown_receipt(view) if view is not None else None
 
