@@ -47,7 +47,7 @@ class DecodedBytes(msgspec.Struct, frozen=True):
 async def store_abi(
     node: HasTypes, abi: Annotated[Abi, Meta(description="The entries of the ABI")]
 ) -> Annotated[Word, Meta(description="Its hash, which a transaction may name as abiReference")]:
-    """Remember an ABI. What comes by its functions, events and errors can be decoded from now on."""
+    """Store an ABI. The node can then decode its functions, events and errors."""
     return word_of(await node.types.store_abi(abi))
 
 
@@ -55,7 +55,7 @@ async def store_abi(
 async def get_stored_abi(
     node: HasTypes, hash_ref: Annotated[Word, Meta(description="The hash of an ABI")]
 ) -> Annotated[StoredABI | None, Meta(description="The ABI; null when none of this hash was stored")]:
-    """An ABI that was stored, or came with a transaction."""
+    """Return an ABI that was stored, or submitted with a transaction."""
     found = await node.types.stored_abi(hash_ref.content)
     return _shown_abi(found) if found is not None else None
 
@@ -64,7 +64,7 @@ async def get_stored_abi(
 async def query_stored_abis(
     node: HasTypes, query: QueryJson
 ) -> Annotated[list[StoredABI], Meta(description="The ABIs, latest first unless sorted")]:
-    """The ABIs that were stored, by `hash` and `created`."""
+    """Query stored ABIs. Fields: hash, created."""
     return [_shown_abi(found) for found in await node.types.query_abis(query)]
 
 
@@ -74,7 +74,7 @@ async def decode_call(
     call_data: Annotated[HexText, Meta(description="The data of a call: a selector and values")],
     data_format: DataFormat = DEFAULT,
 ) -> Annotated[DecodedBytes, Meta(description="The function, and the values that it is called with")]:
-    """What a call asks for, by the ABIs that are stored."""
+    """Decode call data with the stored ABIs."""
     return _shown_data(await node.types.decode_call(call_data.content, data_format))
 
 
@@ -85,7 +85,7 @@ async def decode_event(
     data: Annotated[HexText, Meta(description="What the event has beside its topics")],
     data_format: DataFormat = DEFAULT,
 ) -> Annotated[DecodedBytes, Meta(description="The event, and its values")]:
-    """What an event tells, by the ABIs that are stored. The error has PD012229 when none of them fits."""
+    """Decode an event with the stored ABIs. The error has PD012229 when none of them matches."""
     words = [topic.content for topic in topics]
     return _shown_data(await node.types.decode_event(words, data.content, data_format))
 
@@ -96,7 +96,7 @@ async def decode_error(
     revert_data: Annotated[HexText, Meta(description="What a contract reverted with")],
     data_format: DataFormat = DEFAULT,
 ) -> Annotated[DecodedBytes, Meta(description="The error, and its values")]:
-    """Why a contract reverted: Solidity's own errors, and those of the ABIs that are stored."""
+    """Decode revert data: Solidity's own errors, and those of the stored ABIs."""
     return _shown_data(await node.types.decode_error(revert_data.content, data_format))
 
 

@@ -37,7 +37,7 @@ class AccountShown(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
 
 @method("seq_accounts", role=Role.OPERATE, answers="accounts")
 async def accounts(node: HasAccounts) -> Annotated[list[AccountShown], Meta(description="The shared one first")]:
-    """The accounts that pay for rounds: the submitter, and those of contracts that have one of their own."""
+    """List the accounts that pay for rounds: the submitter's, and those of contracts with an account of their own."""
     return [
         AccountShown(
             address=Address(each.address),
@@ -56,7 +56,7 @@ async def accounts(node: HasAccounts) -> Annotated[list[AccountShown], Meta(desc
 async def choose_account(
     node: HasAccounts, contract: Annotated[Address, Meta(description="A contract of this node")], account: Choice
 ) -> Annotated[bool, Meta(description="True: this is durable")]:
-    """Choose the account that pays for the next rounds of a contract; rounds on their way stay with theirs."""
+    """Choose the account that pays for the next rounds of a contract. Rounds in flight keep theirs."""
     await node.accounts.choose(contract.contract, CHOICES[account])
     return True
 

@@ -65,20 +65,20 @@ class Run(msgspec.Struct, frozen=True):
 async def list_triggers(
     node: HasTriggers,
 ) -> Annotated[list[TriggerStatus], Meta(description="All triggers of this node")]:
-    """The triggers that this node runs, and how each stands."""
+    """List the triggers of this node with their state."""
     return [_shown(view) for view in node.triggers.list()]
 
 
 @method("trigger_pause", role=Role.OPERATE, answers="paused")
 async def pause(node: HasTriggers, name: Name) -> Annotated[bool, Meta(description="True: it is paused")]:
-    """Let a trigger begin nothing more, also after a restart; what it is performing it ends."""
+    """Pause a trigger, also across restarts. Tasks in progress finish."""
     await node.triggers.pause(name)
     return True
 
 
 @method("trigger_resume", role=Role.OPERATE, answers="resumed")
 async def resume(node: HasTriggers, name: Name) -> Annotated[bool, Meta(description="True: it runs")]:
-    """Let a trigger run again, and try what was set aside. The configuration's pause holds again after a restart."""
+    """Resume a trigger and retry its set-aside tasks. A pause in the configuration applies again after a restart."""
     await node.triggers.resume(name)
     return True
 
@@ -87,7 +87,7 @@ async def resume(node: HasTriggers, name: Name) -> Annotated[bool, Meta(descript
 async def run_once(
     node: HasTriggers, name: Name
 ) -> Annotated[Run, Meta(description="How many tasks ended how, and the last failure")]:
-    """Attempt all tasks of a trigger that are ready, once and without delay, paused or not."""
+    """Attempt all ready tasks of a trigger once, without delay, even if it is paused."""
     ended = await node.triggers.run_once(name)
     return Run(ended.won, ended.lost, ended.skipped, ended.failed, ended.trouble)
 

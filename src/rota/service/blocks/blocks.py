@@ -43,12 +43,12 @@ class Chain:
         return max(0, self._confirmed())
 
     async def block(self, number: int) -> IndexedBlock | None:
-        """A block by its number."""
+        """Return a block by its number."""
         header = await self._looking_up.header(number) if number <= self.confirmed_height() else None
         return _block(header) if header is not None else None
 
     async def transactions_in(self, number: int) -> tuple[IndexedTransaction, ...]:
-        """The transactions of a block."""
+        """List the transactions of a block."""
         block = await self._looking_up.block(number) if number <= self.confirmed_height() else None
         return await self._transactions_of(block) if block is not None else ()
 

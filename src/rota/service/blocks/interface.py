@@ -68,7 +68,7 @@ class Chain(Protocol):
         ...
 
     async def block(self, number: int) -> IndexedBlock | None:
-        """A block by its number."""
+        """Return a block by its number."""
         ...
 
     async def transactions_in(self, number: int) -> tuple[IndexedTransaction, ...]:

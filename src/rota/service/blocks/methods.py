@@ -19,7 +19,7 @@ TransactionHash = Annotated[Word, Meta(description="The hash of a base-ledger tr
 
 @method("bidx_getConfirmedBlockHeight", role=Role.READ, answers="blockHeight")
 async def confirmed_height(node: HasChain) -> Annotated[Quantity, Meta(description="Its number")]:
-    """The latest block that counts as confirmed at this node."""
+    """Return the number of the latest block that this node considers confirmed."""
     return quantity_of(node.chain.confirmed_height())
 
 
@@ -27,7 +27,7 @@ async def confirmed_height(node: HasChain) -> Annotated[Quantity, Meta(descripti
 async def block_by_number(
     node: HasChain, block_number: BlockNumber
 ) -> Annotated[IndexedBlock | None, Meta(description="The block; null while it is not confirmed")]:
-    """A block by its number."""
+    """Return a block by its number."""
     return await node.chain.block(block_number.number)
 
 
@@ -35,7 +35,7 @@ async def block_by_number(
 async def transactions_by_number(
     node: HasChain, block_number: BlockNumber
 ) -> Annotated[list[IndexedTransaction], Meta(description="In the order of the block; none while it is not confirmed")]:
-    """The transactions of a block."""
+    """List the transactions of a block."""
     return [*await node.chain.transactions_in(block_number.number)]
 
 
@@ -43,7 +43,7 @@ async def transactions_by_number(
 async def transaction_by_hash(
     node: HasChain, block_hash: TransactionHash
 ) -> Annotated[IndexedTransaction | None, Meta(description="The transaction; null while it is not confirmed")]:
-    """A base-ledger transaction by its hash. Clients know the parameter as `blockHash`."""
+    """Return a base-ledger transaction by its hash. Existing clients name the parameter `blockHash`."""
     return await node.chain.transaction(block_hash.content)
 
 
@@ -53,7 +53,7 @@ async def transaction_by_nonce(
     from_: Annotated[Address, Meta(description="The account that sent it")],
     nonce: Annotated[Quantity, Meta(description="Its number among those of that account")],
 ) -> Annotated[IndexedTransaction | None, Meta(description="The transaction; null while it is not confirmed")]:
-    """A base-ledger transaction by its account and nonce."""
+    """Return a base-ledger transaction by its account and nonce."""
     return await node.chain.transaction_with_nonce(from_.contract, nonce.number)
 
 
@@ -61,7 +61,7 @@ async def transaction_by_nonce(
 async def events_by_hash(
     node: HasChain, transaction_hash: TransactionHash
 ) -> Annotated[list[IndexedEvent], Meta(description="In the order of the block; none while it is not confirmed")]:
-    """What a base-ledger transaction emitted."""
+    """List the events of a base-ledger transaction."""
     return [*await node.chain.events_of(transaction_hash.content)]
 
 
@@ -72,7 +72,7 @@ async def decode_events(
     abi: Annotated[Abi, Meta(description="Entries of an ABI; what is no event is passed over")],
     result_format: Annotated[str, Meta(description="How values are written, such as mode=object&number=string")] = "",
 ) -> Annotated[list[DecodedEvent], Meta(description="Those that the ABI knows, in the order of the block")]:
-    """What a base-ledger transaction emitted, decoded."""
+    """List the events of a base-ledger transaction, decoded."""
     return [*await node.chain.decoded_events(transaction_hash.content, tuple(abi), result_format)]
 
 
@@ -80,7 +80,7 @@ async def decode_events(
 async def query_blocks(
     node: HasChain, query: QueryJson
 ) -> Annotated[list[IndexedBlock], Meta(description="The latest first, if no other order is asked for")]:
-    """Blocks of the base ledger. Fields: number, hash, timestamp.
+    """Query blocks of the base ledger. Fields: number, hash, timestamp.
 
     At most 1,000 blocks are looked at: those that the query bounds by `number`, or else the latest.
     """

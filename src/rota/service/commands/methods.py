@@ -96,7 +96,7 @@ class CommandSettings(msgspec.Struct, frozen=True, rename="camel"):
 
 @method("cmd_submit", role=Role.SUBMIT, answers="acknowledgement")
 async def submit(node: HasCommands, command: Wanted) -> Annotated[CommandAcknowledgement, Meta(description="Of it")]:
-    """Submit a command. Once it is answered there will be exactly one completion of this submission."""
+    """Submit a command. Once this returns, the submission gets exactly one completion."""
     with _told():
         taken = await node.commands.submit(submission_of_command(command, node.name))
     return CommandAcknowledgement(taken.submission_id, uuid_of(taken.transaction))
@@ -106,7 +106,7 @@ async def submit(node: HasCommands, command: Wanted) -> Annotated[CommandAcknowl
 async def submit_and_wait(
     node: HasCommands, command: Wanted, timeout_ms: TimeoutMs = None
 ) -> Annotated[CommandOutcome, Meta(description="Of a command that happened")]:
-    """Submit a command and wait for its outcome. When the time is over the waiting ends, and not the command."""
+    """Submit a command and wait for its outcome. A timeout ends the wait, not the command."""
     wait_ms = TIMEOUT_MS_DEFAULT if timeout_ms is None else timeout_ms
     with _told():
         if not 1 <= wait_ms <= TIMEOUT_MS_MAX:
@@ -157,14 +157,14 @@ async def completions(
 
 @method("cmd_completionEnd", role=Role.READ, answers="offset")
 async def completion_end(node: HasCommands) -> Annotated[int, Meta(description="The offset of the latest completion")]:
-    """Where the stream of completions ends now. It is always good as a deduplication offset."""
+    """Return the offset of the last completion. It is always a valid deduplication offset."""
     with _told():
         return (await node.commands.end()).offset
 
 
 @method("cmd_configuration", role=Role.READ, answers="configuration")
 async def configuration(node: HasCommands) -> Annotated[CommandSettings, Meta(description="What holds now")]:
-    """The maximum deduplication duration: periods up to it are always supported."""
+    """Return the maximum deduplication duration: the node supports every period up to it."""
     return CommandSettings(duration_text_of(node.commands.configuration().maximum_duration_ms * MICROSECONDS_PER_MS))
 
 
@@ -172,7 +172,7 @@ async def configuration(node: HasCommands) -> Annotated[CommandSettings, Meta(de
 async def prune(
     node: HasCommands, offset: Annotated[int, Meta(description="Up to which offset, itself included")]
 ) -> Annotated[int, Meta(description="Up to which offset completions are forgotten now")]:
-    """Forget completions. Within the maximum deduplication duration it is refused, with the offset that is safe."""
+    """Delete completions. Within the maximum deduplication duration it is an error, which has the safe offset."""
     with _told():
         return await node.commands.prune(offset)
 

@@ -50,7 +50,7 @@ class PendingConsent(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
 async def list_consents(
     node: HasConsents,
 ) -> Annotated[list[PendingConsent], Meta(description="What the operator has to decide, the oldest first")]:
-    """The contracts that name this node as endorser or coordinator and wait for its operator."""
+    """List the proposed contracts that name this node as endorser or coordinator and wait for its operator."""
     return [_shown(each) for each in await node.consents.list()]
 
 
@@ -58,7 +58,7 @@ async def list_consents(
 async def accept(
     node: HasConsents, proposer: Proposer, deployment: DeploymentId
 ) -> Annotated[bool, Meta(description="True: this is durable, and the proposer is told")]:
-    """Let this node take part in a contract: it endorses or coordinates, and pays where it coordinates."""
+    """Accept a proposed contract: this node endorses or coordinates, and pays gas where it coordinates."""
     await node.consents.accept(NodeName(proposer), deployment.intent)
     return True
 
@@ -67,7 +67,7 @@ async def accept(
 async def refuse(
     node: HasConsents, proposer: Proposer, deployment: DeploymentId, reason: Reason = ""
 ) -> Annotated[bool, Meta(description="True: this is durable, and the proposer is told")]:
-    """Let this node take no part in a contract. The proposer's deployment ends with the reason."""
+    """Refuse a proposed contract. The proposer's deployment ends with the reason."""
     await node.consents.refuse(NodeName(proposer), deployment.intent, reason)
     return True
 

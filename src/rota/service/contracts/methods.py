@@ -18,7 +18,7 @@ DEPLOYMENT: Final = "The id under which the contract is deployed through the fac
 async def endorser_address(
     node: Contracts, deployment: Annotated[Uuid, Meta(description=DEPLOYMENT)]
 ) -> Annotated[Address, Meta(description="To be given to the factory for this node")]:
-    """The address with which this node endorses in the contract that is deployed under this id; each has its own."""
+    """Return this node's endorser address for the contract deployed under this id; every contract has another one."""
     return Address(await node.endorser_address(deployment.intent))
 
 
@@ -28,7 +28,7 @@ async def add_contract(
     genesis: Annotated[HexText, Meta(description="The contract's genesis, whose hash stands on the chain")],
     deployment: Annotated[Uuid, Meta(description=DEPLOYMENT)],
 ) -> Annotated[Address, Meta(description="The contract's address")]:
-    """Take in a contract that was deployed: the node holds its genesis against the chain and has it from now on."""
+    """Add a deployed contract. The node checks its genesis against the chain first."""
     return Address(await node.take_in(genesis.content, deployment.intent))
 
 

@@ -133,7 +133,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 async def status(
     node: Sequencing, contract: Annotated[Address, Meta(description="The address of a private contract")]
 ) -> Annotated[Status | None, Meta(description="How it stands; null when this node does not have it")]:
-    """Who coordinates a contract and since when, in which range, and what this node has under way for it."""
+    """Show the coordinator of a contract, since when, in which range, and this node's open transactions."""
     found = await node.status(contract.contract)
     return _shown_status(found) if found is not None else None
 
@@ -142,7 +142,7 @@ async def status(
 async def explain(
     node: Sequencing, transaction_id: Annotated[Uuid, Meta(description="The id of a transaction")]
 ) -> Annotated[Explained | None, Meta(description="Where it is; null when this node does not know it")]:
-    """Where a transaction is, what it waits for since when, who is blocking it, and its history."""
+    """Explain a transaction: its state, what it waits for and since when, which node blocks it, and its history."""
     found = await node.explain(transaction_id.intent)
     return _shown_explanation(found) if found is not None else None
 
@@ -155,7 +155,7 @@ async def contracts(
         Address | None, Meta(description="Begin behind this address, the last of the answer before")
     ] = None,
 ) -> Annotated[list[Summary], Meta(description="Contracts of this node, by address")]:
-    """The contracts of this node, and who leads each."""
+    """List the contracts of this node with their coordinators."""
     found = await node.contracts(after.contract if after is not None else None, limit)
     return [_shown_summary(each) for each in found]
 
@@ -193,7 +193,7 @@ class Ring(msgspec.Struct, frozen=True, rename="camel"):
 async def ring(
     node: Sequencing, contract: Annotated[Address, Meta(description="The address of a private contract")]
 ) -> Annotated[Ring | None, Meta(description="Its ring; null when this node does not have it")]:
-    """Where the committee of a contract stands on its ring, the point of this range, and who leads in the next ones."""
+    """Show the ring of a contract: its members' places, the point of this range, and the leaders of the next ranges."""
     found = await node.ring(contract.contract)
     return _shown_ring(found) if found is not None else None
 
@@ -217,7 +217,7 @@ async def leaders(
     contract: Annotated[Address, Meta(description="The address of a private contract")],
     limit: Annotated[int, Meta(ge=1, le=LEADERS_MAX, description="How many at most")] = LEADERS_DEFAULT,
 ) -> Annotated[list[Led], Meta(description="The latest, the oldest of them first")]:
-    """Who has coordinated a contract since this node began, as it saw it."""
+    """List the coordinators of a contract since this node started, as this node observed them."""
     return [_shown_leader(each) for each in (await node.leaders(contract.contract))[-limit:]]
 
 
@@ -403,7 +403,7 @@ async def subscribe(
         int, Meta(ge=INTERVAL_MIN_MS, le=INTERVAL_MAX_MS, description="Between two updates, in milliseconds")
     ] = INTERVAL_MS,
 ) -> Annotated[str, Meta(description="The subscription's id: updates come as seq_subscription with it")]:
-    """Watch this node live over this WebSocket: contracts, transactions, rounds and peers as they change.
+    """Subscribe to live updates over this WebSocket: contracts, transactions, rounds and peers as they change.
 
     First a snapshot, then what changed, at most once in an interval, of each thing the latest. All milestones are
     counted; of many transactions some are told one by one. Nothing is acknowledged: who missed something is told so and
@@ -442,7 +442,7 @@ async def unsubscribe(
     subscriber: Subscriber,
     subscription: Annotated[str, Meta(description="The id that seq_subscribe answered on this connection")],
 ) -> Annotated[bool, Meta(description="True: it is done")]:
-    """Be told no more."""
+    """Cancel a subscription to live updates."""
     subscriber.close(subscriber.find(subscription, PUSH))
     return True
 

@@ -66,7 +66,7 @@ class MessageBatch(msgspec.Struct, frozen=True, rename="camel"):
 async def create_message_listener(
     node: MessageListening, listener: Annotated[MessageListenerInput, Meta(description="What it is to listen to")]
 ) -> Done:
-    """Make a listener of messages. It gets each of them in the end, whether or not somebody is subscribed."""
+    """Create a message listener. It delivers every message eventually, also those from times without a subscription."""
     filters, options = listener.filters or MessageFilters(), listener.options or MessageOptions()
     definition = MessageDefinition(
         filters.sequence_above,
@@ -83,7 +83,7 @@ async def create_message_listener(
 async def get_message_listener(
     node: MessageListening, listener_name: Name
 ) -> Annotated[PrivacyGroupMessageListener | None, Meta(description="The listener; null when there is none")]:
-    """A listener of messages."""
+    """Return a message listener."""
     found = await own(node.message_listeners).listener(listener_name)
     return _shown(found) if found is not None else None
 
@@ -92,27 +92,27 @@ async def get_message_listener(
 async def query_message_listeners(
     node: MessageListening, query: QueryInput
 ) -> Annotated[list[PrivacyGroupMessageListener], Meta(description="Those that are looked for")]:
-    """Listeners of messages."""
+    """Query message listeners."""
     return [_shown(each) for each in await own(node.message_listeners).find(query)]
 
 
 @method("pgroup_startMessageListener", role=Role.SUBMIT, answers="success")
 async def start_message_listener(node: MessageListening, listener_name: Name) -> Done:
-    """Let it go on where it last acknowledged."""
+    """Start a listener at its last acknowledged position."""
     await own(node.message_listeners).start(listener_name)
     return True
 
 
 @method("pgroup_stopMessageListener", role=Role.SUBMIT, answers="success")
 async def stop_message_listener(node: MessageListening, listener_name: Name) -> Done:
-    """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
+    """Stop a listener. It pushes no further batch until it is started; a pushed batch can still be acknowledged."""
     await own(node.message_listeners).stop(listener_name)
     return True
 
 
 @method("pgroup_deleteMessageListener", role=Role.SUBMIT, answers="success")
 async def delete_message_listener(node: MessageListening, listener_name: Name) -> Done:
-    """Forget it. An error when there is none of this name."""
+    """Delete a listener. An error if there is none with this name."""
     await own(node.message_listeners).delete(listener_name)
     return True
 
@@ -138,7 +138,7 @@ async def subscribe(
     feed: Annotated[MessageFeed, Meta(description="The kind of listener")],  # noqa: ARG001  # there is one kind
     listener_name: Name,
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as pgroup_subscription with it")]:
-    """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `pgroup_ack`."""
+    """Subscribe to the batches of a listener over this WebSocket. Acknowledge each one with `pgroup_ack`."""
     return await subscriber.follow(
         PUSH, lambda it: own(node.message_listeners).attach(listener_name, _MessagesOver(it))
     )
@@ -150,7 +150,7 @@ async def acknowledge(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Annotated[None, Meta(description="It has no answer, unless it fails")]:
-    """The batch that was pushed last is done with, for good; the next one comes."""
+    """Acknowledge the last batch. The node then pushes the next one."""
     subscriber.find(subscription, PUSH).answer(is_taken=True)
 
 
@@ -160,7 +160,7 @@ async def refuse(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Annotated[None, Meta(description="It has no answer, unless it fails")]:
-    """The batch that was pushed last is to be pushed again, after a pause."""
+    """Reject the last batch. The node pushes it again after a pause."""
     subscriber.find(subscription, PUSH).answer(is_taken=False)
 
 
@@ -170,7 +170,7 @@ async def unsubscribe(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Done:
-    """Be pushed no more; what was not acknowledged goes to the listener's next subscription."""
+    """Cancel a subscription. Unacknowledged batches go to the listener's next subscription."""
     subscriber.close(subscriber.find(subscription, PUSH))
     return True
 

@@ -147,7 +147,7 @@ class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
 async def create_group(
     node: HasGroups, spec: Annotated[PrivacyGroupInput, Meta(description="The group")]
 ) -> Annotated[PrivacyGroup, Meta(description="The group, whose deployment is durable now")]:
-    """Create a privacy group. It can be used when `genesisTransaction` has its receipt."""
+    """Create a privacy group. It is usable once `genesisTransaction` has a receipt."""
     options = spec.transaction_options or PrivacyGroupTXOptions()
     wanted = NewGroup(
         spec.domain,
@@ -170,7 +170,7 @@ async def get_group_by_id(
     domain_name: DomainName,
     id: GroupId,  # the name that clients know
 ) -> Annotated[PrivacyGroup | None, Meta(description="The group; null when this node has none of this id")]:
-    """A group by its id."""
+    """Return a group by its id."""
     return _shown_if_any(await node.groups.with_id(domain_name, id.content))
 
 
@@ -178,7 +178,7 @@ async def get_group_by_id(
 async def get_group_by_address(
     node: HasGroups, address: Annotated[Address, Meta(description="The group's contract on the base ledger")]
 ) -> Annotated[PrivacyGroup | None, Meta(description="The group; null when this node has none at this address")]:
-    """A group by its contract."""
+    """Return a group by its contract."""
     return _shown_if_any(await node.groups.with_address(address.contract))
 
 
@@ -186,7 +186,7 @@ async def get_group_by_address(
 async def query_groups(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
-    """The groups of this node. Fields: id, domain, name, created, genesisTransaction, contractAddress."""
+    """Query the groups of this node. Fields: id, domain, name, created, genesisTransaction, contractAddress."""
     return [_shown(each) for each in await node.groups.query(query, parties=held_parties())]
 
 
@@ -194,7 +194,7 @@ async def query_groups(
 async def query_groups_with_member(
     node: HasGroups, member: Annotated[str, Meta(description="A party, such as alice@node1")], query: QueryJson
 ) -> Annotated[list[PrivacyGroup], Meta(description="The oldest first, if no other order is asked for")]:
-    """The groups of this node that have this member. Fields as for `pgroup_queryGroups`."""
+    """Query the groups of this node that have this member. Fields as for `pgroup_queryGroups`."""
     if not member:
         raise invalid("member", "must be a party, such as alice@node1")
     return [_shown(each) for each in await node.groups.query(query, member)]
@@ -204,7 +204,7 @@ async def query_groups_with_member(
 async def send_transaction(
     node: HasGroups, tx: Annotated[PrivacyGroupEVMTXInput, Meta(description="What is to be done, by a member")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
-    """Deploy or call a private contract in a group."""
+    """Submit a deployment or a call of a private contract in a group."""
     try:
         return uuid_of(await node.groups.send(_call_of(tx)))
     except Rejected as error:
@@ -215,7 +215,7 @@ async def send_transaction(
 async def call(
     node: GroupReads, call: Annotated[PrivacyGroupEVMCall, Meta(description="What is asked, by a member")]
 ) -> Outputs:
-    """Ask a private contract without a transaction."""
+    """Call a private contract of a group without a transaction."""
     try:
         require_latest(call.block, "block")
         await reach(node, call.at_least, "atLeast")
@@ -236,7 +236,7 @@ async def invoke_rpc(
     method: Annotated[str, Meta(description="What the domain is asked, as pente_call")],
     params: QuestionParams = None,
 ) -> Annotated[Any, Meta(description="As the domain answers")]:  # noqa: ANN401
-    """Ask the domain of a group's contract, as a member at this node. An error names the methods that it has."""
+    """Call a method of a group's domain, as a member. The error for an unknown method lists the methods."""
     group = await node.groups.with_id(domain_name, group_id.content)
     if group is None or group.contract is None:
         raise invalid("groupId", "must be a group that is deployed: pgroup_queryGroups lists those of this node")
@@ -272,7 +272,7 @@ class PrivacyGroupMessage(msgspec.Struct, frozen=True, rename="camel", omit_defa
 async def send_message(
     node: HasGroups, msg: Annotated[PrivacyGroupMessageInput, Meta(description="The message")]
 ) -> Annotated[Uuid, Meta(description="Its id: it is durable now, and all members' nodes will get it")]:
-    """Tell the nodes of all members of a group. It is no transaction: nothing of it is on the chain."""
+    """Send a message to the nodes of all members of a group. It is not a transaction and does not reach the chain."""
     about = msg.correlation_id.intent if msg.correlation_id is not None else b""
     try:
         sent = await node.groups.send_message(NewMessage(msg.domain, msg.group.content, msg.topic, msg.data, about))
@@ -285,7 +285,7 @@ async def send_message(
 async def get_message(
     node: HasGroups, id: Annotated[Uuid, Meta(description="The id of a message")]
 ) -> Annotated[PrivacyGroupMessage | None, Meta(description="The message; null when this node does not have it")]:
-    """A message of a group."""
+    """Return a message of a group."""
     view = await node.groups.message(id.intent)
     return shown_message(view) if view is not None else None
 
@@ -294,7 +294,7 @@ async def get_message(
 async def query_messages(
     node: HasGroups, query: QueryJson
 ) -> Annotated[list[PrivacyGroupMessage], Meta(description="In this node's order, if no other is asked for")]:
-    """Messages of groups. Fields: id, localSequence, sent, received, node, correlationId, domain, group, topic."""
+    """Query group messages. Fields: id, localSequence, sent, received, node, correlationId, domain, group, topic."""
     return [shown_message(each) for each in await node.groups.messages(query, held_parties())]
 
 

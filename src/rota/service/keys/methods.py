@@ -66,7 +66,7 @@ class KeyQueryEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 @method("keymgr_wallets", role=Role.READ, answers="wallets")
 async def wallets(node: HasKeys) -> Annotated[list[str], Meta(description="Their names")]:
-    """Where this node's keys come from."""
+    """List the wallets of this node."""
     return [*node.keys.wallets()]
 
 
@@ -74,7 +74,7 @@ async def wallets(node: HasKeys) -> Annotated[list[str], Meta(description="Their
 async def resolve_key(
     node: HasKeys, key_identifier: Identifier, algorithm: Algorithm, verifier_type: VerifierType
 ) -> Annotated[KeyMappingAndVerifier, Meta(description="The key")]:
-    """The key of an identifier. There is one for every name, and it is always the same."""
+    """Return the key of an identifier. Every name has one key, which never changes."""
     return _mapping(await node.keys.resolve(key_identifier, algorithm, verifier_type))
 
 
@@ -82,7 +82,7 @@ async def resolve_key(
 async def resolve_eth_address(
     node: HasKeys, key_identifier: Identifier
 ) -> Annotated[Address, Meta(description="The address")]:
-    """The Ethereum address of an identifier: of its public transactions, and of its private ones in every contract."""
+    """Return the Ethereum address of an identifier, for public transactions and for private ones in every contract."""
     found = await node.keys.resolve(key_identifier, "ecdsa:secp256k1", "eth_address")
     return Address(found.verifier.verifier)
 
@@ -94,7 +94,7 @@ async def reverse_key_lookup(
     verifier_type: VerifierType,
     verifier: Annotated[str, Meta(description="The address")],
 ) -> Annotated[KeyMappingAndVerifier | None, Meta(description="The key; null when none of this address was used")]:
-    """The identifier that has this address, if it was asked for or used at this node before."""
+    """Return the identifier of an address, if it was resolved or used at this node before."""
     found = await node.keys.reverse(algorithm, verifier_type, verifier)
     return _mapping(found) if found is not None else None
 
@@ -103,7 +103,7 @@ async def reverse_key_lookup(
 async def query_keys(
     node: HasKeys, query: QueryJson
 ) -> Annotated[list[KeyQueryEntry], Meta(description="By their paths, if no other order is asked for")]:
-    """The identifiers that were asked for or used. Fields: path, parent, name, index, isKey, hasChildren, keyHandle."""
+    """Query identifiers resolved or used so far. Fields: path, parent, name, index, isKey, hasChildren, keyHandle."""
     return [
         KeyQueryEntry(
             entry.is_key,

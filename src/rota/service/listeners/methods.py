@@ -103,7 +103,7 @@ class ReceiptListenerInput(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReceiptListener(msgspec.Struct, frozen=True, rename="camel"):
-    """A listener of receipts."""
+    """Return a receipt listener."""
 
     name: str
     created: Timestamp
@@ -137,7 +137,7 @@ class EventListenerInput(msgspec.Struct, frozen=True):
 
 
 class EventListener(msgspec.Struct, frozen=True):
-    """A listener of blockchain events."""
+    """Return a blockchain event listener."""
 
     name: str
     created: Timestamp
@@ -193,7 +193,7 @@ class EventBatch(msgspec.Struct, frozen=True, rename="camel"):
 async def create_receipt_listener(
     node: Listening, listener: Annotated[ReceiptListenerInput, Meta(description="What it is to listen to")]
 ) -> Done:
-    """Make a listener of receipts. It gets each of them in the end, whether or not somebody is subscribed."""
+    """Create a receipt listener. It delivers every receipt eventually, also those from times without a subscription."""
     filters, options = listener.filters or ReceiptFilters(), listener.options or ReceiptOptions()
     behavior = options.incomplete_state_receipt_behavior
     definition = ReceiptDefinition(
@@ -211,7 +211,7 @@ async def create_receipt_listener(
 async def get_receipt_listener(
     node: Listening, listener_name: Name
 ) -> Annotated[ReceiptListener | None, Meta(description="The listener; null when there is none of this name")]:
-    """A listener of receipts."""
+    """Return a receipt listener."""
     found = await own(node.receipt_listeners).listener(listener_name)
     return _shown_receipt_listener(found) if found is not None else None
 
@@ -220,27 +220,27 @@ async def get_receipt_listener(
 async def query_receipt_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[ReceiptListener], Meta(description="Those that are looked for")]:
-    """Listeners of receipts."""
+    """Query receipt listeners."""
     return [_shown_receipt_listener(each) for each in await own(node.receipt_listeners).find(query)]
 
 
 @method("ptx_startReceiptListener", role=Role.SUBMIT, answers="success")
 async def start_receipt_listener(node: Listening, listener_name: Name) -> Done:
-    """Let it go on where it last acknowledged."""
+    """Start a listener at its last acknowledged position."""
     await own(node.receipt_listeners).start(listener_name)
     return True
 
 
 @method("ptx_stopReceiptListener", role=Role.SUBMIT, answers="success")
 async def stop_receipt_listener(node: Listening, listener_name: Name) -> Done:
-    """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
+    """Stop a listener. It pushes no further batch until it is started; a pushed batch can still be acknowledged."""
     await own(node.receipt_listeners).stop(listener_name)
     return True
 
 
 @method("ptx_deleteReceiptListener", role=Role.SUBMIT, answers="success")
 async def delete_receipt_listener(node: Listening, listener_name: Name) -> Done:
-    """Forget it. An error when there is none of this name."""
+    """Delete a listener. An error if there is none with this name."""
     await own(node.receipt_listeners).delete(listener_name)
     return True
 
@@ -252,7 +252,7 @@ async def delete_receipt_listener(node: Listening, listener_name: Name) -> Done:
 async def create_event_listener(
     node: Listening, listener: Annotated[EventListenerInput, Meta(description="What it is to listen to")]
 ) -> Done:
-    """Make a listener of events of the base ledger: each of them once it is confirmed, in the order of the chain."""
+    """Create a blockchain event listener. It delivers every event once it is confirmed, in the order of the chain."""
     options = listener.options or EventOptions()
     size = options.batch_size if options.batch_size is not None else EVENTS_A_BATCH
     if not 1 <= size <= EVENTS_A_BATCH_MAX:
@@ -274,7 +274,7 @@ async def create_event_listener(
 async def get_event_listener(
     node: Listening, listener_name: Name
 ) -> Annotated[EventListener | None, Meta(description="The listener; null when there is none of this name")]:
-    """A listener of blockchain events."""
+    """Return a blockchain event listener."""
     found = await own(node.event_listeners).listener(listener_name)
     return _shown_event_listener(found) if found is not None else None
 
@@ -283,27 +283,27 @@ async def get_event_listener(
 async def query_event_listeners(
     node: Listening, query: QueryInput
 ) -> Annotated[list[EventListener], Meta(description="Those that are looked for")]:
-    """Listeners of blockchain events."""
+    """Query blockchain event listeners."""
     return [_shown_event_listener(each) for each in await own(node.event_listeners).find(query)]
 
 
 @method("ptx_startBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def start_event_listener(node: Listening, listener_name: Name) -> Done:
-    """Let it go on where it last acknowledged."""
+    """Start a listener at its last acknowledged position."""
     await own(node.event_listeners).start(listener_name)
     return True
 
 
 @method("ptx_stopBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def stop_event_listener(node: Listening, listener_name: Name) -> Done:
-    """No further batch is pushed until it is started; one that was pushed may still be acknowledged."""
+    """Stop a listener. It pushes no further batch until it is started; a pushed batch can still be acknowledged."""
     await own(node.event_listeners).stop(listener_name)
     return True
 
 
 @method("ptx_deleteBlockchainEventListener", role=Role.SUBMIT, answers="success")
 async def delete_event_listener(node: Listening, listener_name: Name) -> Done:
-    """Forget it. An error when there is none of this name."""
+    """Delete a listener. An error if there is none with this name."""
     await own(node.event_listeners).delete(listener_name)
     return True
 
@@ -312,7 +312,7 @@ async def delete_event_listener(node: Listening, listener_name: Name) -> Done:
 async def event_listener_status(
     node: Listening, listener_name: Name
 ) -> Annotated[EventListenerState | None, Meta(description="How far it is; null when there is none of this name")]:
-    """How far a listener of blockchain events is."""
+    """Return the position of a blockchain event listener."""
     listeners = own(node.event_listeners)
     if await listeners.listener(listener_name) is None:
         return None
@@ -343,7 +343,7 @@ async def subscribe(
     feed: Annotated[Feed, Meta(description="The kind of listener")],
     listener_name: Name,
 ) -> Annotated[str, Meta(description="The subscription's id: pushes come as ptx_subscription with it")]:
-    """Be pushed a listener's batches over this WebSocket, each to be acknowledged by `ptx_ack`."""
+    """Subscribe to the batches of a listener over this WebSocket. Acknowledge each one with `ptx_ack`."""
     if feed == "receipts":
         return await subscriber.follow(
             PUSH, lambda it: own(node.receipt_listeners).attach(listener_name, _ReceiptsOver(it))
@@ -357,7 +357,7 @@ async def acknowledge(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Annotated[None, Meta(description="It has no answer, unless it fails")]:
-    """The batch that was pushed last is done with, for good; the next one comes."""
+    """Acknowledge the last batch. The node then pushes the next one."""
     subscriber.find(subscription, PUSH).answer(is_taken=True)
 
 
@@ -367,7 +367,7 @@ async def refuse(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Annotated[None, Meta(description="It has no answer, unless it fails")]:
-    """The batch that was pushed last is to be pushed again, after a pause."""
+    """Reject the last batch. The node pushes it again after a pause."""
     subscriber.find(subscription, PUSH).answer(is_taken=False)
 
 
@@ -377,7 +377,7 @@ async def unsubscribe(
     subscriber: Subscriber,
     subscription: SubscriptionId,
 ) -> Done:
-    """Be pushed no more; what was not acknowledged goes to the listener's next subscription."""
+    """Cancel a subscription. Unacknowledged batches go to the listener's next subscription."""
     subscriber.close(subscriber.find(subscription, PUSH))
     return True
 

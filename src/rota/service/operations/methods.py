@@ -97,7 +97,7 @@ FIGURES: Final = {
 
 @method("node_status", role=Role.READ, answers="status")
 async def status(node: Node) -> Annotated[NodeStatus, Meta(description="How it stands now")]:
-    """What this node runs on, what it lacks, its queues, its figures, and who asks."""
+    """Return the status of this node: version, database, problems, queues, figures, and the caller's roles."""
     caller, measured, itself = CALLER.get(), node.measurements(), node.itself
     database = itself.database()
     # Where files lie is for those who run the node.
@@ -120,13 +120,13 @@ async def status(node: Node) -> Annotated[NodeStatus, Meta(description="How it s
 
 @method("node_configuration", role=Role.OPERATE, answers="settings")
 async def configuration(node: HasItself) -> Annotated[list[Setting], Meta(description="In the order of the file")]:
-    """How this node is set. Passwords are left out, and of addresses all that could hold one."""
+    """Return the settings of this node, without passwords and without the parts of addresses that may contain one."""
     return [Setting(each.path, each.value, each.unit, each.is_default) for each in node.itself.settings()]
 
 
 @method("node_acknowledgeFinality", role=Role.OPERATE, answers="count")
 async def acknowledge_finality(node: Node) -> Annotated[int, Meta(description="How many these are")]:
-    """Let this node serve again although the chain took back final blocks and receipts no longer hold.
+    """Let this node serve again after the chain took back final blocks, which made receipts invalid.
 
     They stay marked with the failure code `FINALITY_BROKEN` until the chain has their transactions again.
     """

@@ -31,7 +31,7 @@ class AsideTransaction(msgspec.Struct, frozen=True, rename="camel"):
 async def query_set_aside(
     node: HasAside,
 ) -> Annotated[list[AsideTransaction], Meta(description="Those that an operator has to decide about, oldest first")]:
-    """Public transactions of before the database was wound back: they may have happened, and are not sent again."""
+    """List public transactions that were held back after a restore. They may already be on the chain."""
     return [
         AsideTransaction(
             uuid_of(each.id),
@@ -51,7 +51,7 @@ async def query_set_aside(
 async def release_set_aside(
     node: HasAside, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it goes on, and is sent")]:
-    """Let a public transaction go on that was set aside. Look at the chain first: what has happened happens again."""
+    """Send a public transaction that was held back. Check the chain first: a mined one would be sent again."""
     await node.aside.release(transaction_id.intent)
     return True
 
@@ -60,7 +60,7 @@ async def release_set_aside(
 async def drop_set_aside(
     node: HasAside, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it ends; its receipt says that it was dropped")]:
-    """End a public transaction that was set aside. A nonce that it has is used for nothing."""
+    """Discard a public transaction that was held back. If it has a nonce, an empty transaction uses that nonce."""
     await node.aside.drop(transaction_id.intent)
     return True
 

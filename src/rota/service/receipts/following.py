@@ -118,7 +118,7 @@ class Following:
         return tuple(transaction_view(each) for each in await self._find(query, is_open))
 
     async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
-        """The same with all that is known of each."""
+        """Query the transactions of this node, with receipts and base-ledger transactions."""
         return tuple([await self._full(each) for each in await self._find(query, is_open)])
 
     async def dependencies(self, intent: IntentId) -> DependenciesView | None:

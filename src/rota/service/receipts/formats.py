@@ -377,7 +377,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class ChainedDispatch(msgspec.Struct, frozen=True):
-    """That a private transaction went to the ledger on states that another one made in the same round."""
+    """A dispatch of a private transaction on states that another one created in the same round."""
 
     id: str
     transactionID: Uuid  # as clients have it

@@ -135,7 +135,7 @@ class PreparedView:
 
 @dataclass(frozen=True, slots=True)
 class DependenciesView:
-    """What a transaction depends on, and what depends on it."""
+    """The dependencies of a transaction, and the transactions that depend on it."""
 
     depends_on: tuple[IntentId, ...]
     prerequisite_of: tuple[IntentId, ...]
@@ -176,7 +176,7 @@ class Following(Protocol):
         ...
 
     async def query_full(self, query: JsonValue, is_open: bool = False) -> tuple[FullTransaction, ...]:
-        """The same with all that is known of each."""
+        """Query the transactions of this node, with receipts and base-ledger transactions."""
         ...
 
     async def query_receipts(self, query: JsonValue) -> tuple[ReceiptView, ...]:

@@ -48,7 +48,7 @@ Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted 
 async def get_transaction(
     node: Transactions, transaction_id: Id
 ) -> Annotated[Transaction | None, Meta(description="The transaction; null when this node has none of this id")]:
-    """What was accepted under an id."""
+    """Return a transaction by its id."""
     view = await node.transaction(transaction_id.intent)
     return shown_transaction(view) if view is not None else None
 
@@ -57,7 +57,7 @@ async def get_transaction(
 async def get_transaction_full(
     node: HasFollowing, transaction_id: Id
 ) -> Annotated[TransactionFull | None, Meta(description="The transaction; null when this node has none of this id")]:
-    """What was accepted under an id, with its receipt and its base-ledger transactions."""
+    """Return a transaction by its id, with its receipt and its base-ledger transactions."""
     full = await node.following.full(transaction_id.intent)
     return shown_full_transaction(full) if full is not None else None
 
@@ -66,7 +66,7 @@ async def get_transaction_full(
 async def get_transaction_by_idempotency_key(
     node: HasFollowing, idempotency_key: Annotated[Text, Meta(description="The key that it was sent with")]
 ) -> Annotated[Transaction | None, Meta(description="The transaction; null when this node has none with this key")]:
-    """What was accepted with an idempotency key."""
+    """Return a transaction by its idempotency key."""
     view = await node.following.with_key(idempotency_key)
     return shown_transaction(view) if view is not None else None
 
@@ -75,7 +75,7 @@ async def get_transaction_by_idempotency_key(
 async def query_transactions(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[Transaction], Meta(description="The transactions, latest first unless sorted")]:
-    """Transactions of this node, by the fields that they have."""
+    """Query the transactions of this node."""
     return [shown_transaction(view) for view in await node.following.query(query)]
 
 
@@ -83,7 +83,7 @@ async def query_transactions(
 async def query_transactions_full(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[TransactionFull], Meta(description="The transactions, latest first unless sorted")]:
-    """The same with all that is known of each."""
+    """Query the transactions of this node, with receipts and base-ledger transactions."""
     return [shown_full_transaction(full) for full in await node.following.query_full(query)]
 
 
@@ -93,7 +93,7 @@ async def query_pending_transactions(
     query: QueryJson,
     full: Annotated[bool, Meta(description="Whether all that is known of each is wanted")] = False,
 ) -> Annotated[list[TransactionFull], Meta(description="The transactions that have not ended")]:
-    """Transactions of this node that have no receipt yet."""
+    """Query the transactions of this node that have no receipt yet."""
     if full:
         return [shown_full_transaction(each) for each in await node.following.query_full(query, is_open=True)]
     return [shown_full_transaction(FullTransaction(view)) for view in await node.following.query(query, is_open=True)]
@@ -103,7 +103,7 @@ async def query_pending_transactions(
 async def get_transaction_dependencies(
     node: HasFollowing, transaction_id: Id
 ) -> Annotated[Dependencies | None, Meta(description="Null when this node has no transaction of this id")]:
-    """What a transaction depends on, and what depends on it."""
+    """Return the dependencies of a transaction, and the transactions that depend on it."""
     found = await node.following.dependencies(transaction_id.intent)
     if found is None:
         return None
@@ -121,7 +121,7 @@ async def get_transaction_dependencies(
 async def get_transaction_receipt(
     node: Transactions, transaction_id: Id
 ) -> Annotated[TransactionReceipt | None, Meta(description="The receipt; null while there is none")]:
-    """How a transaction ended. A receipt is final, unless the chain takes back a final block (`FINALITY_BROKEN`)."""
+    """Return a transaction's receipt. It is final, unless the chain takes back a final block (`FINALITY_BROKEN`)."""
     view = await node.receipt(transaction_id.intent)
     return shown_receipt(view) if view is not None else None
 
@@ -130,7 +130,7 @@ async def get_transaction_receipt(
 async def get_transaction_receipt_full(
     node: HasFollowing, transaction_id: Id
 ) -> Annotated[TransactionReceiptFull | None, Meta(description="The receipt; null while there is none")]:
-    """How a transaction ended, with its states, its domain's receipt and its base-ledger transactions."""
+    """Return the receipt of a transaction, with its states, its domain receipt and its base-ledger transactions."""
     full = await node.following.full_receipt(transaction_id.intent)
     return shown_full_receipt(full) if full is not None else None
 
@@ -139,7 +139,7 @@ async def get_transaction_receipt_full(
 async def query_transaction_receipts(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[TransactionReceipt], Meta(description="The receipts, latest first unless sorted")]:
-    """Receipts of this node's transactions."""
+    """Query the receipts of this node's transactions."""
     return [shown_receipt(view) for view in await node.following.query_receipts(query)]
 
 
@@ -147,7 +147,7 @@ async def query_transaction_receipts(
 async def get_state_receipt(
     node: HasFollowing, transaction_id: Id
 ) -> Annotated[States | None, Meta(description="Its states; null while there is no receipt")]:
-    """The private states that a transaction spent, read and made."""
+    """Return the private states that a transaction spent, read and created."""
     states = await node.following.states(transaction_id.intent)
     return shown_states(states) if states is not None else None
 
@@ -156,7 +156,7 @@ async def get_state_receipt(
 async def get_domain_receipt(
     node: HasFollowing, domain: Annotated[Text, Meta(description="The domain of its contract")], transaction_id: Id
 ) -> Annotated[Any, Meta(description="As the domain tells it; null while there is no receipt")]:  # noqa: ANN401
-    """What the domain of a private transaction tells of it."""
+    """Return the domain's receipt of a private transaction."""
     return await node.following.domain_receipt(domain, transaction_id.intent)
 
 
@@ -167,7 +167,7 @@ async def get_domain_receipt(
 async def get_prepared_transaction(
     node: HasFollowing, transaction_id: Id
 ) -> Annotated[PreparedTransaction | None, Meta(description="Null until it is endorsed, and when it has ended")]:
-    """What commits a transaction that was prepared and not sent."""
+    """Return the base-ledger call that commits a prepared transaction."""
     view = await node.following.prepared(transaction_id.intent)
     return shown_prepared(view) if view is not None else None
 
@@ -176,7 +176,7 @@ async def get_prepared_transaction(
 async def query_prepared_transactions(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[PreparedTransaction], Meta(description="The prepared transactions, latest first unless sorted")]:
-    """Transactions that were prepared and can be committed, by the fields that transactions have."""
+    """Query prepared transactions that can be committed."""
     return [shown_prepared(view) for view in await node.following.query_prepared(query)]
 
 
@@ -187,7 +187,7 @@ async def query_prepared_transactions(
 async def get_public_transaction(
     node: HasFollowing, id: Annotated[int, Meta(description="Its localId", ge=0, le=2**63 - 1)]
 ) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node has none of this number")]:
-    """A base-ledger transaction that this node sent, for a user or for private transactions."""
+    """Return a base-ledger transaction of this node, sent for a user or for private transactions."""
     view = await node.following.public_transaction(id)
     return shown_bound_public(view) if view is not None else None
 
@@ -196,7 +196,7 @@ async def get_public_transaction(
 async def query_public_transactions(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[PublicTxWithBinding], Meta(description="The latest localId first unless sorted, at most 500")]:
-    """Base-ledger transactions that this node sent, a round once for each private transaction in it.
+    """Query the base-ledger transactions of this node; a round appears once for each private transaction in it.
 
     Fields: localId, transaction, transactionType, sender, from, to, created, nonce, contractAddress, success. A round's
     `sender` and `created` are those of this node's own transactions. ptx_getPublicTransactionByHash finds a hash.
@@ -208,7 +208,7 @@ async def query_public_transactions(
 async def query_pending_public_transactions(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[PublicTxWithBinding], Meta(description="The latest localId first unless sorted, at most 500")]:
-    """Those of them that have not ended: users' own without a receipt, and rounds that are in no block."""
+    """Query pending base-ledger transactions: those of users without a receipt, and rounds that are in no block."""
     return [shown_bound_public(view) for view in await node.following.query_public(query, is_open=True)]
 
 
@@ -218,7 +218,7 @@ async def get_public_transaction_by_nonce(
     from_: Annotated[Address, Meta(description="The account that signs it")],
     nonce: Annotated[Quantity, Meta(description="Its number among those of that account")],
 ) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node sent none with this nonce")]:
-    """A base-ledger transaction that this node sent, by its account and nonce."""
+    """Return a base-ledger transaction of this node by its account and nonce."""
     view = await node.following.public_with_nonce(from_.contract, nonce.number)
     return shown_bound_public(view) if view is not None else None
 
@@ -227,7 +227,7 @@ async def get_public_transaction_by_nonce(
 async def get_public_transaction_by_hash(
     node: HasFollowing, hash: Annotated[Word, Meta(description="The hash of a version that was sent or mined")]
 ) -> Annotated[PublicTxWithBinding | None, Meta(description="Null when this node sent none with this hash")]:
-    """A base-ledger transaction that this node sent, by its hash."""
+    """Return a base-ledger transaction of this node by its hash."""
     view = await node.following.public_with_hash(hash.content)
     return shown_bound_public(view) if view is not None else None
 
@@ -236,7 +236,7 @@ async def get_public_transaction_by_hash(
 async def get_dispatch(
     node: HasFollowing, id: Annotated[Text, Meta(description="The id of a dispatch")]
 ) -> Annotated[Dispatch | None, Meta(description="Null when this node has none of this id")]:
-    """With which base-ledger transaction a private one went to the ledger."""
+    """Return the base-ledger transaction that carried a private transaction."""
     view = await node.following.dispatch(id)
     return shown_dispatch(view) if view is not None else None
 
@@ -245,7 +245,7 @@ async def get_dispatch(
 async def query_dispatches(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[Dispatch], Meta(description="The dispatches, latest first unless sorted")]:
-    """Which private transactions this node brought to the ledger, by transactionID or publicTransactionID."""
+    """Query the dispatches of this node. Fields: transactionID, publicTransactionID."""
     return [shown_dispatch(view) for view in await node.following.query_dispatches(query)]
 
 
@@ -253,7 +253,7 @@ async def query_dispatches(
 async def get_chained_dispatch(
     node: HasFollowing, id: Annotated[Text, Meta(description="The id of a chained dispatch")]
 ) -> Annotated[ChainedDispatch | None, Meta(description="Null when this node has none of this id")]:
-    """That a private transaction went to the ledger on states that another one made in the same round."""
+    """Return the chained dispatch of a private transaction: it used states created in the same round."""
     view = await node.following.chained_dispatch(id)
     return shown_chained_dispatch(view) if view is not None else None
 
@@ -262,7 +262,7 @@ async def get_chained_dispatch(
 async def query_chained_dispatches(
     node: HasFollowing, query: QueryJson
 ) -> Annotated[list[ChainedDispatch], Meta(description="The chained dispatches, latest first unless sorted")]:
-    """Which private transactions were chained on which others, by transactionID or chainedTransactionID."""
+    """Query chained dispatches. Fields: transactionID, chainedTransactionID."""
     return [shown_chained_dispatch(view) for view in await node.following.query_chained_dispatches(query)]
 
 
@@ -284,7 +284,7 @@ async def get_transaction_status(
     contract_address: Annotated[Address, Meta(description="The contract that the transaction is for")],
     transaction_id: Id,
 ) -> Annotated[TransactionStatus | None, Meta(description="Null when this node knows no such transaction of it")]:
-    """The state of a transaction of a contract, and what happened to it last."""
+    """Return the state of a transaction of a contract, and its latest event."""
     found = await node.explain(transaction_id.intent)
     if found is None or found.contract != contract_address.contract:
         return None

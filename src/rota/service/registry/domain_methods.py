@@ -16,7 +16,7 @@ from rota.service.registry.interface import Domain, HasNetwork, SmartContract
 
 @method("domain_listDomains", role=Role.READ, answers="names")
 async def list_domains(node: HasNetwork) -> Annotated[list[str], Meta(description="Their names")]:
-    """The domains that are installed at this node."""
+    """List the domains that are installed at this node."""
     return [*node.domains.names()]
 
 
@@ -24,7 +24,7 @@ async def list_domains(node: HasNetwork) -> Annotated[list[str], Meta(descriptio
 async def get_domain(
     node: HasNetwork, name: Annotated[str, Meta(description="The name of a domain")]
 ) -> Annotated[Domain | None, Meta(description="The domain; null when it is not installed")]:
-    """A domain, and the factory by which its contracts are deployed."""
+    """Return a domain, and the factory that deploys its contracts."""
     return node.domains.domain(name)
 
 
@@ -32,7 +32,7 @@ async def get_domain(
 async def get_domain_by_address(
     node: HasNetwork, address: Annotated[Address, Meta(description="Of the factory, or of a private contract")]
 ) -> Annotated[Domain | None, Meta(description="The domain; null when nothing of ours is there")]:
-    """The domain of a private contract. All domains share one factory, whose address tells the first of them."""
+    """Return a domain by its factory. All domains share one factory; its address returns the first of them."""
     return node.domains.domain_at(address.contract)
 
 
@@ -40,7 +40,7 @@ async def get_domain_by_address(
 async def query_smart_contracts(
     node: HasNetwork, query: QueryJson
 ) -> Annotated[list[SmartContract], Meta(description="By their addresses, if no other order is asked for")]:
-    """The private contracts of this node. Fields: address, domainName, domainAddress."""
+    """Query the private contracts of this node. Fields: address, domainName, domainAddress."""
     return [*node.domains.contracts(query)]
 
 
@@ -48,7 +48,7 @@ async def query_smart_contracts(
 async def get_smart_contract(
     node: HasNetwork, address: Annotated[Address, Meta(description="Of the contract on the base ledger")]
 ) -> Annotated[SmartContract | None, Meta(description="The contract; null when this node does not have it")]:
-    """A private contract of this node, with its configuration."""
+    """Return a private contract of this node, with its configuration."""
     return node.domains.contract(address.contract)
 
 
@@ -59,7 +59,7 @@ async def invoke_rpc(
     method: Annotated[str, Meta(description="What the domain is asked, as noto_balanceOf; or available, see below")],
     params: QuestionParams = None,
 ) -> Annotated[Any, Meta(description="As the domain answers")]:  # noqa: ANN401
-    """Ask the domain of a private contract. An error names the methods that it has.
+    """Call a method of a private contract's domain. The error for an unknown method lists the methods.
 
     Some clients send `available` or nothing as the second parameter, for the states that count, and `{method, params}`
     as the third.

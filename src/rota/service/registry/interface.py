@@ -122,7 +122,7 @@ class Neighbours(Protocol):
     """The other nodes, as this one is connected to them."""
 
     def transports(self) -> tuple[str, ...]:
-        """How nodes talk to one another."""
+        """List the transports of this node."""
         ...
 
     def transport_details(self, transport: str) -> str:
@@ -146,7 +146,7 @@ class Registries(Protocol):
     """Which nodes there are."""
 
     def names(self) -> tuple[str, ...]:
-        """The registries that this node reads."""
+        """List the registries that this node reads."""
         ...
 
     def entries(self, registry: str, query: JsonValue, active_filter: str) -> tuple[RegistryEntryWithProperties, ...]:
@@ -154,7 +154,7 @@ class Registries(Protocol):
         ...
 
     def properties(self, registry: str, entry: bytes, active_filter: str) -> tuple[RegistryProperty, ...]:
-        """What is registered of a node."""
+        """Return the registered properties of a node."""
         ...
 
 
@@ -187,7 +187,7 @@ class HasNetwork(Protocol):
 
     @property
     def neighbours(self) -> Neighbours:
-        """The other nodes."""
+        """List the other nodes."""
         ...
 
     @property

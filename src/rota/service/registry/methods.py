@@ -29,7 +29,7 @@ Filter = Annotated[ActiveFilter, Meta(description="active, inactive or any")]
 
 @method("reg_registries", role=Role.READ, answers="registryNames")
 async def registries(node: HasNetwork) -> Annotated[list[str], Meta(description="Their names")]:
-    """The registries that this node reads."""
+    """List the registries that this node reads."""
     return [*node.registries.names()]
 
 
@@ -37,7 +37,7 @@ async def registries(node: HasNetwork) -> Annotated[list[str], Meta(description=
 async def query_entries(
     node: HasNetwork, registry_name: RegistryName, query: QueryJson, active_filter: Filter = ACTIVE
 ) -> Annotated[list[RegistryEntry], Meta(description="In the order of registration, if no other is asked for")]:
-    """The nodes that are registered. Fields: id, name, active."""
+    """Query the registered nodes. Fields: id, name, active."""
     return [
         RegistryEntry(
             each.registry,
@@ -59,7 +59,7 @@ async def query_entries_with_props(
 ) -> Annotated[
     list[RegistryEntryWithProperties], Meta(description="In the order of registration, if no other is asked for")
 ]:
-    """The nodes that are registered, with their properties. Fields: id, name, active."""
+    """Query the registered nodes with their properties. Fields: id, name, active."""
     return [*node.registries.entries(registry_name, query, active_filter)]
 
 
@@ -70,7 +70,7 @@ async def entry_properties(
     entry_id: Annotated[HexText, Meta(description="The id of an entry")],
     active_filter: Filter = ACTIVE,
 ) -> Annotated[list[RegistryProperty], Meta(description="By their names")]:
-    """What is registered of a node."""
+    """Return the registered properties of a node."""
     return [*node.registries.properties(registry_name, entry_id.content, active_filter)]
 
 

@@ -21,13 +21,13 @@ Peer = Annotated[PeerInfo | None, Meta(description="The node; null when none of 
 async def node_name(
     node: Node,
 ) -> Annotated[str, Meta(description="The name, which stands behind the @ of its parties")]:
-    """The name of this node."""
+    """Return the name of this node."""
     return node.name
 
 
 @method("transport_localTransports", role=Role.READ, answers="transportNames")
 async def local_transports(node: HasNetwork) -> Annotated[list[str], Meta(description="Their names")]:
-    """How nodes talk to one another."""
+    """List the transports of this node."""
     return [*node.neighbours.transports()]
 
 
@@ -35,25 +35,25 @@ async def local_transports(node: HasNetwork) -> Annotated[list[str], Meta(descri
 async def local_transport_details(
     node: HasNetwork, transport_name: Annotated[str, Meta(description="grpc")]
 ) -> Annotated[str, Meta(description="JSON as text: endpoint, and fingerprint of the certificate")]:
-    """What others have to know of this node to reach it."""
+    """Return the details that other nodes need to reach this node."""
     return node.neighbours.transport_details(transport_name)
 
 
 @method("transport_peers", role=Role.READ, answers="peers")
 async def peers(node: HasNetwork) -> Annotated[list[PeerInfo], Meta(description="In the order of registration")]:
-    """The other nodes."""
+    """List the other nodes."""
     return [*node.neighbours.peers()]
 
 
 @method("transport_peerInfo", role=Role.READ, answers="peer")
 async def peer_info(node: HasNetwork, node_name: PeerName) -> Peer:
-    """One of the other nodes."""
+    """Return one of the other nodes."""
     return node.neighbours.peer(NodeName(node_name))
 
 
 @method("transport_getPeer", role=Role.READ, answers="peer")
 async def get_peer(node: HasNetwork, node_name: PeerName) -> Peer:
-    """One of the other nodes; the same as `transport_peerInfo`."""
+    """Return one of the other nodes; the same as `transport_peerInfo`."""
     return node.neighbours.peer(NodeName(node_name))
 
 
@@ -61,7 +61,7 @@ async def get_peer(node: HasNetwork, node_name: PeerName) -> Peer:
 async def query_peers(
     node: HasNetwork, query: QueryJson
 ) -> Annotated[list[PeerInfo], Meta(description="In the order of registration, if no other is asked for")]:
-    """The other nodes. Fields: name, outboundTransport, outboundError."""
+    """Query the other nodes. Fields: name, outboundTransport, outboundError."""
     return [*node.neighbours.peers(query)]
 
 
@@ -69,7 +69,7 @@ async def query_peers(
 async def query_reliable_messages(
     node: HasNetwork, query: QueryJson
 ) -> Annotated[list[ReliableMessage], Meta(description="The oldest first, if no other order is asked for")]:
-    """What is sent until it is acknowledged: private states, and messages of groups.
+    """Query messages that this node sends until they are acknowledged: private states, and messages of groups.
 
     Fields: sequence, id, created, node, messageType, acknowledged (a time).
     """
@@ -80,7 +80,7 @@ async def query_reliable_messages(
 async def query_reliable_message_acks(
     node: HasNetwork, query: QueryJson
 ) -> Annotated[list[ReliableMessageAck], Meta(description="The oldest message first, if no other order is asked for")]:
-    """Which of what is sent until it is acknowledged has been. Fields: messageId, time, node, messageType."""
+    """Query the acknowledgements of such messages. Fields: messageId, time, node, messageType."""
     found = await node.neighbours.reliable_messages(_of_acknowledgements(query))
     return [ReliableMessageAck(each.id, each.ack.time, each.ack.error) for each in found if each.ack is not None]
 

@@ -87,7 +87,7 @@ async def draft(
 async def examine(
     node: Settling, opening: Annotated[HexText, Meta(description="What the sender of a draft has shown")]
 ) -> Annotated[Examined, Meta(description="Its core, and what its receipt would tell this node")]:
-    """Look at somebody's draft before being bound to it: its core is worked out here and not taken on trust."""
+    """Inspect another party's draft before you agree to it. The node computes its core itself."""
     view = await node.examine(opening.content)
     return Examined(Address(view.contract), [word_of(view.core)], dict(view.receipt))
 
@@ -112,7 +112,7 @@ async def bind(
 async def leg(
     node: Settling, transaction_id: Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 ) -> Annotated[Leg | None, Meta(description="Null as long as it is not endorsed, and once it has ended")]:
-    """What the committer of a prepared transaction is to be given."""
+    """Return the draft of a prepared transaction, for the party that commits it."""
     view = await node.leg(transaction_id.intent)
     if view is None:
         return None

@@ -29,7 +29,7 @@ class StateReads(HasStates, HasPositions, Protocol):
 
 @method("pstate_listSchemas", role=Role.READ, answers="schemas")
 async def list_schemas(node: HasStates, domain: DomainName) -> Annotated[list[Schema], Meta(description="All of them")]:
-    """What the states of a domain hold."""
+    """List the schemas of a domain's states."""
     return [*await node.states.schemas(domain)]
 
 
@@ -37,7 +37,7 @@ async def list_schemas(node: HasStates, domain: DomainName) -> Annotated[list[Sc
 async def get_schema_by_id(
     node: HasStates, domain: DomainName, schema_id: SchemaRef
 ) -> Annotated[Schema | None, Meta(description="The schema; null when the domain has none of this id")]:
-    """What the states of one kind hold."""
+    """Return the schema of one kind of state."""
     return next((each for each in await node.states.schemas(domain) if each.id == schema_id), None)
 
 
@@ -105,7 +105,7 @@ async def query_contract_nullifiers(
 async def store_state(
     node: HasStates, domain: DomainName, contract_address: Contract, schema_ref: SchemaRef, data: Data
 ) -> Annotated[PrivateState, Meta(description="The state, which is durable now")]:
-    """Keep a state that no transaction of this network made. It is shown, and never used."""
+    """Store a state that no transaction of this network created. Queries return it; transactions never use it."""
     return await node.states.store(domain, contract_address.contract, schema_ref.content, data)
 
 
@@ -116,7 +116,7 @@ async def transfer_private_state(
     state_id: Annotated[HexText, Meta(description="The id of a state that this node has")],
     recipient: Annotated[str, Meta(description="A party of another node, which may see the state")],
 ) -> Annotated[Uuid, Meta(description="The id of what is sent until it is acknowledged")]:
-    """Send a state once more to a node that may see it, as one that has lost it."""
+    """Send a state again to a node that may see it, for example after it lost its database."""
     return uuid_of(await node.states.transfer(domain, state_id.content, recipient))
 
 

@@ -31,7 +31,7 @@ Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted 
 async def send_transaction(
     node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be done")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
-    """Accept a transaction. It is answered when the node will not forget it, not when it is done."""
+    """Submit a transaction. Returns its id once it is stored durably; it does not wait for completion."""
     submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
     try:
         return uuid_of(await node.submit(submission))
@@ -44,7 +44,7 @@ async def send_transactions(
     node: Transactions,
     transactions: Annotated[list[TransactionInput], Meta(description="What is to be done, in this order")],
 ) -> Annotated[list[Uuid], Meta(description="The ids of the transactions, in the same order")]:
-    """Accept several transactions in their order.
+    """Submit several transactions, in order.
 
     Each is accepted by itself. If any is not, the answer is an error whose data has the ids of those that were.
     """
@@ -96,7 +96,7 @@ async def _submitted(node: Transactions, submission: Submission) -> IntentId | E
 async def prepare_transaction(
     node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be prepared")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
-    """Accept a private transaction that its user has committed: ptx_getPreparedTransaction tells with what."""
+    """Prepare a private transaction that its user commits. ptx_getPreparedTransaction returns the call for that."""
     submission = _prepared(transaction, "transaction")
     try:
         return uuid_of(await node.submit(submission))
@@ -109,7 +109,7 @@ async def prepare_transactions(
     node: Transactions,
     transactions: Annotated[list[TransactionInput], Meta(description="What is to be prepared, in this order")],
 ) -> Annotated[list[Uuid], Meta(description="The ids of the transactions, in the same order")]:
-    """Accept several transactions that are only prepared, each by itself, as ptx_sendTransactions does."""
+    """Prepare several private transactions, each independently, as ptx_sendTransactions does."""
     _require_count(len(transactions))
     submissions = [_prepared(given, f"transactions[{place}]") for place, given in enumerate(transactions)]
     return await _submit_all(node, submissions)
@@ -130,7 +130,7 @@ def _require_count(count: int) -> None:
 async def call(
     node: FollowingReads, transaction: Annotated[TransactionCall, Meta(description="What is asked, of which contract")]
 ) -> Annotated[Any, Meta(description="The function's outputs as an object; hex without a function")]:  # noqa: ANN401
-    """Ask a contract without a transaction: a private one by what this node holds, or one of the base ledger."""
+    """Call a contract without a transaction: a private one on the states of this node, or one of the base ledger."""
     submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
     if submission.type is TransactionType.PRIVATE:
         require_latest(transaction.block, "transaction.block")
@@ -149,7 +149,7 @@ async def update_transaction(
     transaction_id: Id,
     transaction: Annotated[TransactionInput, Meta(description="What it asks for from now on")],
 ) -> Annotated[Uuid, Meta(description="The same id")]:
-    """Change a public transaction that is not in a block: what it does, or what it offers for gas."""
+    """Replace a public transaction that is not mined: its call, or its gas price."""
     submission = submission_of(transaction, SubmitMode.AUTO, "transaction")
     try:
         return uuid_of(await node.following.update(transaction_id.intent, submission))
@@ -161,7 +161,7 @@ async def update_transaction(
 async def resume_transaction(
     node: Transactions, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it goes on")]:
-    """Let a parked transaction go on. An error tells the state of one that is not parked."""
+    """Resume a parked transaction. The error shows the state of a transaction that is not parked."""
     await node.resume(transaction_id.intent)
     return True
 
@@ -170,7 +170,7 @@ async def resume_transaction(
 async def cancel_transaction(
     node: Transactions, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it ends; its receipt says how")]:
-    """Give a transaction up. An error tells the state of one that it is too late for."""
+    """Cancel a transaction. The error shows the state of a transaction that can no longer be cancelled."""
     await node.cancel(transaction_id.intent)
     return True
 
