@@ -31,7 +31,7 @@ class AsideTransaction(msgspec.Struct, frozen=True, rename="camel"):
 async def query_set_aside(
     node: HasAside,
 ) -> Annotated[list[AsideTransaction], Meta(description="Those that an operator has to decide about, oldest first")]:
-    """List public transactions that were held back after a restore. They may already be on the chain."""
+    """List public transactions that are set aside. They may already be on the chain."""
     return [
         AsideTransaction(
             uuid_of(each.id),
@@ -51,7 +51,7 @@ async def query_set_aside(
 async def release_set_aside(
     node: HasAside, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it goes on, and is sent")]:
-    """Send a public transaction that was held back. Check the chain first: a mined one would be sent again."""
+    """Send a public transaction that is set aside. Check the chain first: a mined one would be sent again."""
     await node.aside.release(transaction_id.intent)
     return True
 
@@ -60,7 +60,7 @@ async def release_set_aside(
 async def drop_set_aside(
     node: HasAside, transaction_id: Id
 ) -> Annotated[bool, Meta(description="True: it ends; its receipt says that it was dropped")]:
-    """Discard a public transaction that was held back. If it has a nonce, an empty transaction uses that nonce."""
+    """Discard a public transaction that is set aside. If it has a nonce, an empty transaction uses that nonce."""
     await node.aside.drop(transaction_id.intent)
     return True
 
