@@ -46,7 +46,7 @@ async def send_transactions(
 ) -> Annotated[list[Uuid], Meta(description="The ids of the transactions, in the same order")]:
     """Submit several transactions, in order.
 
-    The node accepts each independently. If the node rejects one of them, the error data has the ids of the accepted ones.
+    The node accepts each independently. If it rejects one, the error data has the ids of the accepted ones.
     """
     _require_count(len(transactions))
     # All are looked at before the first is accepted, so that a slip in one of them costs nothing.
