@@ -22,7 +22,7 @@ THEIR_CERTIFICATE = Certificate(
 
 
 class ScriptedStream:
-    """A peer that sends what the test says; nothing is written to it before `may_write` is set."""
+    """A peer that sends the parts of a test; nothing is written to it before `may_write` is set."""
 
     def __init__(self, *parts: bytes) -> None:
         self.unread: asyncio.Queue[bytes] = asyncio.Queue()
