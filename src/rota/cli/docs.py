@@ -10,6 +10,7 @@ import click
 from rota.cli.command_pages import render_commands
 from rota.cli.command_tree import render_completions
 from rota.cli.completion import COMPLETIONS
+from rota.cli.event_pages import render_events
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.method_pages import render_methods
 from rota.cli.metric_pages import render_metrics
@@ -29,7 +30,8 @@ SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any o
 )
 @json_option
 def command(check: bool, out: Path | None, as_json: bool) -> None:
-    """Write the documents that are generated from the code: machines, methods, settings, metrics, commands.
+    """Write the documents that are generated from the code: machines, methods, settings, metrics, log events,
+    commands.
 
     In a checkout also what the shell completes of commands, which is in the package.
 
@@ -50,6 +52,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
         "configuration.md": render_reference(),
         "methods.md": render_methods(),
         "metrics.md": render_metrics(),
+        "events.md": render_events(),
         "cli.md": render_commands(),
     }
     pages = {**machines, **{docs / name: text for name, text in references.items()}}
