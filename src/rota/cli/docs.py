@@ -1,4 +1,4 @@
-"""`rota docs`: writes the documents that are generated from the code, or says which of them are stale."""
+"""`rota docs`: writes the documents that are generated from the code, or lists the stale ones."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
       rota docs --check
       rota docs --out ./pages
 
-    Exit 0: written, or with --check up to date. 1: stale, or the code says too little. 2: wrong use.
+    Exit 0: written, or with --check up to date. 1: stale, or a docstring is missing. 2: wrong use.
     """
     docs = out if out is not None else docs_of_checkout(Path.cwd())
     try:
@@ -64,7 +64,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"pages": len(pages), "stale": [str(path) for path in stale]}))
     elif not check:
-        click.echo(f"{docs}: {len(pages)} pages, of which {len(stale)} were stale and are written anew.")
+        click.echo(f"{docs}: {len(pages)} pages, of which {len(stale)} were stale and are written again.")
     elif stale:
         for path in stale:
             click.echo(f"{path} is stale", err=True)
@@ -82,7 +82,7 @@ def docs_of_checkout(start: Path) -> Path:
 
 
 def stale_pages(pages: Mapping[Path, str]) -> Mapping[Path, str]:
-    """Those that are missing or say something else."""
+    """Those that are missing or differ."""
     return {path: text for path, text in pages.items() if not path.is_file() or path.read_bytes() != text.encode()}
 
 
