@@ -88,7 +88,7 @@ def test_tables_say_what_each_figure_means() -> None:
     result = run("core", "--intents", "5", "--repeats", "1", "--contracts", "10")
     assert result.exit_code == 0
     assert all(name in result.stdout for name in (*LOADS, "growth", "selection", "10 idle contracts"))
-    assert "machine events: per intent: what their machines were told." in result.stdout
+    assert "machine events: per intent: events of their machines." in result.stdout
     assert "measuring alone: 5 intents, 1 in flight ..." in result.stderr
 
 

@@ -63,8 +63,8 @@ def test_docs_writes_to_another_folder_from_anywhere(tmp_path: Path, monkeypatch
 
 @pytest.mark.usefixtures("checkout")
 def test_docs_says_how_many_pages_it_wrote() -> None:
-    assert "11 pages, of which 11 were stale" in run().stdout
-    assert "11 pages, of which 0 were stale" in run().stdout
+    assert "12 pages, of which 12 were stale" in run().stdout
+    assert "12 pages, of which 0 were stale" in run().stdout
 
 
 def test_programmes_are_told_what_was_stale(checkout: Path) -> None:
@@ -72,7 +72,7 @@ def test_programmes_are_told_what_was_stale(checkout: Path) -> None:
     stale = checkout / "docs" / "cli.md"
     stale.unlink()
     told = run("--check", "--json")
-    assert (told.exit_code, json.loads(told.stdout)) == (1, {"pages": 11, "stale": [str(stale)]})
+    assert (told.exit_code, json.loads(told.stdout)) == (1, {"pages": 12, "stale": [str(stale)]})
     assert json.loads(run("--json").stdout)["stale"] == [str(stale)]
     assert run("--check").exit_code == 0
 

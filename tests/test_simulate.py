@@ -215,7 +215,7 @@ def test_invariant_without_a_canary_fails_the_command(monkeypatch: pytest.Monkey
         (("--coverage", "--json"), "exclude each other"),
         (("--domain", "noto", "--liars", "1"), "--liars and --strategies go with --domain synthetic"),
         (("--domain", "deployments", "--faults", "failover"), "go with --domain synthetic"),
-        (("--domain", "zeto", "--mode", "ring"), "are the domain's to say with --domain zeto"),
+        (("--domain", "zeto", "--mode", "ring"), "cannot be chosen with --domain zeto"),
     ],
 )
 def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ...], complaint: str) -> None:

@@ -24,6 +24,7 @@ LEFT_OUT: Final = (
     "docs/configuration.md",
     "docs/methods.md",
     "docs/metrics.md",
+    "docs/events.md",
     "docs/cli.md",
     "_pb2.py",
     "tools/prose.py",

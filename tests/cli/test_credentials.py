@@ -79,4 +79,4 @@ def test_a_file_that_others_may_read_is_refused(folder: Path) -> None:
 
 
 def test_without_credentials_the_list_says_who_is_let_in(folder: Path) -> None:
-    assert "everybody there may do everything" in rota("credentials", "list", folder).output
+    assert "every caller there may do everything" in rota("credentials", "list", folder).output

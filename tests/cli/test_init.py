@@ -212,7 +212,7 @@ def test_chain_id_is_what_the_node_says(tmp_path: Path) -> None:
     assert tomllib.loads((tmp_path / "one/config.toml").read_text())["ledger"]["chain_id"] == CHAIN_ID
     result = rota("init", tmp_path / "two", "--node", "a", "--ledger", chain.url, "--generate-password")
     assert result.exit_code == 1
-    assert f"The Ethereum node at {chain.url} does not say which chain it has: cannot be reached" in result.output
+    assert f"The Ethereum node at {chain.url} does not report its chain: cannot be reached" in result.output
     assert not (tmp_path / "two").exists()
 
 

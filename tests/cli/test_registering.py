@@ -194,7 +194,7 @@ def test_node_without_an_endpoint_is_not_registered(tmp_path: Path) -> None:
     told("init", tmp_path / "one", "--node", NAME, *arguments)
     result = rota("ledger", "register", tmp_path / "one")
     assert result.exit_code == 1
-    assert "transport.endpoint is missing; it must say where other nodes reach this one." in result.output
+    assert "transport.endpoint is missing; set the address for other nodes." in result.output
 
 
 def test_options_of_the_chain_are_refused_before_a_command(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ async def test_transaction_that_is_never_awaited_and_fails_is_logged(
             await asyncio.sleep(0)
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert f"transaction {ID} failed, and nobody awaited it: Insufficient funds" in record.getMessage()
+    assert f"transaction {ID} failed and was never awaited: Insufficient funds" in record.getMessage()
 
 
 @in_loop
@@ -54,7 +54,7 @@ async def test_transaction_that_nobody_asked_about_is_named_when_the_client_is_c
     caplog.set_level(logging.INFO, "rota.client")
     async with client_of(Server({"result": ID})) as client:
         sent = await client.send(CONTRACT, "transfer", sender="alice")
-    assert [f"nobody has asked how these transactions ended: {sent.id}" in caplog.text] == [True]
+    assert [f"these transactions were never awaited: {sent.id}" in caplog.text] == [True]
 
 
 @in_loop
@@ -78,7 +78,7 @@ async def test_transactions_that_are_looked_after_are_bounded(
     while not caplog.records:
         await asyncio.sleep(0)
     assert "5" in caplog.records[0].getMessage()
-    assert "has not ended, and nobody awaited it" in caplog.records[0].getMessage()
+    assert "has not ended and was never awaited" in caplog.records[0].getMessage()
     assert "0" not in asked[:1], "the oldest were forgotten"
     await watched.close()
     assert caplog.records[-1].getMessage().endswith("more")

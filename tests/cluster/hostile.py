@@ -2,10 +2,10 @@
 
 Three nodes in processes of their own have a steady stream of transactions, first alone and then while the stranger
 floods them with all that anybody may send. Each transaction replaces one of 64 shared states, so that the unspent
-states, which nodes hold in memory, do not grow in number. It holds when the honest throughput under attack is at least 80 % of that
-without, memory and disk of every node stay flat, there is no fail-over, and every transaction that a node accepted
-ends. A hand-over is none: a busy contract looks at another coordinator from time to time (protocol §4.3), with or
-without a stranger. The last lines are a table for `docs/reliability.md`.
+states, which nodes hold in memory, do not grow in number. It holds when the honest throughput under attack is at least
+80 % of that without, memory and disk of every node stay flat, there is no fail-over, and every transaction that a node
+accepted ends. A hand-over is none: a busy contract looks at another coordinator from time to time (protocol §4.3), with
+or without a stranger. The last lines are a table for `docs/reliability.md`.
 """
 
 from __future__ import annotations

@@ -576,7 +576,9 @@ async def test_a_refusal_frees_the_key_and_an_error_of_ours_is_loud() -> None:
         await acceptances.accept(taking(refuse, []), KEY)
     with structlog.testing.capture_logs() as logged, pytest.raises(AssertionError):
         await acceptances.accept(taking(fail, []), KEY)
-    assert [(each["event"], each["transactionId"]) for each in logged] == [("acceptance failed", intent_text(INTENT))]
+    assert [(each["event"], each["request"]["transactionId"]) for each in logged] == [
+        ("submission.failed", intent_text(INTENT))
+    ]
     await acceptances.close()
     with pytest.raises(Unavailable, match="stopping"):
         await acceptances.accept(taking(refuse, []), KEY)

@@ -21,9 +21,9 @@ from rota.engine import encrypted_peers
 from rota.engine.contracts import KnownContracts
 from rota.engine.encrypted_peers import WITH_STATES, EncryptedPeers, Pace
 from rota.engine.encryption import StateEncryption
-from rota.engine.rarely import LINES_MAX
 from rota.host import Background, UserCall
 from rota.host.encryption import OVERHEAD_BYTES_MAX
+from rota.logs.trouble import LINES_MAX
 from rota.machine.effects import SendMessage
 from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.machine.tables import Event
@@ -230,7 +230,7 @@ async def test_each_flipped_byte_of_a_message_is_refused_with_words() -> None:
                 flipped = bytearray(state.content)
                 flipped[place] ^= 1
                 assert not await owner.hear(replace(left, outputs=(replace(state, content=bytes(flipped)),))), place
-        assert [line["event"] for line in logged] == ["states are refused"] * LINES_MAX
+        assert [line["event"] for line in logged] == ["state.refused"] * LINES_MAX
         assert all(line["peer"] == NODE1 and line["reason"].startswith("state: ") for line in logged)
         assert await owner.hear(left), "nothing else was wrong with it"
 
@@ -285,10 +285,7 @@ async def test_state_without_a_reader_at_a_node_is_withheld_from_it() -> None:
         coins = minted(owner, BOB)
         with capture_logs() as logged:
             assert not await owner.say(coins, to=NODE1)
-        assert (logged[0]["event"], logged[0]["reason"]) == (
-            "a state is withheld",
-            "state: must have a reader at node1",
-        )
+        assert (logged[0]["event"], logged[0]["reason"]) == ("state.withheld", "state: must have a reader at node1")
         nonsense = replace(coins, outputs=(replace(coins.outputs[0], content=b"nonsense"),))
         assert not await owner.say(nonsense, to=NODE1)
 
@@ -327,8 +324,8 @@ async def test_contract_without_its_domain_is_heard_of_and_its_states_are_not_sa
                 maker.peers.send(SendMessage(NODE2, enveloped(body, UNKNOWN)))
             await idle()
         assert maker.wire.said == []
-        assert [line["message"] for line in logged] == ["StateDistribution", "Handover"]
-        assert {line["reason"] for line in logged} == {"its domain is not here"}
+        assert [line["message_type"] for line in logged] == ["StateDistribution", "Handover"]
+        assert {line["reason"] for line in logged} == {"the domain is not loaded"}
         heard = MessageReceived(NODE2, enveloped(distribution, UNKNOWN))
         maker.wire.tell(heard)
         assert maker.told == [heard], "whether it is taken is for the core to say"

@@ -215,7 +215,7 @@ def test_failing_domain_refuses_nothing_and_is_logged(hosted: Hosted, monkeypatc
         answer = checked(hosted, round_of(hosted, (made,), (ALICE,)))
     assert (answer.refusals, answer.signature, answer.unjudged) == ((), b"", (made.leaf,))
     [entry] = logs
-    assert (entry["event"], entry["leaf"], str(entry["exc_info"])) == ("domain_failed", made.leaf, "out of order")
+    assert (entry["event"], entry["leaf"], str(entry["exc_info"])) == ("domain.check_failed", made.leaf, "out of order")
 
 
 class Spent:
@@ -265,7 +265,7 @@ def test_domain_that_fails_to_assemble_is_logged(hosted: Hosted, monkeypatch: py
     with capture_logs() as logs:
         asyncio.run(run())
     [entry] = logs
-    assert (entry["event"], entry["intent"]) == ("domain_failed", asked.id.hex())
+    assert (entry["event"], entry["intent"]) == ("domain.failed", asked.id)
     assert str(entry["exc_info"]) == "out of order"
 
 
@@ -304,7 +304,7 @@ def test_domain_judges_a_failure_by_the_request_and_one_that_fails_ends_nothing(
         services_of(World(hosted), told).perform(JudgeFailure(hosted.contract.address, asked, LEAF, REFUSED_CALL))
     assert told == [ForContract(hosted.contract.address, FailureJudged(asked.id, LEAF, is_worth_retrying=True))]
     [entry] = logs
-    assert (entry["event"], str(entry["exc_info"])) == ("domain_failed", "out of order")
+    assert (entry["event"], str(entry["exc_info"])) == ("domain.failed", "out of order")
 
 
 def test_signatures_of_endorsers_are_verified(hosted: Hosted) -> None:

@@ -351,7 +351,8 @@ async def test_failed_attempts_are_logged_without_what_was_presented() -> None:
             await to.call("transport_nodeName", Authorization=f"Bearer {READER}")
         assert logs == [
             {
-                "event": "authentication failed",
+                "event": "rpc.authentication_failed",
+                "message": "Authentication failed",
                 "log_level": "warning",
                 "address": "127.0.0.1",
                 "scheme": scheme,

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterator
 from uuid import UUID
@@ -17,16 +18,29 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
+from structlog.testing import capture_logs
 
 from rota.keys.secret import Secret
+from rota.logs import catalogue
 from rota.machine.effects import Effect, IntentAccepted, Persist, ReportReceipt
 from rota.machine.events import CancelRequested, IntentSubmitted
 from rota.machine.tables import Event
 from rota.model.config import Config
-from rota.model.types import Contract, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
+from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, NodeName, Outcome, Party, Receipt
 from rota.node.node import Node
+from rota.server import observability
 from rota.server.configuration import LogFormat, LogLevel
-from rota.server.observability import CannotTrace, TransactionSpans, about, configure_logging, root_of, tracing_to
+from rota.server.observability import (
+    CannotTrace,
+    TransactionSpans,
+    Watchers,
+    configure_logging,
+    log_readiness,
+    root_of,
+    tracing_to,
+)
+from rota.service.run import Watcher
+from rota.service.watch.transaction_log import TransactionLog, transaction_log
 from rota.sim.domain import drawn_id, nonce_of
 from rota.sim.world import World
 
@@ -42,7 +56,7 @@ def stream() -> Iterator[io.StringIO]:
     handlers, level = tuple(root.handlers), root.level
     yield io.StringIO()
     structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
+    logging.getLogger("rota").setLevel(logging.NOTSET)
     for handler in tuple(root.handlers):
         root.removeHandler(handler)
     for handler in handlers:
@@ -57,64 +71,57 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 # Logs.
 
 
-def test_a_json_line_has_time_level_name_and_what_is_bound(stream: io.StringIO) -> None:
+def test_json_line_has_time_level_code_text_and_fields(stream: io.StringIO) -> None:
     configure_logging(LogLevel.INFO, LogFormat.JSON, stream)
-    log = structlog.get_logger("rota.sender")
-    with about(CONTRACT.address, INTENT, node="node1"):
-        log.info("delegated", to="node2", leaf=b"\x01" * 32)
-    log.info("idle")
-    log.debug("not told")
-    delegated, idle = lines(stream)
-    assert str(delegated.pop("timestamp")).endswith("Z")
-    assert delegated == {
-        "event": "delegated",
-        "level": "info",
-        "logger": "rota.sender",
-        "contract": CONTRACT.address,
-        "transaction": str(UUID(bytes=INTENT)),
-        "node": "node1",
-        "to": "node2",
+    catalogue.TRANSACTION_ID_USED.log(intent=INTENT, leaf=b"\x01" * 32)
+    catalogue.TRANSACTION_SUBMITTED.log(contract=CONTRACT.address, intent=INTENT)
+    (line,) = lines(stream)
+    assert str(line.pop("timestamp")).endswith("Z")
+    assert line == {
+        "event": "transaction.id_used",
+        "message": "Another transition used the id of a transaction",
+        "level": "error",
+        "logger": "rota.transaction",
+        "intent": str(UUID(bytes=INTENT)),
         "leaf": "0x" + "01" * 32,
     }
-    assert "contract" not in idle
 
 
 def test_what_libraries_log_comes_out_in_the_same_form(stream: io.StringIO) -> None:
     configure_logging(LogLevel.WARNING, LogFormat.JSON, stream)
-    with about(CONTRACT.address):
-        logging.getLogger("aiohttp.server").warning("odd request from %s", "somewhere")
-        logging.getLogger("aiohttp.server").info("not told")
+    logging.getLogger("aiohttp.server").warning("odd request from %s", "somewhere")
+    logging.getLogger("aiohttp.server").info("not logged")
     (line,) = lines(stream)
     assert line["event"] == "odd request from somewhere"
-    assert (line["logger"], line["level"], line["contract"]) == ("aiohttp.server", "warning", CONTRACT.address)
+    assert (line["logger"], line["level"]) == ("aiohttp.server", "warning")
 
 
-def test_a_line_for_a_person_holds_the_same(stream: io.StringIO) -> None:
+def test_debug_is_for_transactions_and_not_for_libraries(stream: io.StringIO) -> None:
+    configure_logging(LogLevel.DEBUG, LogFormat.JSON, stream)
+    logging.getLogger("grpc").debug("loop loaded")
+    logging.getLogger("grpc").info("started")
+    catalogue.TRANSACTION_SUBMITTED.log(contract=CONTRACT.address, intent=INTENT)
+    assert [(line["logger"], line["level"]) for line in lines(stream)] == [
+        ("grpc", "info"),
+        ("rota.transaction", "debug"),
+    ]
+
+
+def test_line_for_a_person_has_the_text_first_and_the_code_in_brackets(stream: io.StringIO) -> None:
     configure_logging(LogLevel.INFO, LogFormat.CONSOLE, stream)
-    with about(transaction=INTENT):
-        structlog.get_logger("rota.sender").warning("parked", reason="no funds")
-    text = stream.getvalue()
-    assert text.count("\n") == 1
-    for part in ("warning", "parked", "rota.sender", "reason='no funds'", f"transaction={UUID(bytes=INTENT)}"):
-        assert part in text
+    catalogue.STORE_WRITE_FAILED.log(reason="disk full")
+    logging.getLogger("aiohttp.server").warning("odd request")
+    ours, theirs = stream.getvalue().splitlines()
+    assert re.search(r"\[warning *\] A write to the store failed; the node retries it \[store\.write_failed\]", ours)
+    assert ours.endswith("reason='disk full'")
+    assert re.search(r"\[warning *\] odd request +\[aiohttp\.server\]", theirs)
 
 
-def test_what_is_bound_in_one_task_is_not_told_by_another(stream: io.StringIO) -> None:
-    configure_logging(LogLevel.INFO, LogFormat.JSON, stream)
-
-    async def work(name: str, turn: asyncio.Event, next_turn: asyncio.Event) -> None:
-        with about(node=name):
-            await turn.wait()
-            structlog.get_logger().info("working")
-            next_turn.set()
-
-    async def both() -> None:
-        first, second, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        first.set()
-        await asyncio.gather(work("b", second, done), work("a", first, second))
-
-    asyncio.run(both())
-    assert [line["node"] for line in lines(stream)] == ["a", "b"]
+@pytest.mark.parametrize("level", list(LogLevel))
+def test_transactions_are_watched_for_the_log_at_level_debug_alone(stream: io.StringIO, level: LogLevel) -> None:
+    """So that their flow costs nothing at other levels: no watcher, no call, no text."""
+    configure_logging(level, LogFormat.JSON, stream)
+    assert (transaction_log(NODES[0]) is not None) == (level is LogLevel.DEBUG)
 
 
 @pytest.mark.parametrize("form", list(LogFormat))
@@ -144,6 +151,38 @@ def test_a_number_under_a_secret_name_is_told(stream: io.StringIO) -> None:
     assert lines(stream)[0]["token"] == 7
 
 
+async def readiness_logged(*looks: tuple[str, ...]) -> list[str]:
+    """The events that a node logs whose readiness is this, look by look."""
+    left, done = list(looks), asyncio.Event()
+
+    def look() -> tuple[str, ...]:
+        if len(left) == 1:
+            done.set()
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    with capture_logs() as logs:
+        logging_ = asyncio.create_task(log_readiness(look))
+        await done.wait()
+        logging_.cancel()
+    return [line["event"] for line in logs]
+
+
+def test_node_that_becomes_ready_at_its_start_logs_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observability, "STARTING_LOOK_S", 0.0)
+    assert asyncio.run(readiness_logged(("the store",), ("the ledger",), ())) == ["node.ready"]
+
+
+def test_changes_of_readiness_are_logged_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observability, "READINESS_LOOK_S", 0.0)
+    ledger = ("the ledger",)
+    assert asyncio.run(readiness_logged(ledger, ledger, ledger, ("the store",), (), (), ledger)) == [
+        "node.not_ready",
+        "node.not_ready",
+        "node.ready",
+        "node.not_ready",
+    ]
+
+
 # Spans.
 
 
@@ -161,7 +200,7 @@ class Watched:
             self.world.start(name)
             core = self.world.nodes[name].core
             assert core is not None
-            watch(core, self.spans[name])
+            watch(core, Watchers(self.spans[name], TransactionLog(name)))
 
     def submit(self, node: NodeName, name: str) -> IntentId:
         party = Party(f"alice@{node}")
@@ -183,8 +222,8 @@ class Watched:
         return by_node
 
 
-def watch(core: Node, spans: TransactionSpans) -> None:
-    """Let the spans see what the core is told and asks for, as the runtime does."""
+def watch(core: Node, spans: Watcher) -> None:
+    """Show a watcher the events and effects of the core, as a running node does."""
     step = core.step
 
     def seen(now_ms: int, event: Event) -> list[Effect]:
@@ -245,6 +284,53 @@ def test_the_senders_span_tells_the_whole_way_in_order() -> None:
     assert [name for name in dict.fromkeys(told) if name in way] == way
     assert sender.status.status_code is StatusCode.UNSET
     assert (sender.events[-1].attributes or {})["rota.detail"] == "confirmed"
+
+
+def test_flow_of_a_transaction_is_logged_in_order_with_contract_and_intent() -> None:
+    watched = Watched()
+    with capture_logs() as logs:
+        intent = watched.submit(NODES[0], "only")
+        watched.finish(intent)
+    assert {line["intent"] for line in logs} == {intent}
+    assert {line["log_level"] for line in logs} == {"debug"}
+    flow = list(dict.fromkeys(line["event"] for line in logs))
+    assert set(flow) == {
+        "transaction.submitted",
+        "transaction.delegated",
+        "transaction.assembled",
+        "transaction.endorsed",
+        "transaction.permitted",
+        "transaction.dispatched",
+        "transaction.confirmed",
+        "transaction.completed",
+    }
+    assert (flow[0], flow[-1]) == ("transaction.submitted", "transaction.completed")
+    assert {line["contract"] for line in logs} == {CONTRACT.address}
+    assert watched.ended(intent), "spans see the same"
+
+
+def test_log_of_transactions_is_bounded_and_names_no_contract_of_a_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.service.watch.transaction_log.OPEN_MAX", 2)
+    log = TransactionLog(NODES[0])
+    intents = [IntentId(number.to_bytes(16, "big")) for number in range(1, 4)]
+    with capture_logs() as logs:
+        for intent in intents:
+            log.saw_effect(accepted(intent))
+        for intent in intents:
+            log.saw_effect(reported(intent))
+        log.saw_effect(Persist(NO_CONTRACT, 1, accepted(INTENT).records))
+    reports = [line["contract"] for line in logs if line["event"] == "transaction.completed"]
+    assert reports == [None, CONTRACT.address, CONTRACT.address]
+    assert logs[-1]["contract"] is None
+
+
+def test_log_of_a_reverted_transaction_has_no_reason() -> None:
+    """A reason may quote private contents."""
+    log = TransactionLog(NODES[0])
+    with capture_logs() as logs:
+        log.saw_effect(ReportReceipt(Receipt(INTENT, Outcome.REVERTED, "alice has 7 coins")))
+    assert [line["event"] for line in logs] == ["transaction.reverted"]
+    assert "7 coins" not in str(logs)
 
 
 def test_a_transaction_that_failed_ends_with_an_error_that_says_why() -> None:

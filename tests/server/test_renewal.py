@@ -88,7 +88,7 @@ async def test_name_that_is_somebody_elses_is_left_alone_and_told_once(tmp_path:
         renewal = bench.renewal(bench.scene.account(1))
         with structlog.testing.capture_logs() as logs:
             assert (await renewal.look(), await renewal.look()) == ((), ())
-        assert [each["event"] for each in logs] == ["the certificate cannot be renewed; it is tried again"]
+        assert [each["event"] for each in logs] == ["certificate.renewal_failed"]
         assert bench.folder.next() is None
 
 

@@ -84,5 +84,5 @@ async def test_token_is_taken_back_although_another_file_cannot_be_read(tmp_path
             await asyncio.sleep(0.001)
     assert not watching.done()
     watching.cancel()
-    told = [each for each in logs if each["event"] == "file cannot be used; its previous content stays"]
+    told = [each for each in logs if each["event"] == "file.unusable"]
     assert [each["reason"] for each in told] == [f"{type(error).__name__}: {error}"]

@@ -15,8 +15,8 @@ from rota.directory.effects import ContractTaken
 from rota.domains.queries import Query
 from rota.engine.accepting import Acceptances
 from rota.engine.contracts import KnownContracts
-from rota.engine.rarely import LINES_MAX
 from rota.evm.groups import pente
+from rota.logs.trouble import LINES_MAX
 from rota.machine.effects import SendMessage
 from rota.machine.events import ConnectionMade, MessageReceived, Tick
 from rota.model.types import ContractAddress, IntentId, KnownContract, NodeName, Party, RequestId
@@ -214,7 +214,7 @@ async def test_messages_that_are_not_taken_fill_no_log(tmp_path: Path) -> None:
                 post.hear(STRANGER, GroupMessage(IntentId(b"%016d" % number), 1, "topic", b"1"))
             post.hear(NODE2, GroupMessage(IntentId(b"m" * 16), 1, "topic", b"1"))
             assert await post.until(NODE2, 1, GroupMessageAcknowledgement)
-        assert [each["event"] for each in logged] == ["a message of a group was not taken"] * LINES_MAX
+        assert [each["event"] for each in logged] == ["group.message_refused"] * LINES_MAX
 
 
 @in_loop

@@ -251,7 +251,7 @@ async def test_node_whose_chain_is_replaced_while_it_runs_names_both_and_follows
         assert not index.is_forked
         await nodes.until(
             lambda: any(
-                "is on another chain" in str(each.get("missing")) for each in logs if each["event"] == "not ready"
+                "is on another chain" in str(each.get("missing")) for each in logs if each["event"] == "node.not_ready"
             )
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from rota.model.genesis import Genesis, encode_genesis
 from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, Leaf, Mode, NodeName, Rotation
@@ -27,12 +28,14 @@ class Orders(MemoryListening):
 
     waiting: list[DueReceipt] = field(default_factory=list)
     numbered: list[NumberedReceipt] = field(default_factory=list)
+    asked: int = 0
     looks: int = 0
     reads: int = 0
     cleanings: int = 0
     undone: int = 0
 
     async def due(self) -> tuple[DueReceipt, ...]:
+        self.asked += 1
         self._look()
         self.looks += 1
         return tuple(self.waiting[:2])
@@ -120,12 +123,14 @@ async def test_a_store_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(receipts, "PAUSE_S", 0)
     store = Orders(waiting=[due(1)], is_away=True)
     order = order_of(store)
-    running = asyncio.create_task(order.run())
-    for _ in range(10):
-        await asyncio.sleep(0)
-    store.is_away = False
-    await order.bell.wait(0)
+    with capture_logs() as logs:
+        running = asyncio.create_task(order.run())
+        while store.asked < 5:
+            await asyncio.sleep(0)
+        store.is_away = False
+        await order.bell.wait(0)
     assert len(store.numbered) == 1
+    assert [line["event"] for line in logs] == ["receipt.postponed"]
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
-import pytest
+from structlog.testing import capture_logs
 
+from rota.logs.trouble import LINES_MAX
 from rota.machine.events import ConnectionLost, ConnectionMade
 from rota.model.types import DelegationNumber, IntentId, Leaf
 from rota.transport import Reason
+from rota.transport.parts import Hello, Ping, pong_bytes
 from rota.wire.limits import Limits
 from rota.wire.messages import TransactionReverted
-from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play
+from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play, rogue, until_counted
 
 
 def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
@@ -126,6 +129,8 @@ def test_a_node_taken_from_the_registry_is_let_go_and_one_that_is_added_is_found
             rest = {name: found for name, found in made.registry.registrations().items() if name != "node2"}
             made.registry.change(rest)
             await one.until_lost("node2")
+            # The link may notice it before the node does.
+            await one.until(lambda: "node2" not in {status.name for status in one.peers.status()})
             assert one.is_connected("node3")
             one.send("node2", 1)
             assert one.peers.dropped_unknown_peer == 1
@@ -170,7 +175,7 @@ def test_a_fault_of_our_own_is_loud() -> None:
     play(story)
 
 
-def test_a_message_that_no_frame_can_hold_is_not_sent_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_message_that_no_frame_can_hold_is_not_sent_and_is_logged() -> None:
     async def story() -> None:
         small = replace(SETTINGS, limits=Limits(frame_bytes_max=2_000), frame_bytes_wanted=2_000)
         async with network("node1", "node2", settings=small) as made:
@@ -182,8 +187,55 @@ def test_a_message_that_no_frame_can_hold_is_not_sent_and_logged(caplog: pytest.
             (status,) = one.peers.status()
             assert status.dropped_too_large == 1
 
-    play(story)
-    assert "a TransactionReverted is not sent: it has" in caplog.text
+    with capture_logs() as logs:
+        play(story)
+    (line,) = (each for each in logs if each["event"] == "peer.message_not_sent")
+    assert (line["peer"], line["message_type"]) == ("node2", "TransactionReverted")
+
+
+def test_peer_that_goes_and_comes_back_is_logged_once_each_time() -> None:
+    async def story() -> None:
+        async with network("node1", "node2") as made:
+            one, old = made["node1"], made["node2"]
+            await old.stop()
+            await one.until_lost("node2")
+            await until_counted(one, Reason.UNREACHABLE, 4)
+            await made.start("node2", identity=old.identity, port=old.peers.port)
+            await one.until_connected("node2")
+
+    with capture_logs() as logs:
+        play(story)
+    seen = [(each["event"], each["log_level"]) for each in logs if each.get("peer") == "node2"]
+    # Before node2 listens for the first time it may be unreachable, and at the end both stop.
+    first = seen.index(("peer.connected", "info"))
+    assert seen[first : first + 4] == [
+        ("peer.connected", "info"),
+        ("peer.disconnected", "warning"),
+        ("peer.refused", "warning"),
+        ("peer.connected", "info"),
+    ]
+
+
+def test_peer_that_connects_and_leaves_in_turn_does_not_fill_the_log() -> None:
+    turns = LINES_MAX + 3
+
+    async def story() -> None:
+        async with network("node1") as made, rogue(made, "mallory") as mallory:
+            one = made["node1"]
+            await mallory.until_known(one)
+            for _ in range(turns):
+                async with mallory.dial(one) as call:
+                    await call.say_hello()
+                    assert isinstance(await call.read(), Hello)
+                    await call.write(pong_bytes((await call.read_until(Ping)).number))
+                    await one.until_connected("mallory")
+                await one.until_lost("mallory")
+
+    with capture_logs() as logs:
+        play(story)
+    lines = Counter(each["event"] for each in logs if each.get("peer") == "mallory")
+    assert lines["peer.connected"] == lines["peer.disconnected"] == LINES_MAX
+    assert lines["peer.refused"] <= LINES_MAX
 
 
 def test_a_node_that_stops_within_its_bound_leaves_even_a_peer_that_does_not_read() -> None:

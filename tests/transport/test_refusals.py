@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import grpc.aio
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from structlog.testing import capture_logs
 
 from rota.machine.events import ConnectionMade
 from rota.model.types import NodeName
@@ -34,15 +37,20 @@ from tests.transport.kit import (
 )
 
 LIFE = b"l" * LIFE_BYTES
+Logs = list[MutableMapping[str, Any]]
 
 
-def logged(caplog: pytest.LogCaptureFixture, text: str) -> int:
-    return sum(text in record.getMessage() for record in caplog.records)
+@pytest.fixture
+def logs() -> Iterator[Logs]:
+    with capture_logs() as captured:
+        yield captured
 
 
-def test_a_node_that_shows_another_certificate_than_the_registered_one_is_refused(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def logged(logs: Logs, event: str, peer: str, reason: str) -> int:
+    return sum((line["event"], line.get("peer"), line.get("reason")) == (event, peer, reason) for line in logs)
+
+
+def test_a_node_that_shows_another_certificate_than_the_registered_one_is_refused(logs: Logs) -> None:
     async def story() -> None:
         made = Network()
         one, two = await made.start("node1"), await made.start("node2")
@@ -55,10 +63,10 @@ def test_a_node_that_shows_another_certificate_than_the_registered_one_is_refuse
         await made.stop()
 
     play(story)
-    assert logged(caplog, "node2: stranger") == 1
+    assert logged(logs, "peer.refused", "node2", "stranger") == 1
 
 
-def test_an_expired_certificate_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_expired_certificate_is_refused(logs: Logs) -> None:
     async def story() -> None:
         made = Network()
         old = make_identity("node2", from_days=-20, for_days=10)
@@ -71,7 +79,7 @@ def test_an_expired_certificate_is_refused(caplog: pytest.LogCaptureFixture) -> 
         await made.stop()
 
     play(story)
-    assert logged(caplog, "node2: expired") == 1
+    assert logged(logs, "peer.refused", "node2", "expired") == 1
 
 
 def test_a_registered_certificate_that_is_made_out_to_another_node_is_refused() -> None:
@@ -131,9 +139,7 @@ def test_a_certificate_that_expires_while_connected_ends_the_connection() -> Non
     play(story)
 
 
-def test_a_certificate_that_is_revoked_ends_the_connection_and_no_new_one_is_made(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_certificate_that_is_revoked_ends_the_connection_and_no_new_one_is_made(logs: Logs) -> None:
     async def story() -> None:
         async with network("node1", "node2", "node3") as made:
             one = made["node1"]
@@ -144,10 +150,11 @@ def test_a_certificate_that_is_revoked_ends_the_connection_and_no_new_one_is_mad
             assert one.count(ConnectionMade, "node2") == 1
 
     play(story)
-    assert 1 <= logged(caplog, "node2: stranger") <= 2  # Once at node1 and once at node3.
+    assert 1 <= logged(logs, "peer.refused", "node2", "stranger") <= 2  # Once at node1 and once at node3.
+    assert sum(line["event"] == "peer.disconnected" and line["peer"] == "node2" for line in logs) <= 2
 
 
-def test_a_stranger_is_refused_by_tls_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stranger_is_refused_by_tls_and_counted(logs: Logs) -> None:
     async def story() -> None:
         async with network("node1", "node2") as made:
             one = made["node1"]
@@ -160,10 +167,12 @@ def test_a_stranger_is_refused_by_tls_and_counted(caplog: pytest.LogCaptureFixtu
             assert "node9" not in {status.name for status in one.peers.status()}
 
     play(story)
-    assert logged(caplog, "node1: unreachable") <= 2  # Of node9, and perhaps of node2 while both started.
+    assert (
+        logged(logs, "peer.refused", "node1", "unreachable") <= 2
+    )  # Of node9, and perhaps of node2 while both started.
 
 
-def test_a_swapped_name_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_swapped_name_is_refused(logs: Logs) -> None:
     async def story() -> None:
         async with network("node1", "node2") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
@@ -180,7 +189,7 @@ def test_a_swapped_name_is_refused(caplog: pytest.LogCaptureFixture) -> None:
             assert not one.messages("node2")
 
     play(story)
-    assert logged(caplog, "mallory: swapped name") == 1
+    assert logged(logs, "peer.refused", "mallory", "swapped name") == 1
 
 
 def test_a_hello_for_another_node_is_refused() -> None:
@@ -196,7 +205,7 @@ def test_a_hello_for_another_node_is_refused() -> None:
     play(story)
 
 
-def test_another_major_version_is_refused_with_both_versions(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_major_version_is_refused_with_both_versions(logs: Logs) -> None:
     async def story() -> None:
         async with network("node1") as made, rogue(made, "mallory") as mallory:
             one = made["node1"]
@@ -211,7 +220,7 @@ def test_another_major_version_is_refused_with_both_versions(caplog: pytest.LogC
             assert one.peers.endings.counts[Reason.VERSION] == 2
 
     play(story)
-    assert logged(caplog, "mallory: version") == 1
+    assert logged(logs, "peer.refused", "mallory", "version") == 1
 
 
 def test_a_newer_minor_version_is_spoken_with_and_what_it_adds_is_skipped() -> None:

@@ -1,8 +1,8 @@
-"""A running node as commands ask it: where it is, with which token, and what is told when it does not do what is asked.
+"""A running node as commands ask it: its address, the token, and the errors of a request that fails.
 
 Every command that asks a node has `--node`, `--token`, `--token-file` and `--ca`, and takes them from the environment
-too. What goes wrong is one line and an exit code: 1 when the node says no or cannot be reached; where a transaction is
-at stake and nobody can say whether it will happen, 3.
+too. An error is one line and an exit code: 1 when the node refuses or cannot be reached; where a transaction is
+at stake and its outcome is unknown, 3.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _token_option = click.option(
     "shown_token",  # not `token`, which is what some commands are about
     envvar=TOKEN_VARIABLE,
     show_envvar=True,
-    help="The token that the node asks for. What is typed here is seen in the list of processes.",
+    help="The token that the node asks for. Other users of the machine see it in the list of processes.",
 )
 _token_file_option = click.option(
     "--token-file", type=click.Path(dir_okay=False, path_type=Path), help="A file of mode 600 with that token."
@@ -96,7 +96,7 @@ class NotKnown(_OneLine):
 
 @dataclass(frozen=True, slots=True)
 class NodeAt:
-    """Where a node is, and what is shown to it."""
+    """The address of a node, and the credentials for it."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -111,7 +111,7 @@ class NodeAt:
         unreachable: type[NotDone | NotKnown] = NotDone,
         payees: Payees = "known",
     ) -> Answer:
-        """What comes of it; `NotDone` when nothing does, `unreachable` when nobody answers."""
+        """Return the result; `NotDone` if the node refuses, `unreachable` if it does not answer."""
 
         async def run() -> Answer:
             async with Client(self.url, limits, self.headers, sender=sender, tls=self.tls, payees=payees) as client:

@@ -76,11 +76,11 @@ def submit(
     new_party: bool,
     as_json: bool,
 ) -> None:
-    """Have a change happen exactly once, and say how it ended.
+    """Have a change happen exactly once, and print the outcome.
 
-    Run it again with the same journal and command id after whatever has happened: the change is not done twice. With a
+    Run it again with the same journal and command id after any failure: the change is not done twice. With a
     new journal the node is asked whether it accepted this command id before, as far back as it remembers. Always ask
-    the same node for one change: another one does not know what was submitted here. A command id that was used for
+    the same node for one change: another one does not know this submission. A command id that was used for
     another transaction is an error.
 
     \b
@@ -179,7 +179,7 @@ def end(node: NodeAt, as_json: bool) -> None:
 def prune(node: NodeAt, offset: int, as_json: bool) -> None:
     """Have a node forget completions; needs the role `operate`.
 
-    Within the maximum deduplication duration it is refused, and the offset up to which it would be safe is told.
+    Within the maximum deduplication duration it is refused with the offset up to which pruning is safe.
 
     \b
     Example:
@@ -208,7 +208,7 @@ def configuration(node: NodeAt, as_json: bool) -> None:
 
 
 def done(ask: Callable[[Callable[[Client], Awaitable[Any]]], Any], question: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
-    """What was asked for; what a command's own errors say is told too."""
+    """Return the result, or the error of the command as a message."""
     try:
         return ask(question)
     except CommandFailed as failed:

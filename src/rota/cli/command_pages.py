@@ -1,4 +1,4 @@
-"""The page of all commands, generated from the commands themselves: what `--help` says, for reading."""
+"""The page of all commands, generated from the commands: the text of `--help` as a page."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rota.cli.command_tree import commands, options_of
 
 HEAD: Final = """# All commands
 
-Generated from the code by `rota docs`; `--help` behind any command says the same. `rota completion` has a shell
-complete them. What is told goes to standard output, what went wrong to standard error. With `--json` there is one JSON
+Generated from the code by `rota docs`; `--help` after any command prints the same. `rota completion` has a shell
+complete them. Results go to standard output, errors to standard error. With `--json` there is one JSON
 object on one line, or where things are followed one a line.
 
 | exit code | |
 |---|---|
 | 0 | it is as asked for |
-| 1 | it is not, and the text says why: something failed, was refused, or could not be reached |
+| 1 | not done; the text has the reason: it failed, was refused, or a node could not be reached |
 | 2 | the command was used wrongly; nothing was done |
-| 3 | nobody knows whether it will happen: of commands that send transactions |
+| 3 | the outcome is unknown: of commands that send transactions |
 | 130 | ended by Ctrl-C |
 
-Commands that ask a node find it at `--node`, or where `ROTA_NODE` says, and show it the token of `--token-file`,
+Commands that ask a node find it at `--node`, or at `ROTA_NODE`, and send it the token of `--token-file`,
 `--token` or `ROTA_TOKEN`.
 """
 
@@ -44,7 +44,7 @@ def _section(context: click.Context, command: click.Command) -> Iterator[str]:
     depth = context.command_path.count(" ") + 1
     yield f"{'#' * depth} {context.command_path}"
     yield ""
-    # A group's own usage, but for one that also runs by itself, says nothing that its commands do not say better.
+    # The usage of a group adds nothing to that of its commands, unless the group also runs by itself.
     if not isinstance(command, click.Group) or command.invoke_without_command:
         yield f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}"
         yield ""

@@ -67,7 +67,7 @@ def _described_option(option: click.Option) -> dict[str, object]:
 
 
 def _values(kind: click.ParamType[Any]) -> dict[str, object]:
-    """What can be completed of a value: one of a few words, or the name of a file or folder."""
+    """The completions of a value: one of a few words, or the name of a file or folder."""
     if isinstance(kind, click.Choice):
         return {"choices": [str(each) for each in kind.choices]}
     if isinstance(kind, click.Path):

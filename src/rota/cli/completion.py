@@ -1,8 +1,8 @@
 """`rota completion`: the script with which a shell completes commands, and what it asks at every press of the key.
 
 Theory of operation. The shell runs `rota` with a variable set and takes what it prints. Commands are loaded only when
-they are run, and some bring a database or an EVM with them: too much for a key. So what can be completed of all of
-them stands in a file of the package, written by `rota docs` from the commands themselves and checked with the
+they are run, and some bring a database or an EVM with them: too much for a key. So the completions of all of
+them are in a file of the package, written by `rota docs` from the commands themselves and checked with the
 documents; from it a tree of empty commands is made, and Click completes that.
 """
 
@@ -66,7 +66,7 @@ def _command(name: str, told: Mapping[str, Any]) -> click.Command:
 
 
 def _option(told: Mapping[str, Any]) -> click.Parameter:
-    # Nothing is required of somebody who is still typing.
+    # Nothing is required while the user is still typing.
     is_flag = told["is_flag"]
     kind = None if is_flag else _kind(told)
     return click.Option(told["names"], is_flag=is_flag, multiple=told["is_multiple"], type=kind, help=told["help"])

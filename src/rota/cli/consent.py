@@ -24,7 +24,7 @@ def command() -> None:
     """Decide in which contracts of others a node takes part.
 
     A contract that names a node as endorser or coordinator makes it sign, work and pay. Where `consent.proposals` is
-    "ask", the default, the node takes part only when its operator agrees. Nobody is asked about contracts in which the
+    "ask", the default, the node takes part only when its operator agrees. It does not ask about contracts in which the
     node's parties only hold or receive something.
 
     \b
@@ -65,7 +65,7 @@ def accept(deployment: UUID, proposer: str | None, node: NodeAt, as_json: bool) 
     Example:
       rota consent accept 01234567-89ab-cdef-0123-456789abcdef
 
-    Exit 0: it takes part, and the proposer is told. 1: nothing is asked about this id, or the node could not be
+    Exit 0: it takes part, and the proposer is notified. 1: nothing is asked about this id, or the node could not be
     reached. 2: wrong use.
     """
     chosen = _proposer(node, deployment, proposer)
@@ -87,7 +87,7 @@ def refuse(deployment: UUID, proposer: str | None, reason: str, node: NodeAt, as
     Example:
       rota consent refuse 01234567-89ab-cdef-0123-456789abcdef --reason "we do not know you"
 
-    Exit 0: it is refused, and the proposer is told. 1: nothing is asked about this id, or the node could not be
+    Exit 0: it is refused, and the proposer is notified. 1: nothing is asked about this id, or the node could not be
     reached. 2: wrong use.
     """
     chosen = _proposer(node, deployment, proposer)
@@ -103,7 +103,7 @@ async def _pending(client: Client) -> list[dict[str, Any]]:
 
 
 def _proposer(node: NodeAt, deployment: UUID, proposer: str | None) -> str:
-    """Who proposed it: one node, unless the user has to say which."""
+    """The proposer: one node, unless the user has to name it."""
     if proposer is not None:
         return proposer
     proposers = [str(each["proposer"]) for each in node.ask(_pending) if each["deployment"] == str(deployment)]

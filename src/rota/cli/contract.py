@@ -105,9 +105,9 @@ def _described_account(account: Mapping[str, Any]) -> str:
     "--key-file",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="A file of mode 600 with the private key, in hex, of whoever pays for the deployment.",
+    help="A file of mode 600 with the private key, in hex, of the account that pays for the deployment.",
 )
-@click.option("--from", "sender", help="Who creates it, such as alice@node1.  [default: operator at the first node]")
+@click.option("--from", "sender", help="The creator, such as alice@node1.  [default: operator at the first node]")
 @click.option(
     "--rotation",
     type=click.Choice([each.value for each in Rotation]),

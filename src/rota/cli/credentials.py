@@ -39,10 +39,10 @@ FAMILIES: Final = tuple(dict.fromkeys(method.family for method in TABLE.values()
 
 @click.group()
 def command() -> None:
-    """Say who may call a node's API, and what.
+    """Manage the credentials for a node's API.
 
-    Each credential has a name and roles: read, submit, operate. None contains another. A node that runs takes over what
-    changes, and parts from whoever is let in no more.
+    Each credential has a name and roles: read, submit, operate. None contains another. A node that runs takes over
+    changes, and closes the connections of removed credentials.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def add(
     password_file: Path | None,
     as_json: bool,
 ) -> None:
-    """Let somebody in: with a new token, which is shown once, or with a password.
+    """Add a credential: a new token, which is shown once, or a password.
 
     \b
     Example:
@@ -155,7 +155,7 @@ def list_(directory: Path, as_json: bool) -> None:
         held = f", for {', '.join(each.parties)}" if each.parties is not None else ""
         click.echo(f"{each.name:<24} {_kind_of(each):<9} {', '.join(_roles_of(each))}{only}{held}")
     if not kept:
-        click.echo("Nobody: the node listens on loopback addresses alone, and everybody there may do everything.")
+        click.echo("None: the node listens on loopback addresses alone, and every caller there may do everything.")
 
 
 @command.command()
@@ -163,9 +163,9 @@ def list_(directory: Path, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def remove(directory: Path, name: str, as_json: bool) -> None:
-    """Let somebody in no more.
+    """Remove a credential.
 
-    The last credential is not removed: without any everybody would be let in. Take credentials_file out of the
+    The last credential is not removed: without any, every caller would have access. Take credentials_file out of the
     configuration for that.
 
     \b
@@ -179,13 +179,13 @@ def remove(directory: Path, name: str, as_json: bool) -> None:
     if len(rest) == len(kept):
         raise click.ClickException(f"{path}: there is no credential {name!r}")
     if not rest:
-        raise click.ClickException(f"{path}: {name!r} is the last one; without any everybody would be let in")
+        raise click.ClickException(f"{path}: {name!r} is the last one; without any, every caller would have access")
     _write(path, rest)
     click.echo(json.dumps({"removed": name, "left": len(rest)}) if as_json else f"{name} is let in no more.")
 
 
 def _opened(directory: Path) -> tuple[Path, bool, tuple[Credential, ...]]:
-    """The file, whether the configuration names it, and what is in it."""
+    """The file, whether the configuration names it, and its content."""
     with told_plainly():
         named = read_configuration(directory / FILE_NAME, may_lack=("ledger.registry",)).rpc.credentials_file
     path = named if named is not None else directory / DEFAULT_NAME

@@ -1,4 +1,4 @@
-"""`rota demo`: a network of processes at work whose coordinator is killed; or a fail-over, told as a story.
+"""`rota demo`: a network of processes at work whose coordinator is killed; or a fail-over as a story.
 
 The story runs the same core on one virtual clock, so that each run is the same and every message can be shown.
 """
@@ -116,7 +116,7 @@ LIVE_OPTIONS: Final = {
     type=click.IntRange(0, SEED_MAX),
     default=SEED,
     show_default=True,
-    help="Of the transfers: who pays whom how much of what.",
+    help="The transfers: payer, payee, amount and token.",
 )
 @click.option(
     "--rotation",
@@ -135,14 +135,14 @@ LIVE_OPTIONS: Final = {
 @click.option(
     "--key-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A file of mode 600 with the private key, in hex, of whoever pays on the chain at a URL.  "
-    "[default: on a development chain an account that everybody knows]",
+    help="A file of mode 600 with the private key, in hex, of the account that pays on the chain at a URL.  "
+    "[default: on a development chain an account whose key is public]",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, PORT_MAX),
-    help=f"Where node1 listens, its WebSockets beside, the next node 100 further on. 0: what is free. "
-    f"[default: {FIRST_PORT}; with --once or --json what is free]",
+    help=f"Where node1 listens, its WebSockets beside, the next node 100 further on. 0: any free port. "
+    f"[default: {FIRST_PORT}; with --once or --json any free port]",
 )
 @click.option(
     "--serve", "is_served", is_flag=True, help="Show nothing: three nodes for your own application, to Ctrl-C."
@@ -158,7 +158,7 @@ LIVE_OPTIONS: Final = {
 @click.option("--mermaid", "mermaid_file", metavar="FILE", help="Write the story's diagram for Mermaid; - for stdout.")
 @click.option("--script", type=click.File(encoding="utf-8"), metavar="FILE", help="Tell this script; - for stdin.")
 @click.option("--steps", is_flag=True, help="Show every step of every intent of the story too.")
-@click.option("--list-commands", is_flag=True, help="Say what a script is made of.")
+@click.option("--list-commands", is_flag=True, help="List the commands of a script.")
 def command(
     once: bool,
     as_json: bool,
@@ -188,7 +188,7 @@ def command(
     the end everything is compared with the chain. Then all of it stays up until Ctrl-C, with lines to try next; nothing
     is left running after that.
 
-    With --serve nobody is killed and nothing is asked for. With --story, or an option of it, four nodes are simulated.
+    With --serve no node is killed and no input is read. With --story, or an option of it, four nodes are simulated.
 
     \b
     Example:
@@ -245,7 +245,7 @@ def show_live(console: Console, programme: Programme, ledger: str, key_file: Pat
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """What keeps it from beginning, or from going on, is told in words, and not with a traceback."""
+    """Print an error of the demo as text, without a traceback."""
     try:
         yield
     except TimeoutError as error:
@@ -264,7 +264,7 @@ def told_plainly() -> Iterator[None]:
 
 
 def payer_of(ledger: str, key_file: Path | None) -> PrivateKey | None:
-    """Who pays on a chain at a URL, if somebody is named. Wrong use is told before anything happens."""
+    """The account that pays on a chain at a URL, if one is named. Wrong use is an error before anything starts."""
     if ledger in CHAINS and key_file is not None:
         raise click.UsageError(f"--key-file is for a chain at a URL, and not for --ledger {ledger}.")
     if ledger not in CHAINS and not ledger.startswith(SCHEMES):

@@ -1,4 +1,4 @@
-"""`rota docs`: writes the documents that are generated from the code, or says which of them are stale."""
+"""`rota docs`: writes the documents that are generated from the code, or lists the stale ones."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ import click
 from rota.cli.command_pages import render_commands
 from rota.cli.command_tree import render_completions
 from rota.cli.completion import COMPLETIONS
+from rota.cli.event_pages import render_events
 from rota.cli.machine_pages import UndocumentedError, render_pages
 from rota.cli.method_pages import render_methods
 from rota.cli.metric_pages import render_metrics
@@ -29,7 +30,8 @@ SOURCES: Final = Path("src", "rota")  # what tells a checkout of Rota from any o
 )
 @json_option
 def command(check: bool, out: Path | None, as_json: bool) -> None:
-    """Write the documents that are generated from the code: machines, methods, settings, metrics, commands.
+    """Write the documents that are generated from the code: machines, methods, settings, metrics, log events,
+    commands.
 
     In a checkout also what the shell completes of commands, which is in the package.
 
@@ -39,7 +41,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
       rota docs --check
       rota docs --out ./pages
 
-    Exit 0: written, or with --check up to date. 1: stale, or the code says too little. 2: wrong use.
+    Exit 0: written, or with --check up to date. 1: stale, or a docstring is missing. 2: wrong use.
     """
     docs = out if out is not None else docs_of_checkout(Path.cwd())
     try:
@@ -50,6 +52,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
         "configuration.md": render_reference(),
         "methods.md": render_methods(),
         "metrics.md": render_metrics(),
+        "events.md": render_events(),
         "cli.md": render_commands(),
     }
     pages = {**machines, **{docs / name: text for name, text in references.items()}}
@@ -61,7 +64,7 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"pages": len(pages), "stale": [str(path) for path in stale]}))
     elif not check:
-        click.echo(f"{docs}: {len(pages)} pages, of which {len(stale)} were stale and are written anew.")
+        click.echo(f"{docs}: {len(pages)} pages, of which {len(stale)} were stale and are written again.")
     elif stale:
         for path in stale:
             click.echo(f"{path} is stale", err=True)
@@ -79,7 +82,7 @@ def docs_of_checkout(start: Path) -> Path:
 
 
 def stale_pages(pages: Mapping[Path, str]) -> Mapping[Path, str]:
-    """Those that are missing or say something else."""
+    """Those that are missing or differ."""
     return {path: text for path, text in pages.items() if not path.is_file() or path.read_bytes() != text.encode()}
 
 

@@ -1,4 +1,4 @@
-"""`rota doctor`: everything about a node that can be looked at, and how to mend what is wrong."""
+"""`rota doctor`: checks a node and suggests fixes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(folder: Path, password_file: Path | None, wait_s: float, as_json: bo
     """Look a node over: its settings, keys, database, ledger, peers, clock, funds and ports.
 
     FOLDER is the node's, as `rota init` made it; left out, the current one. Nothing is changed, and the node may run
-    meanwhile. Each thing that is not well is told with what mends it. Whatever is broken, all the rest is looked at.
+    meanwhile. Each problem is printed with a fix. A failed check does not keep the others from running.
 
     With --json: {"checks": [{"name", "status": "ok|warning|failed|skipped", "found", "mend"}], "ok": true|false}.
 
@@ -62,7 +62,7 @@ def command(folder: Path, password_file: Path | None, wait_s: float, as_json: bo
     """
 
     def password_for(section: NodeSection) -> Secret | None:
-        """As for `rota node`, but that nobody is asked for it: a look must also do without."""
+        """As for `rota node`, but without a prompt: a check must also work without a password."""
         return read_password(password_file) if password_file is not None else password_of(section)
 
     means = Means(password_for=password_for, block_wait_s=wait_s)
@@ -76,7 +76,7 @@ def command(folder: Path, password_file: Path | None, wait_s: float, as_json: bo
 
 
 async def _examined(folder: Path, means: Means, as_json: bool) -> Report:
-    """With a word at the terminal on what is being looked at."""
+    """Show the current check at the terminal."""
     console = Console(stderr=True)
     if as_json or not console.is_terminal:
         return await examine(folder, means)

@@ -41,7 +41,7 @@ limit_option = click.option(
 def command() -> None:
     """Create privacy groups, and use private contracts in them.
 
-    The members of a group run contracts for the EVM among themselves: nobody else sees these, their calls or states.
+    The members of a group run contracts for the EVM among themselves: no other node sees these, their calls or states.
 
     \b
     Example:

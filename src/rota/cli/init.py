@@ -1,6 +1,6 @@
 """`rota init`: the folder of a new node, with its configuration, its keys and its certificate.
 
-Nothing is overwritten, so that a run that was cut short is simply run again; what is there must be what was asked for.
+Nothing is overwritten, so that an interrupted run is simply run again; existing files must match the request.
 All settings are checked before anything is made.
 """
 
@@ -69,7 +69,7 @@ class MadeNode:
 @directory_argument
 @click.option("--node", "name", required=True, help="The node's name in the network.")
 @click.option("--ledger", "ledger_url", help=f"The JSON-RPC of an Ethereum node.  [default: {LEDGER_DEFAULT}]")
-@click.option("--chain-id", help="Its chain.  [default: what that node says]")
+@click.option("--chain-id", help="Its chain.  [default: as that node reports]")
 @click.option("--factory", help="The address of the network's Factory; `rota ledger deploy` makes one.")
 @click.option("--registry", help="The address of the network's Registry; `rota ledger deploy` makes one.")
 @click.option("--endpoint", help="Where other nodes reach this one, such as 10.0.0.1:31550.")
@@ -99,7 +99,7 @@ def command(
 ) -> None:
     """Make the folder of a node: its configuration, its keys, its certificate.
 
-    The words of a new wallet are shown once: write them down. Run again, this changes nothing that is there, and says
+    The words of a new wallet are shown once: write them down. Run again, this changes nothing that exists, and prints
     what it is.
 
     \b
@@ -116,7 +116,7 @@ def command(
     _print(node, as_json)
 
 
-# What was asked for.
+# The request.
 
 
 def _given(options: Mapping[str, str | None], settings: tuple[str, ...]) -> dict[str, object]:
@@ -175,7 +175,7 @@ def _make(
 
 
 def _completed(directory: Path, given: Mapping[str, object], password_file: Path | None) -> dict[str, object]:
-    """With what follows from it: where the ledger is and which chain it has, and where the password lies."""
+    """The request with its defaults: the ledger, its chain, and the place of the password."""
     completed = {"ledger.url": LEDGER_DEFAULT, **given}
     if password_file is not None:
         inside = password_file.absolute().is_relative_to(directory.absolute())
@@ -185,7 +185,7 @@ def _completed(directory: Path, given: Mapping[str, object], password_file: Path
     if isinstance(endpoint, str) and is_loopback(endpoint.rpartition(":")[0].strip("[]")):
         # The others of its network are on this machine too.
         completed.setdefault("transport.local_endpoints", True)
-    # Whoever reads the file is to see that other nodes' proposals wait for the operator.
+    # The reader of the file sees that other nodes' proposals wait for the operator.
     completed.setdefault("consent.proposals", ConsentMode.ASK.value)
     if "ledger.chain_id" not in completed:
         completed["ledger.chain_id"] = asyncio.run(_chain_id_of(str(completed["ledger.url"])))
@@ -201,7 +201,7 @@ async def _chain_id_of(url: str) -> int:
         return read_quantity(await client.call("eth_chainId", attempts_max=CHAIN_ATTEMPTS_MAX))
     except (RpcRefused, Unavailable, ValueError) as error:
         raise click.ClickException(
-            f"The Ethereum node at {url} does not say which chain it has: {error}. Start it, correct --ledger, or give "
+            f"The Ethereum node at {url} does not report its chain: {error}. Start it, correct --ledger, or give "
             "--chain-id."
         ) from error
     finally:
@@ -209,7 +209,7 @@ async def _chain_id_of(url: str) -> int:
 
 
 def _checked(file: Path, text: str) -> NodeConfiguration:
-    """The settings of a file that is not there yet: a flaw has no line that anybody could look at."""
+    """The settings of a file that does not exist yet: an error has no line number."""
     password = {name: value for name, value in os.environ.items() if name == PASSWORD_VARIABLE}
     try:
         return read_text(file, text, password, may_lack=MAY_LACK)
@@ -219,7 +219,7 @@ def _checked(file: Path, text: str) -> NodeConfiguration:
 
 
 def _require_same(file: Path, given: Mapping[str, object]) -> None:
-    """What is there is not overwritten, and must not be taken for what was asked for."""
+    """Refuse existing files that differ from the request; nothing is overwritten."""
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     for path, raw in given.items():
         section, _, name = path.partition(".")
@@ -247,7 +247,7 @@ def _generate_password(path: Path) -> list[Path]:
     return [path]
 
 
-# What came of it.
+# The result.
 
 
 def _print(node: MadeNode, as_json: bool) -> None:
@@ -285,7 +285,7 @@ def _print(node: MadeNode, as_json: bool) -> None:
 def _finality(configuration: NodeConfiguration) -> str:
     confirmations = configuration.ledger.confirmations
     if confirmations is None:
-        return "as many confirmations as the chain needs: `rota doctor` says how many"
+        return "as many confirmations as the chain needs: `rota doctor` shows how many"
     return f"{confirmations} confirmations, as set"
 
 

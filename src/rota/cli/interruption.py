@@ -1,7 +1,7 @@
-"""Commands that run until somebody ends them: by Ctrl-C, by SIGTERM, or by closing the terminal.
+"""Commands that run until the user ends them: by Ctrl-C, by SIGTERM, or by closing the terminal.
 
-Whatever it is, what was begun is put away in good order. A second Ctrl-C changes nothing: putting away is bounded, and
-would only be left half done.
+In each case the command ends in good order. A second Ctrl-C changes nothing: the end is bounded
+in time.
 
 The loop's own handlers are used, because they wake the loop. The handler of `asyncio.run` does not: Ctrl-C in the
 moment before the loop goes to sleep is noticed only when something else wakes it.
@@ -28,7 +28,7 @@ class Signals:
 
     @property
     def is_interruption(self) -> bool:
-        """One came, and nobody was waiting for it."""
+        """A signal came while no task was waiting for it."""
         return self._came.is_set() and not self._is_awaited
 
     def come(self) -> None:
@@ -51,7 +51,7 @@ async def interruptible(work: Callable[[Signals], Awaitable[Found]]) -> Found:
     signals = Signals(task)
     # Signals come to the main thread alone.
     for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
-        # Who was started by `nohup` is not to mind that the terminal is closed, nor a script's background job Ctrl-C.
+        # A command under `nohup` ignores a closed terminal, and a script's background job ignores Ctrl-C.
         if signal.getsignal(number) is signal.SIG_IGN:
             continue
         asyncio.get_running_loop().add_signal_handler(number, signals.come)

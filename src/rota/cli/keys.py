@@ -1,9 +1,9 @@
 """`rota keys`: shows what a node signs with and how it shows who it is, and exchanges its certificate.
 
 An exchange goes by the steps of `keys.transport_files`, one after the other as far as it can: where the nodes are in a
-file, somebody has to write to that file; and the old certificate is dropped only when the node, if it runs, shows the
-new one, since its peers would part from it otherwise. So the command says where it stopped and is run again. It
-remembers nothing: the files and the registry tell which step is due.
+file, an operator has to edit that file; and the old certificate is dropped only when the node, if it runs, shows the
+new one, since its peers would part from it otherwise. So the command prints where it stopped and is run again. It
+keeps no state: the files and the registry show which step is due.
 
 A node that runs finds its new certificate by itself and renews its connections. Its peers find it within
 `certificate_look_max_ms`, and so long the old one is kept after the new one was seen.
@@ -123,7 +123,7 @@ def rotate_certificate(directory: Path, password_file: Path | None, wait_s: int,
     Example:
       rota keys rotate-certificate ./node1
 
-    Exit 0: the exchange is done, or waits for what is told. 1: it cannot go on. 2: wrong use.
+    Exit 0: the exchange is done, or waits for the printed step. 1: it cannot go on. 2: wrong use.
     """
     folder = open_folder(directory, password_file)
     with told_plainly():
@@ -173,7 +173,7 @@ async def _exchange(folder: NodeFolder, directory: Path, wait_s: int) -> _Exchan
 
 
 async def _due(folder: NodeFolder, network: Network | None, is_begun: bool) -> Step:
-    """The step that is due; a new exchange begins because somebody asks for it, and not for the certificate's age."""
+    """The step that is due; the age of the certificate does not begin a new exchange, the operator does."""
     transport = folder.keys.transport
     registered = await _registered(folder, network)
     step = next_step(transport.current().certificate, _following(folder.keys), registered, int(time.time()))
@@ -198,7 +198,7 @@ async def _registered(folder: NodeFolder, network: Network | None) -> Registered
 
 
 async def _take(step: Step, folder: NodeFolder, network: Network | None, directory: Path, wait_s: int) -> str:
-    """Take a step; or say what has to be done first."""
+    """Take a step, or print the step that must come first."""
     keys = folder.keys
     if step is Step.REGISTER:
         advice = f"`rota ledger register {directory}` tells it." if network else "Correct the file."
@@ -209,7 +209,7 @@ async def _take(step: Step, folder: NodeFolder, network: Network | None, directo
         keys.transport.promote()
     elif step is Step.ANNOUNCE:
         following = _following(keys)
-        assert following is not None, "what is announced is there"
+        assert following is not None, "the announced certificate exists"
         fingerprint = following.fingerprint
         if network is None:
             return f'Put next_fingerprint = "{fingerprint.hex()}" of {keys.node} into the registry file of every node.'
@@ -228,7 +228,7 @@ async def _take(step: Step, folder: NodeFolder, network: Network | None, directo
 
 
 async def _not_shown(folder: NodeFolder, wait_s: int) -> str:
-    """What is wrong with a running node that still shows its old certificate after so long; else nothing."""
+    """The problem of a running node that still shows its old certificate after this time; else nothing."""
     transport = folder.configuration.transport
     endpoint = transport.endpoint or transport.listen
     wanted = Registration(endpoint, folder.keys.transport.current().certificate.fingerprint)

@@ -76,7 +76,7 @@ def command(
     With a command, put a network on a chain instead: that of a node's configuration.
 
     HTTP and WebSocket are at one address. The chain lives in memory: when it stops, all is gone. Its accounts
-    are those of every development chain, and everybody knows their keys.
+    are those of every development chain, and their keys are public.
 
     \b
     Example:
@@ -141,7 +141,7 @@ def _print(chain: EmbeddedChain, server: ChainServer, as_json: bool) -> None:
     click.echo(f"Blocks come {' and '.join(ways)}.")
     if chain.accounts:
         ether = settings.account_balance_wei // WEI_PER_ETHER
-        click.echo(f"\nAccounts, each with {ether:,} ether, and the keys that everybody knows:")
+        click.echo(f"\nAccounts, each with {ether:,} ether, and their keys, which are public:")
     for account in chain.accounts:
         click.echo(f"  0x{account.address.hex()}  0x{account.secret.hex()}")
     click.echo("\nCtrl-C stops it, and all is gone.")

@@ -1,6 +1,6 @@
-"""The page of each machine, drawn from its table: what is published is what runs.
+"""The page of each machine, drawn from its table, so that page and code agree.
 
-A page says nothing of its own. Its words are the docstrings of the machine's module, guards, actions and
+A page adds nothing. Its words are the docstrings of the machine's module, guards, actions and
 events, and its order is the table's, so that the same code gives the same bytes on every machine.
 """
 
@@ -73,7 +73,7 @@ def _page(machine: type[Machine], machines: Sequence[type[Machine]]) -> str:
         "## Theory of operation",
         theory,
         "## Diagram",
-        "An arrow bears the events that may lead along it; the rows say when they do.",
+        "An arrow bears the events that may lead along it; the rows state when.",
         _diagram(table),
         "## Rows",
         "The first row that matches decides. A row without a guard always matches; one without a next state "
@@ -138,7 +138,7 @@ def _entry_actions(table: Table) -> str:
 
 def _events(table: Table) -> str:
     return _markdown_table(
-        ("Event", "Who raises it"), ((_code(event.__name__), _first_sentence(event)) for event in table.events)
+        ("Event", "Raised by"), ((_code(event.__name__), _first_sentence(event)) for event in table.events)
     )
 
 
@@ -160,7 +160,7 @@ def _states(table: Table) -> str:
 
 
 def _state_list(table: Table, states: Iterable[Enum]) -> str:
-    """In the order of definition; by what is missing where that is much shorter."""
+    """In the order of definition; by the missing ones where that is much shorter."""
     listed = frozenset(states)
     missing = [_state(state) for state in table.states if state not in listed]
     if not missing:
@@ -179,7 +179,7 @@ def _sizes(table: Table) -> tuple[int, int, int]:
 
 
 def _summary_and_theory(machine: type[Machine]) -> tuple[str, str]:
-    """The two parts of a machine's module docstring: its first line, and what follows."""
+    """The two parts of a machine's module docstring: its first line, and the rest."""
     text = sys.modules[machine.__module__].__doc__
     if not text:
         raise UndocumentedError(f"{machine.__module__} has no docstring")

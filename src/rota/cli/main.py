@@ -1,6 +1,6 @@
 """The `rota` command: a group that knows its sub-commands by name and imports one only when it is asked for.
 
-A node pulls in a database, a transport and an EVM; somebody who types `rota --help` should not wait for them.
+A node pulls in a database, a transport and an EVM; a user who types `rota --help` should not wait for them.
 """
 
 import os
@@ -34,11 +34,11 @@ class LazyCommand:
 COMMANDS: Final[Mapping[str, LazyCommand]] = {
     "init": LazyCommand("rota.cli.init:command", "Make the folder of a node: configuration, keys, certificate."),
     "keys": LazyCommand("rota.cli.keys:command", "Show a node's keys, and exchange its certificate."),
-    "credentials": LazyCommand("rota.cli.credentials:command", "Say who may call a node's API, and what."),
+    "credentials": LazyCommand("rota.cli.credentials:command", "Manage the credentials for a node's API."),
     "simulate": LazyCommand("rota.cli.simulate:command", "Run whole networks under faults, and judge them."),
     "demo": LazyCommand("rota.cli.demo:command", "Run a small network on this machine and watch it work."),
     "node": LazyCommand("rota.cli.node:command", "Run one node from its folder."),
-    "doctor": LazyCommand("rota.cli.doctor:command", "Look a node over, and say how to mend what is wrong."),
+    "doctor": LazyCommand("rota.cli.doctor:command", "Check a node and suggest fixes."),
     "tx": LazyCommand("rota.cli.tx:command", "Send transactions, and follow them to their end."),
     "token": LazyCommand("rota.cli.token:command", "Issue private tokens, pay with them, lock them."),
     "group": LazyCommand("rota.cli.group:command", "Create privacy groups, and use private contracts in them."),
@@ -95,7 +95,7 @@ def main() -> None:
     """Rota puts private transactions in order on an Ethereum ledger.
 
     The nodes of a network agree, contract by contract, on whose turn it is to assemble, have endorsed and
-    submit the next transaction, while what it says stays with its parties.
+    submit the next transaction, while its contents stay with its parties.
 
     \b
     Example:

@@ -10,7 +10,7 @@ from rota.server.table import TABLE
 HEAD: Final = """# All methods
 
 Generated from the code by `rota docs`; a node serves the same as an OpenRPC document with every type (`rpc.discover`).
-What holds for all of them is in [the API](api.md). A parameter with ? may be left out.
+[The API](api.md) has the rules for all of them. A parameter with ? may be left out.
 """
 
 # In the order in which an application meets them.

@@ -1,4 +1,4 @@
-"""The page of all figures for Prometheus, generated from what makes them.
+"""The page of all figures for Prometheus, generated from the code.
 
 A figure shows its labels only when it has a value, so a node is thought up in which everything is there once.
 """
@@ -20,7 +20,7 @@ HEAD: Final = """# All metrics
 
 This file is generated from the code by `make docs`; change the code, not the file.
 
-A node serves them at `/metrics` for Prometheus ([who may ask](api.md#operators)). Counters begin at 0 with each life
+A node serves them at `/metrics` for Prometheus ([who may ask](api.md#operators)). Counters begin at 0 with each start
 of the process. What a node does not know at the moment, as the ledger's height while the ledger is away, is not shown.
 `automation.splice_metrics = false` leaves those out whose names begin with `splice_`.
 [`rota.json`](../ops/grafana/rota.json) draws them in Grafana, [`alerts.yaml`](../ops/prometheus/alerts.yaml) watches
@@ -43,7 +43,7 @@ BOUND: Final = "le"
 
 
 def render_metrics() -> str:
-    """All figures, in groups, each in the order in which a node tells them."""
+    """All figures, in groups, each in the order of `/metrics`."""
     rows: dict[str, list[str]] = {group: [] for group in ORDER}
     for metric in _all_metrics():
         rows[next(group for prefix, group in GROUPS.items() if metric.name.startswith(prefix))].append(_row(metric))

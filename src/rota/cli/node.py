@@ -1,4 +1,4 @@
-"""`rota node`: one node, from its folder, until it is told to stop."""
+"""`rota node`: one node, from its folder, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
     """Run the node whose folder `rota init` made, until SIGTERM or Ctrl-C.
 
     It then hands over what it coordinates and drains, at most as long as `node.stop_timeout_ms`; a second signal stops
-    it at once. Nothing is lost either way: its next life goes on where this one ended. Logs go to standard error.
+    it at once. Nothing is lost either way: its next run continues where this one ended. Logs go to standard error.
     With --json, one object is printed once it listens: its name, process and addresses.
 
     \b

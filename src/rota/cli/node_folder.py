@@ -1,7 +1,7 @@
 """The folder of a node as commands open it: its configuration, its password, its keys.
 
-Whatever is wrong is printed without a traceback: a flaw of the configuration with its line, a key file with what would
-fix it, a transaction with the chain's reason.
+Errors are printed without a traceback: one of the configuration with its line, one of a key file with the fix, one of
+a transaction with the chain's reason.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class WrongFolder(click.ClickException):
 
 @contextmanager
 def told_plainly() -> Iterator[None]:
-    """What the user can mend is told in a few lines."""
+    """An error that the user can fix, in a few lines."""
     try:
         yield
     except (ConfigurationRejected, KeyFileError) as error:

@@ -111,7 +111,7 @@ class Amount(click.ParamType[str]):
 
 
 class Share(click.ParamType[tuple[str, str]]):
-    """Who gets how much: PARTY=AMOUNT."""
+    """A payee and its amount: PARTY=AMOUNT."""
 
     name = "share"
 

@@ -99,7 +99,7 @@ def _settings_of(made: NetworkContracts) -> dict[str, str | int]:
 
 
 def _save(file: Path, settings: dict[str, str | int]) -> None:
-    """All of them or none. They are told in any case: the contracts are there."""
+    """Write all settings or none. They are printed in any case, because the contracts exist."""
     text = file.read_text(encoding="utf-8")
     try:
         for path, value in settings.items():
@@ -134,7 +134,7 @@ def register_node(directory: Path, password_file: Path | None, as_json: bool) ->
         raise click.ClickException(f"{directory / FILE_NAME}: transport.registry is a file: put the node in there.")
     if endpoint is None:
         raise click.ClickException(
-            f"{directory / FILE_NAME}: transport.endpoint is missing; it must say where other nodes reach this one."
+            f"{directory / FILE_NAME}: transport.endpoint is missing; set the address for other nodes."
         )
     with told_plainly():
         done = asyncio.run(_register(folder, endpoint))
@@ -196,7 +196,7 @@ def fund(
 ) -> None:
     """Give funds to a node's submitter and registrar, to other addresses, or to the accounts of its contracts.
 
-    On a development chain they come from an account whose key everybody knows, as `rota ledger` and Anvil have them.
+    On a development chain they come from an account whose key is public, as `rota ledger` and Anvil have them.
 
     With --contracts the node's registrar tops up the accounts of contracts that have one of their own. The chain shows
     the payer: accounts that one account funded belong together. To avoid that, use --dry-run
@@ -308,7 +308,7 @@ async def _payer(folder: NodeFolder, number: int | None) -> AsyncIterator[Accoun
 
 @asynccontextmanager
 async def opened_network(folder: NodeFolder) -> AsyncIterator[Network | None]:
-    """The Registry of a node's network; nothing when its nodes are in a file. What is wrong with it is told."""
+    """The Registry of a node's network; nothing when its nodes are in a file. A wrong setting is an error."""
     registry = folder.configuration.ledger.registry
     if folder.configuration.transport.registry != CHAIN:
         yield None

@@ -1,7 +1,7 @@
-"""Commands that send a transaction: who sends it, under which key, whether its end is waited for, and how it is told.
+"""Commands that send a transaction: its sender, its key, whether to wait for its end, and the output.
 
-A transaction that was accepted goes on whatever becomes of the command. Whoever stops waiting, because the time is
-over, the node is away or Ctrl-C was pressed, is told its id, so that `rota tx watch` can take over.
+A transaction that was accepted continues when the command ends. A user who stops waiting, because the time is
+over, the node is away or Ctrl-C was pressed, gets its id, so that `rota tx watch` can take over.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Made = TypeVar("Made")
 Looks = Callable[[Client, str], Awaitable[Mapping[str, str]]]
 
 _sender_option = click.option(
-    "--from", "sender", required=True, metavar="PARTY", help="Who sends it: a party of the node, such as alice."
+    "--from", "sender", required=True, metavar="PARTY", help="The sender: a party of the node, such as alice."
 )
 _key_option = click.option(
-    "--key", default="", help="An idempotency key: whatever is sent again under the same key happens once."
+    "--key", default="", help="An idempotency key: a request that is sent again under the same key happens once."
 )
 new_party_option = click.option(
-    "--new-party", is_flag=True, help="Pay also a party that nobody has used yet: check its name first."
+    "--new-party", is_flag=True, help="Pay also a party that no node has used yet: check its name first."
 )
 _no_wait_option = click.option("--no-wait", is_flag=True, help="Do not wait for its end: print its id.")
 within_option = click.option(
@@ -92,7 +92,7 @@ def sequencing_text(terms: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One node, one sender, and how the end is told."""
+    """One node, one sender, and the form of the output."""
 
     node: NodeAt
     sender: str
@@ -113,7 +113,7 @@ class Sending:
         return "any" if self.new_party else "known"
 
     def send(self, sent: Callable[[Client], Awaitable[Transaction]], made: Looks | None = None) -> None:
-        """Have a transaction accepted, wait for its end, and say how it ended.
+        """Have a transaction accepted, wait for its end, and print the outcome.
 
         `made` looks for what else came of one that is confirmed, by name.
         """
@@ -142,7 +142,7 @@ class Sending:
             tell_end(receipt, self.as_json, more)
 
     def make(self, made: Callable[[Client], Awaitable[Made]], what: str) -> Made:
-        """What comes of it when it has ended well."""
+        """The result of a transaction that succeeded."""
 
         async def run(client: Client) -> Made:
             with waiting(f"Waiting for {what}", self.as_json):
@@ -151,12 +151,12 @@ class Sending:
         return self.ask(run)
 
     def ask(self, question: Callable[[Client], Awaitable[Made]]) -> Made:
-        """Whoever does not hear of a transaction does not know whether it was accepted."""
+        """Without an answer it is unknown whether a transaction was accepted."""
         return self.node.ask(question, sender=self.sender, limits=self.limits, unreachable=NotKnown, payees=self.payees)
 
 
 def sends(function: Function) -> Function:
-    """Adds the options of whatever sends a transaction; the function gets `sending`."""
+    """Add the options of a command that sends a transaction; the function gets `sending`."""
 
     @_sender_option
     @_key_option
@@ -181,7 +181,7 @@ def sends(function: Function) -> Function:
 
 
 def pays(function: Function) -> Function:
-    """The same of what names somebody who gets something: a party that is known, unless the user says otherwise."""
+    """The same for a command with a payee: a known party, unless the user allows others."""
 
     @new_party_option
     @sends
@@ -193,7 +193,7 @@ def pays(function: Function) -> Function:
 
 
 def makes(function: Function) -> Function:
-    """The same of what has an address when it is there, and not before; the function gets `sending`."""
+    """The same for a command that creates something with an address; the function gets `sending`."""
 
     @_sender_option
     @_key_option
@@ -210,7 +210,7 @@ def makes(function: Function) -> Function:
 
 
 async def _showing(transaction: Transaction, say: Callable[[str], None]) -> TransactionReceipt:
-    """Its end; meanwhile what it waits for is said, whenever that changes."""
+    """Wait for its end; meanwhile print what it waits for, whenever that changes."""
 
     async def show() -> None:
         said = ""
@@ -233,7 +233,7 @@ async def _showing(transaction: Transaction, say: Callable[[str], None]) -> Tran
 
 @contextmanager
 def waiting(text: str, as_json: bool) -> Iterator[Callable[[str], None]]:
-    """A sign of life at a terminal. What is said meanwhile is shown there, and elsewhere written to standard error."""
+    """Progress at a terminal. Messages are shown there, and elsewhere written to standard error."""
     if as_json:
         yield lambda _: None
     elif not sys.stderr.isatty():
@@ -260,7 +260,7 @@ def tell_end(receipt: TransactionReceipt, as_json: bool, more: Mapping[str, str]
 
 
 def without_nothing(told: dict[str, Any]) -> dict[str, Any]:
-    """As the node leaves out what is not there; but whether it succeeded is always told."""
+    """Empty fields are left out, as the node does; `success` is always there."""
     return {name: value for name, value in told.items() if value not in (None, "")}
 
 

@@ -41,7 +41,7 @@ NODES_MAX = 500
 CONTRACTS_MAX = 10_000
 # A seed draws at least so many nodes.
 NODES_DRAWN_MIN = 3
-# More failing seeds than these are told, but not made smaller.
+# Further failing seeds are printed, but not made smaller.
 SHRUNK_MAX = 3
 # A default campaign of so many seeds gives every invariant a chance to fail.
 CAMPAIGN_SEEDS_MIN = 200
@@ -61,7 +61,7 @@ class SeedRange(click.ParamType[range]):
     name = "A..B"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> range:
-        """A range of seeds, or an error that says what would be right."""
+        """A range of seeds, or an error with a valid example."""
         if isinstance(value, range):
             return value
         first, separator, end = str(value).partition("..")
@@ -115,7 +115,7 @@ class NumberList(click.ParamType[tuple[int, ...]]):
     name = "3,7,9"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The numbers, or an error that says what would be right."""
+        """The numbers, or an error with a valid example."""
         if isinstance(value, tuple):
             return value
         if value == "none":
@@ -144,7 +144,7 @@ class NumberList(click.ParamType[tuple[int, ...]]):
 @click.option(
     "--domain",
     type=click.Choice(DOMAINS),
-    help="What is played: the simulator's own domain, the same with deployments, or a shipped domain.  "
+    help="The world: the simulator's own domain, the same with deployments, or a shipped domain.  "
     "[default: the seed draws; about one in four is not synthetic]",
 )
 @click.option(
@@ -189,13 +189,13 @@ def command(
     """Run whole networks of the real core under faults, then without, and judge them.
 
     Each seed is a network of its own: nodes crash, hang and lag, disks fail and lie, clocks jump, the network loses,
-    delays and cuts, the chain drops, stalls and reorganises; then everything is mended and every intent must end. The
+    delays and cuts, the chain drops, stalls and reorganises; then everything is repaired and every intent must end. The
     invariants of the protocol are judged after every step. Some nodes may lie, on the wire and on the chain; then
     the others are judged. The same seed plays the same run.
 
     Most seeds play a domain of the simulator's own. In some, users also deploy contracts and then use them; in some,
-    they use notary tokens, privacy groups or zero-knowledge tokens (without proofs), and what must hold of these is
-    judged too (W1). --domain chooses. Liars play in the simulator's own domain alone.
+    they use notary tokens, privacy groups or zero-knowledge tokens (without proofs), and their rules are judged
+    too (W1). --domain chooses. Liars play in the simulator's own domain alone.
 
     \b
     Example:
@@ -279,7 +279,7 @@ def _require_playable(
         raise click.UsageError(f"--faults: {' and '.join(ASKED_FOR)} go with --domain {SYNTHETIC}")
     if domain in SHIPPED and any(each is not None for each in network):
         words = "--nodes, --contracts, --committee, --mode and --rotation"
-        raise click.UsageError(f"{words} are the domain's to say with --domain {domain}")
+        raise click.UsageError(f"{words} cannot be chosen with --domain {domain}")
 
 
 # Seeds.
@@ -343,7 +343,7 @@ def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bo
     """Whether everything is well."""
     failing = [report for report in reports if report.violations]
     counts = _counts(reports)
-    # Kinds of work that were not done are told as 0.
+    # Kinds of work that were not done are printed as 0.
     kinds = sorted({kind for report in reports for kind in report.work})
     work = {kind: sum(report.work.get(kind, 0) for report in reports) for kind in kinds}
     domains = {name: sum(report.domain == name for report in reports) for name in DOMAINS}

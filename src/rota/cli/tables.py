@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-# Wider than any row: what is piped into another program is never cut or broken over lines.
+# Wider than any row: output that is piped into another program is never cut or wrapped.
 WIDE: Final = 1_000
 
 

@@ -1,4 +1,4 @@
-"""Where a transaction is, for people: what it waits for, who is in the way, and what has happened when."""
+"""The state of a transaction, for people: what it waits for, which node blocks it, and its history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.client.answers import HistoryLine
 
 
 def lines_of(explanation: Explanation, now: datetime) -> Iterator[str]:
-    """All that the node says of it."""
+    """Everything that the node reports about it."""
     yield f"Transaction  {explanation.id}"
     meaning = f": {explanation.meaning}" if explanation.meaning else ""
     yield f"State        {explanation.state}{meaning}"
@@ -69,7 +69,7 @@ def clock(at: datetime) -> str:
 
 
 def passed(since: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit that says something."""
+    """How long ago, in the largest useful unit."""
     seconds = max(0.0, (now - since).total_seconds())
     for unit, length_s in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
         if seconds >= 2 * length_s:

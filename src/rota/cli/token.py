@@ -39,7 +39,7 @@ shares_option = click.option(
     multiple=True,
     required=True,
     metavar="PARTY=AMOUNT",
-    help="Who gets how much; once for each.",
+    help="A payee and its amount; once for each.",
 )
 asker_option = click.option(
     "--from", "asker", default=ASKER, show_default=True, metavar="PARTY", help="On whose behalf it is asked."
@@ -50,7 +50,7 @@ asker_option = click.option(
 def command() -> None:
     """Issue private tokens, pay with them, and lock them.
 
-    A token has a notary, whose node endorses every payment and knows every balance; everybody else sees their own
+    A token has a notary, whose node endorses every payment and knows every balance; the others see their own
     payments alone. An amount is a whole number of the token's smallest units; with a point it is a number of tokens:
     with 4 decimals 1.5 is 15000.
 
@@ -63,7 +63,7 @@ def command() -> None:
 @command.command()
 @click.option("--name", required=True, help="What it is called.")
 @click.option("--symbol", required=True, help="Its short name.")
-@click.option("--notary", required=True, metavar="PARTY", help="Who endorses every payment, such as bank@node1.")
+@click.option("--notary", required=True, metavar="PARTY", help="The endorser of every payment, such as bank@node1.")
 @click.option("--anybody-mints", is_flag=True, help="Not the notary alone may make new coins.")
 @click.option("--no-burn", is_flag=True, help="Holders cannot destroy their coins.")
 @click.option("--no-lock", is_flag=True, help="Holders cannot lock their coins.")
@@ -132,7 +132,7 @@ def show(token: ContractAddress, asker: str, node: NodeAt, as_json: bool) -> Non
 def balance(token: ContractAddress, account: str, asker: str, node: NodeAt, as_json: bool) -> None:
     """Print what a party has, in the token's smallest units.
 
-    The notary's node knows every balance, a holder's node its own. Of others a node does not know it, and says which
+    The notary's node knows every balance, a holder's node its own. Other balances a node does not know; it prints which
     nodes do.
 
     \b
@@ -188,7 +188,7 @@ async def _divided(client: Client, token: ContractAddress, shares: tuple[tuple[s
 @data_option
 @pays
 def mint(sending: Sending, token: ContractAddress, to: str, amount: str, data: str) -> None:
-    """Make new coins for somebody; most often the notary alone may.
+    """Mint coins for a party; most often the notary alone may.
 
     \b
     Example:
@@ -220,7 +220,7 @@ def mint(sending: Sending, token: ContractAddress, to: str, amount: str, data: s
 def transfer(
     sending: Sending, token: ContractAddress, to: str, amount: str, owner: str | None, command_id: str | None, data: str
 ) -> None:
-    """Pay somebody with the sender's coins.
+    """Pay a party with the sender's coins.
 
     With --exactly-once the payment is a command: run again under the same id, at the same node, it says that it was
     done before, at which offset and when, and pays nothing. The same id for another payment is an error.
@@ -311,7 +311,7 @@ def burn(sending: Sending, token: ContractAddress, amount: str, owner: str | Non
 def lock(sending: Sending, token: ContractAddress, amount: str, data: str) -> None:
     """Lock coins of the sender, and print the id of the lock.
 
-    What is locked is paid out with `unlock`, or with `prepare-unlock` and then `spend-lock`, or given back with
+    Locked coins are paid out with `unlock`, or with `prepare-unlock` and then `spend-lock`, or given back with
     `cancel-lock`.
 
     \b
@@ -340,7 +340,7 @@ def lock(sending: Sending, token: ContractAddress, amount: str, data: str) -> No
 def unlock(
     sending: Sending, token: ContractAddress, lock: str, owner: str, shares: tuple[tuple[str, str], ...], data: str
 ) -> None:
-    """Pay from a lock; what is left stays locked.
+    """Pay from a lock; the rest stays locked.
 
     \b
     Example:
@@ -390,7 +390,7 @@ def prepare_unlock(
 @data_option
 @sends
 def spend_lock(sending: Sending, token: ContractAddress, lock: str, data: str) -> None:
-    """Do what `prepare-unlock` settled of a lock; its owner gets what is left.
+    """Carry out the `prepare-unlock` of a lock; its owner gets the rest.
 
     \b
     Example:
@@ -425,7 +425,7 @@ def cancel_lock(sending: Sending, token: ContractAddress, lock: str, data: str) 
 @data_option
 @sends
 def delegate_lock(sending: Sending, token: ContractAddress, lock: str, delegate: ContractAddress, data: str) -> None:
-    """Let an address on the base ledger, and nobody else, end a lock.
+    """Let one address on the base ledger, and no party, end a lock.
 
     \b
     Example:

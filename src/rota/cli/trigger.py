@@ -93,7 +93,7 @@ def pause(name: str, node: NodeAt, as_json: bool) -> None:
 @asks_node
 @json_option
 def resume(name: str, node: NodeAt, as_json: bool) -> None:
-    """Let a trigger run again, and try again what was set aside.
+    """Let a trigger run again, and retry the tasks that were set aside.
 
     \b
     Example:

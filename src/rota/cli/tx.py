@@ -63,7 +63,7 @@ def command() -> None:
 @click.option("--function", default="", help="Its name, or its signature where several have the name.")
 @click.option("--data", type=Json(), metavar="JSON", help="Its arguments, a list or an object; @FILE reads a file.")
 @click.option("--domain", default="", help="What kind of private contract is deployed: noto, pente, or another.")
-@click.option("--public", is_flag=True, help="On the base ledger, for everybody to see; otherwise it is private.")
+@click.option("--public", is_flag=True, help="On the base ledger, visible to all; otherwise it is private.")
 @click.option("--abi", type=Json(), metavar="JSON", help="The ABI of a public contract; @FILE reads a file.")
 @click.option("--bytecode", type=HexText(), help="Of a public contract that is deployed; @FILE reads a file.")
 @click.option(
@@ -132,7 +132,7 @@ def send(
 def cancel(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
     """Give a transaction up, as long as that is possible.
 
-    Its receipt then says that it was cancelled; `rota tx watch` waits for it.
+    Its receipt then shows that it was cancelled; `rota tx watch` waits for it.
 
     \b
     Example:
@@ -161,7 +161,7 @@ def resume(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
     tell(as_json, {"id": str(transaction_id), "resumed": True}, lambda: f"{transaction_id} goes on.")
 
 
-# What was set aside.
+# Transactions that are set aside.
 
 
 @command.command()
@@ -216,7 +216,7 @@ def release(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
 def drop(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
     """End a public transaction that was set aside.
 
-    Its receipt says that it was dropped and may have happened before. Nothing is taken back.
+    Its receipt states that it was dropped and may have happened before. Nothing is taken back.
 
     \b
     Example:
@@ -236,7 +236,7 @@ def drop(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
 @asks_node
 @json_option
 def show(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
-    """Show what was asked for, and how it ended.
+    """Show the request of a transaction, and how it ended.
 
     With --json as `ptx_getTransactionFull` answers.
 
@@ -287,9 +287,9 @@ def _state(found: Mapping[str, Any]) -> str:
 @asks_node
 @json_option
 def explain(transaction_id: UUID, node: NodeAt, as_json: bool) -> None:
-    """Say where a transaction is, what it waits for, since when, and who is in the way.
+    """Explain where a transaction is, what it waits for, since when, and which node blocks it.
 
-    Below that is what has happened to it so far, as a time line. With --json as `seq_explain` answers.
+    Below that is its history, as a time line. With --json as `seq_explain` answers.
 
     \b
     Example:
@@ -348,7 +348,7 @@ def _print_list(found: list[dict[str, Any]]) -> None:
         return
     table = Table(box=None, pad_edge=False)
     table.add_column("id", no_wrap=True, min_width=SHOWN_ID_CHARACTERS)
-    # What is first is whole, also in a terminal of 80 columns.
+    # The first column is whole, also in a terminal of 80 columns.
     for name, width in (("accepted", 14), ("state", 9), ("function", 10), ("from", 12), ("to", 0)):
         table.add_column(name, overflow="ellipsis", no_wrap=True, min_width=width)
     for each in found:
@@ -390,9 +390,9 @@ def _unknown(node: NodeAt, transaction_id: UUID) -> str:
 @asks_node
 @json_lines_option
 def watch(transaction_id: UUID, within_s: float | None, look_ms: int, node: NodeAt, as_json: bool) -> None:
-    """Follow a transaction live until it ends: what happens, when, and what it waits for.
+    """Follow a transaction live until it ends: each step, its time, and what it waits for.
 
-    The exit code says how it ended. A node that is away meanwhile is asked again.
+    The exit code shows how it ended. A node that is away meanwhile is asked again.
 
     \b
     Example:
@@ -420,7 +420,7 @@ def _tell_line(told: object) -> None:
 
 
 class Watcher:
-    """Tells each thing once: what is in the history, and what is waited for when that changes."""
+    """Prints each step of the history once, and the reason of a wait when it changes."""
 
     def __init__(self, transaction_id: str, told: Callable[[Any], None], as_json: bool) -> None:
         self.is_known = False
@@ -458,7 +458,7 @@ class Watcher:
         return None
 
     def _tell_news(self, explanation: Explanation) -> None:
-        """A transaction that has ended has a shorter history: what is older than the latest news was told."""
+        """A transaction that has ended has a shorter history: steps older than the latest one were printed."""
         for line in explanation.history:
             at = time_of(line.at)
             is_old = self._latest is not None and at < self._latest

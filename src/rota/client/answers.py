@@ -19,11 +19,11 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
     """How a transaction ended. One that failed has a message and need not be on the chain.
 
     `sequence` is its place in the order of its node's receipts. That of a deployment has `contract_address`. One whose
-    `failure_code` is `INTENT_ID_USED` must not be submitted again before you know what used its id on the chain. With
+    `failure_code` is `INTENT_ID_USED` must not be submitted again before you know which transition used its id. With
     `FINALITY_BROKEN` an earlier receipt holds no longer: the chain took it back, and it may return. So many updates
     of a public transaction came too late (`late_updates`): the block has a version from before them. `position` is
     where it is on the base ledger: the client has later reads of the contract wait for it. The nodes of
-    `unacknowledged` have not said yet that they hold the states of it that are for them.
+    `unacknowledged` have not confirmed yet that they hold their states of it.
     """
 
     id: str
@@ -46,7 +46,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FullReceipt(TransactionReceipt, frozen=True, rename="camel"):
-    """The same with what belongs to it: its private states, what its domain makes of it, what went to the ledger."""
+    """The same with its private states, its domain's receipt, and its transactions on the base ledger."""
 
     states: dict[str, Any] | None = None
     domain_receipt: dict[str, Any] | None = None
@@ -55,7 +55,7 @@ class FullReceipt(TransactionReceipt, frozen=True, rename="camel"):
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
-    """What happened to a transaction, and when."""
+    """One step in the history of a transaction."""
 
     at: str
     text: str
@@ -69,7 +69,7 @@ class OperatorAsked(msgspec.Struct, frozen=True):
 
 
 class EndorserMissing(msgspec.Struct, frozen=True, rename="camel"):
-    """An endorser that has not signed. `said` is what it answered last, by the word of the node `told_by`."""
+    """An endorser that has not signed. `said` is its last answer, as the node `told_by` reports it."""
 
     node: str
     since: str
@@ -131,7 +131,7 @@ class ContractStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PreparedTransaction(msgspec.Struct, frozen=True, rename="camel"):
-    """What commits a prepared transaction: with `from` added, a transaction for whoever may commit it."""
+    """The call that commits a prepared transaction: add `from` and send it, if you may commit it."""
 
     id: str
     domain: str
@@ -179,7 +179,7 @@ class GroupRecord(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class GroupMessage(msgspec.Struct, frozen=True, rename="camel"):
-    """What somebody told a group. `local_sequence` is this node's own order, `node` where it was said."""
+    """A message of a group. `local_sequence` is its place in this node's order, `node` the node of its sender."""
 
     id: str
     local_sequence: int
@@ -193,7 +193,7 @@ class GroupMessage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Attempted(msgspec.Struct, frozen=True):
-    """Tasks by how an attempt of them ended, in this life of the node."""
+    """Tasks by the outcome of an attempt, since the node started."""
 
     won: int
     lost: int
@@ -240,7 +240,7 @@ class TriggerRun(msgspec.Struct, frozen=True):
 
 
 class Examined(msgspec.Struct, frozen=True, rename="camel"):
-    """What somebody else's draft is, by this node's own reckoning, and what it would do as far as it may see."""
+    """The draft of another party as this node verifies it, with its effects as far as this node may see them."""
 
     ledger: str
     cores: tuple[str, ...]

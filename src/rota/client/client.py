@@ -4,8 +4,8 @@
         token = await client.tokens.deploy(name="Coin", symbol="C", notary="alice@node1")
         receipt = await (await token.mint("bob@node2", 5))
 
-Questions are repeated when no answer comes, and transactions are sent again under their idempotency keys. Errors say
-whose fault it was: `errors`.
+Questions are repeated when no answer comes, and transactions are sent again under their idempotency keys. The
+class of an error names its cause: `errors`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Messages = Feed[GroupMessage]
 
 
 class Client(TransactionClient):
-    """One node. `sender` is who sends where a call names nobody: a party of that node, such as `alice`."""
+    """One node. `sender` is the default sender of its calls: a party of that node, such as `alice`."""
 
     # What it offers, by subject.
 
@@ -52,7 +52,7 @@ class Client(TransactionClient):
 
     @cached_property
     def settlements(self) -> Settlements:
-        """What happens together or not at all."""
+        """Settlements: several transactions that take effect together or not at all."""
         return Settlements(self)
 
     @cached_property
@@ -71,7 +71,7 @@ class Client(TransactionClient):
         worth_retrying: Callable[[CommandError], bool] = unavailable_is_worth_retrying,
         accept_weaker: bool = False,
     ) -> Commands:
-        """Changes that happen exactly once; of the client's sender, if nobody else is named to act as."""
+        """Changes that happen exactly once; of the client's sender, if no other party is named to act as."""
         return Commands(
             self,
             journal,
@@ -84,7 +84,7 @@ class Client(TransactionClient):
             payees=self.payees,
         )
 
-    # What happens, as it happens.
+    # Feeds.
 
     def receipts(self, listener: str, *, after: int | None = None, type: str = "", domain: str = "") -> Receipts:
         """The receipts of this node in their order, from the first or from where this listener is.
@@ -104,7 +104,7 @@ class Client(TransactionClient):
     def messages(
         self, listener: str, *, after: int | None = None, group: str = "", topic: str = "", exclude_local: bool = False
     ) -> Messages:
-        """What members of groups say to each other, in this node's order; `after` is a `local_sequence`."""
+        """The messages between members of groups, in this node's order; `after` is a `local_sequence`."""
         filters, options = {"group": group, "topic": topic}, {"excludeLocal": exclude_local}
         return Feed(self, MESSAGES, listener, filters=filters, options=options, after=after)
 

@@ -2,7 +2,7 @@
 
     with Journal(Path("payments.journal")) as journal:
         commands = client.commands(journal, application_id="payroll", act_as=("alice",))
-        for verdict in await commands.resume():             # after a crash: what was begun is brought to its end
+        for verdict in await commands.resume():             # after a crash: complete the open changes
             ...
         verdict = await commands.exactly_once("salary of May, carol", transaction)
 
@@ -14,12 +14,12 @@ submission of a change has the same command id, so that the node accepts one of 
     exactly_once_within   by duration: nothing is sent any more when `bound_ms` is over. The node is asked to remember
                           for longer: also for the time that an attempt may be under way, and for slack
 
-Each ends in one of three ways. *Succeeded*: it happened, once; a duplicate says so too. *Failed*: it did not happen and
+Each ends in one of three ways. *Succeeded*: it happened, once, also for a duplicate. *Failed*: it did not happen and
 will not, because every submission got a definite answer. *Unknown*: some submission got none, or one that is not
-definite (`CommandError.is_definite`), and nobody wants to try any longer; it may have happened or may happen yet. That
+definite (`CommandError.is_definite`), and the attempts have ended; it may have happened or may happen yet. That
 no submission was reported in flight proves nothing.
 
-What is to be done about an error is a table (docs/commands.md); where that asks for knowledge of the business,
+The reaction to each error is a table (docs/commands.md); where that needs knowledge of the business,
 `worth_retrying` is asked. A period that is weaker than the one asked for is taken only with `accept_weaker`, because
 the change may then happen twice.
 """
@@ -43,7 +43,7 @@ COMMAND_REJECTED: Final = -32_002
 TIMEOUT_MS_MAX: Final = 25_000
 # So much later than it was given up may a submission arrive at the node, and so much may clocks differ.
 SLACK_MS: Final = 60_000
-# What these codes say of a submission is not for good, unless the node says that it is.
+# These codes are not final for a submission, unless the node marks them as definite.
 NOT_DEFINITE: Final = ("UNAVAILABLE", "UNKNOWN", "INTERNAL", "DEADLINE_EXCEEDED")
 PAGE_MAX: Final = 500
 OTHERS_PAGES_MAX: Final = 20
@@ -96,7 +96,7 @@ class Verdict:
     """The end of a change. A success has the offset of its completion, where it is known; anything else an error.
 
     `done_before_ms` is when the change was accepted, if that was before this journal knew of it. With `not_since_ms`
-    the node could tell only that it was not accepted since then, because it has forgotten what was before.
+    the node knows only that it was not accepted since then, because it has forgotten older ones.
     """
 
     change: str
@@ -195,7 +195,7 @@ class Commands:
         return entry
 
     async def resume(self) -> list[Verdict]:
-        """Bring what was begun before a crash to its end, in the order in which it began."""
+        """Complete the changes that were open before a crash, in the order in which they began."""
         return [await self._run(entry, entry.transaction) for entry in self._journal.unended]
 
     # The strategies. Steps are numbered as in the seed; both differ in the period alone.
@@ -207,8 +207,8 @@ class Commands:
         if entry.outcome:
             return _remembered(entry)
         verdict = await _Attempts(self, entry.change).run()
-        # What is unknown stays open, and so does what never reached the node: the next resumption may do better. So
-        # does a payment to a party that is not known: its user may create the party, or say that it is meant.
+        # A change stays open if its outcome is unknown or it never reached the node: the next resumption may do better.
+        # So does a payment to an unknown party: its user may create the party, or confirm the name.
         error = verdict.error
         is_for_good = error is None or (error.is_definite and not error.is_unknown_payee)
         if verdict.outcome is not Outcome.UNKNOWN and is_for_good:
@@ -220,7 +220,7 @@ class Commands:
         return verdict
 
     def _elapsed_ms(self, entry: JournalEntry) -> int:
-        """How long ago a change with a bound began, by the clock that says more.
+        """The time since a change with a bound began, by the clock that shows more.
 
         Of one from before a restart the calendar alone knows; where that was set back, the bound counts as over.
         """
@@ -232,7 +232,7 @@ class Commands:
 
 
 class _Attempts:
-    """The attempts at one change in one life of the application."""
+    """The attempts at one change in one run of the application."""
 
     def __init__(self, commands: Commands, change: str) -> None:
         self._change: Final = change
@@ -272,7 +272,7 @@ class _Attempts:
                 verdict, error = await self._submit()
                 if verdict is not None:
                     return verdict
-            assert error is not None, "what did not end has a reason"
+            assert error is not None, "an open change has a reason"
             if not await self._goes_on_after(error):
                 return self._unended(error)
         assert error is not None, "something is attempted at least once"
@@ -372,7 +372,7 @@ class _Attempts:
         return False
 
     def _move_offset(self, error: CommandError) -> bool:
-        """The last pruned offset: the node still knows what was accepted there and after it."""
+        """The last pruned offset: the node still knows the commands from there on."""
         earliest = int(error.metadata["earliest_offset"])
         if self._entry.offset == EVER and "earliest_at_ms" in error.metadata:
             self._not_since_ms = int(error.metadata["earliest_at_ms"])
@@ -391,7 +391,7 @@ class _Attempts:
         """Read completions until that of a submission comes, which it will while the node can be reached.
 
         An error here is about the reading: what became of the submission is then not known. Another's submission is not
-        waited for without an end: to submit once more tells as much.
+        waited for without an end: a further submission returns the same.
         """
         after, failures, pages = self._after, 0, 0
         while True:
@@ -433,7 +433,7 @@ class _Attempts:
         if error.metadata.get("same") == "false":
             return Verdict(self._entry.change, Outcome.FAILED, error=replace(error, error_id=CONFLICT))
         if error.metadata.get("same") != "true" and submission_id not in self._entry.open_attempts:
-            # The node cannot tell whether that one was for the same, and this journal did not send it.
+            # The node cannot compare that one with this request, and this journal did not send it.
             return Verdict(self._entry.change, Outcome.UNKNOWN, error=replace(error, error_id=NOT_COMPARED))
         accepted_at_ms = error.metadata.get("accepted_at_ms")
         is_earlier = accepted_at_ms is not None and not self._has_sent
@@ -472,7 +472,7 @@ class CommandFailed(Exception):
 
 
 class RawCommands:
-    """The services as they are; `CommandFailed` when they say no or nothing."""
+    """The plain services; `CommandFailed` when they refuse or do not answer."""
 
     def __init__(self, node: JsonRpc, application_id: str = "", act_as: Sequence[str] = ()) -> None:
         self._node: Final = node
@@ -528,7 +528,7 @@ class RawCommands:
 
 
 def _error_of(message: str, details: Mapping[str, Any]) -> CommandError:
-    """What is no error of commands was refused before it became one: nothing came of it."""
+    """An error that is none of commands: the request was refused before, and had no effect."""
     metadata = {str(key): str(value) for key, value in dict(details.get("metadata") or {}).items()}
     code = str(details.get("statusCode", "INVALID_ARGUMENT"))
     return CommandError(code, str(details.get("errorId", "REFUSED")), message, metadata)

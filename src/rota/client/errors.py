@@ -1,13 +1,13 @@
-"""What goes wrong between an application and a node, by whose fault it is.
+"""Errors between an application and a node, by their cause.
 
-Refused        the caller's: the same request gets the same answer; `field` names what is to be mended
-Unreachable    the node's, or the world's: the same may go well later, and was tried again where that is safe
-Overloaded     the node's: it has too much to do, began nothing of this, and was asked several times
-Behind         the node's: it has not seen what this process has, waited for it, and does not answer an older value
-Unsettled      the same as unreachable, and the node says with which id and key it can be asked whether it was accepted
-BalanceUnknown nobody's: another node knows what was asked for
-Failed         the transaction's: it was accepted, and ended without success; its receipt says why
-Pending        nobody's yet: it has not ended in the time that its application wanted to wait, and goes on
+Refused        the caller: the same request gets the same answer; `field` names the parameter to correct
+Unreachable    the node or the network: the request may succeed later, and was retried where that is safe
+Overloaded     the node: it has too much to do, began nothing of this, and was asked several times
+Behind         the node: it has not seen the blocks that this process has, and does not return an older value
+Unsettled      as unreachable; the error has the id and key with which to ask whether the request was accepted
+BalanceUnknown none: another node knows the balance
+Failed         the transaction: it was accepted, and ended without success; its receipt has the reason
+Pending        none yet: it has not ended in the time that its application wanted to wait, and continues
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ class ClientError(Exception):
 
 
 class Refused(ClientError):
-    """The node does not do what was asked for; asking the same again gets the same answer.
+    """The node refuses the request; the same request gets the same answer.
 
-    `field` names the parameter that is to be mended, where one is to blame. `details` is what the node says beyond
-    its sentence.
+    `field` names the parameter to correct, if there is one. `details` are further fields of the error.
     """
 
     def __init__(self, code: int, message: str, details: Mapping[str, object]) -> None:
@@ -57,18 +56,18 @@ class Refused(ClientError):
 
     @property
     def is_not_compared(self) -> bool:
-        """The idempotency key was used before, and the node cannot tell whether for the same request."""
+        """The idempotency key was used before, and the node does not know whether for the same request."""
         return self.code == KEY_USED and "same" not in self.details
 
 
 class Unreachable(ClientError):
-    """No answer, or none for now; the same may go well later. What was asked for may have been done all the same."""
+    """No answer, or none for now. The request may succeed later, and may have been carried out already."""
 
 
 class Unsettled(Unreachable):
     """The node does not know whether it accepted this. `details` has the id and the key to ask with.
 
-    It may not know yet, or cannot tell whether the transaction that has this idempotency key asks for the same.
+    It may not know yet, or the transaction with this idempotency key cannot be compared with the request.
     """
 
     def __init__(self, message: str, details: Mapping[str, object]) -> None:
@@ -97,19 +96,19 @@ class BalanceUnknown(ClientError):
 
 
 class Closed(Unreachable):
-    """This client was closed; it reaches nobody any more."""
+    """This client is closed."""
 
 
 class Failed(ClientError):
     """A transaction has ended without success: nothing of it happened. `receipt` is how it ended."""
 
     def __init__(self, receipt: TransactionReceipt) -> None:
-        super().__init__(receipt.failure_message or "the node does not say why")
+        super().__init__(receipt.failure_message or "the node gave no reason")
         self.receipt: Final = receipt
 
 
 class Pending(ClientError):
-    """A transaction has not ended yet. It goes on; `explanation` says where it is and who is in the way."""
+    """A transaction has not ended yet. It continues; `explanation` has its state and the node that blocks it."""
 
     def __init__(self, message: str, explanation: Explanation | None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Feeds: what a node tells as it happens, as an iterator that outlasts connections, nodes' restarts and one's own.
+"""Feeds: live items of a node as an iterator that survives lost connections, and restarts of node and application.
 
     async for receipt in client.receipts("accounting"):
         await book(receipt)
@@ -6,11 +6,11 @@
 Theory of operation. A *listener* is made at the node once, by its name, and the node keeps how far it is. A feed
 follows it over a WebSocket: the node pushes one batch, and the next when that is acknowledged. The feed acknowledges a
 batch when its application has taken all of it and asks for more; by then all of it is done with. A connection that
-breaks is made anew after a pause that doubles, and the node goes on behind the last acknowledgement, so that nothing is
-left out. What it then pushes a second time is known by its place in the node's order and is not given a second time.
+breaks is replaced after a pause that doubles, and the node continues after the last acknowledgement, so that nothing is
+left out. An item that it pushes a second time is known by its place in the node's order and is dropped.
 
-Across lives of the application it is *at least once*: what was taken and not acknowledged when it ended comes again, a
-batch at most. Whoever keeps the `sequence` of what is done says so with `after`, and then nothing comes twice.
+Across restarts of the application it is *at least once*: items that were not acknowledged when it ended come again, a
+batch at most. An application that keeps the `sequence` of its last item gives it as `after`, and gets nothing twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class FeedKind(Generic[Item]):
-    """What is followed: how the methods are called, what comes in a batch, and its place in the node's order."""
+    """One kind of feed: its methods, the items of a batch, and their places in the node's order."""
 
     family: str
     listener: str
@@ -56,9 +56,9 @@ MESSAGES: Final = FeedKind("pgroup", "MessageListener", "messages", GroupMessage
 
 
 class Feed(Generic[Item]):
-    """An async iterator over what a listener is told. It ends when it is closed, or its client.
+    """An async iterator over the items of a listener. It ends when it or its client is closed.
 
-    Whoever leaves a loop over it in the middle closes it, or enters it with `async with`: else it stays connected until
+    After leaving a loop over it in the middle, close it, or use `async with`: else it stays connected until
     its client is closed, and what it was pushed last is kept from other feeds of its listener.
     """
 
@@ -169,7 +169,7 @@ class Feed(Generic[Item]):
         try:
             await self._tell(socket, "ack", self._subscription)
         except BaseException:
-            # Nobody knows whether it has left. A second one would be for the batch behind, which nobody has taken.
+            # It may have left. A second one would be for the next batch, which the application has not taken.
             await self._leave()
             raise
 
@@ -200,7 +200,7 @@ class Feed(Generic[Item]):
         try:
             return read(json.loads(message.data), dict[str, Any])
         except ValueError as error:
-            raise Unreachable(f"{self._node.url}: says what is no JSON") from error
+            raise Unreachable(f"{self._node.url}: sent invalid JSON") from error
 
     async def _leave(self) -> None:
         socket, self._socket = self._socket, None
@@ -210,7 +210,7 @@ class Feed(Generic[Item]):
     # The listener.
 
     async def _make(self) -> None:
-        """It is there already in every life of an application but the first."""
+        """It exists already, except in the first run of an application."""
         found = await self._existing()
         if found is None:
             wanted = {
@@ -221,7 +221,7 @@ class Feed(Generic[Item]):
             try:
                 await self._node.ask(self._kind.method("create"), wanted, is_repeatable=True)
             except Refused:
-                # Somebody may have been quicker: we ourselves, when an answer was lost.
+                # It may exist: an earlier request of ours whose answer was lost.
                 found = await self._existing()
                 if found is None:
                     raise

@@ -5,7 +5,7 @@
     await (await token.send("mint", [address, 50], sender="alice"))
     answer = await token.call("balanceOf", [address], sender="alice")
 
-A contract's functions are named as its ABI names them; the ABI also tells what a revert says. Arguments are a list, or
+A contract's functions are named as its ABI names them; the ABI also decodes reverts. Arguments are a list, or
 an object by name; numbers may be plain or decimal text. An answer is an object: outputs by their names, one without a
 name by its place.
 """
@@ -130,7 +130,7 @@ class Group:
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Who is in it."""
+        """Its members."""
         return self.record.members
 
     async def deploy(

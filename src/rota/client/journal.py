@@ -1,10 +1,9 @@
-"""What an application remembers of its commands across its own crash: a small file of its own.
+"""The journal: a small file with the commands of an application, which survives its crash.
 
-Theory of operation. Each line is one JSON object, appended and brought to the disk before the thing that it tells of is
-done. A line that could not be written, as on a full disk, is cut off again, and `remember` raises: what it told of does
-not begin. A line that a crash has torn is passed over for the same reason. When the file is opened, what has ended is
-left out and the rest written anew, into a second file that takes the place of the first at once; where there is no room
-for it, the first is used on.
+Theory of operation. Each line is one JSON object, appended and flushed to disk before its action begins. A
+line that could not be written, as on a full disk, is cut off again, and `remember` raises: its action does not begin. A
+line that a crash has torn is skipped for the same reason. When the file is opened, completed changes are left out and
+the rest is written to a second file, which replaces the first atomically; without room for it, the first stays in use.
 
 A journal is for one process at a time. Within it several runs of one change may be under way: each changes the entry as
 it is then (`update`), so that none overwrites what another has noted.
@@ -37,9 +36,9 @@ class JournalDamaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """A change that the application wants: under which command id, since when, and what was tried so far.
+    """A change that the application wants: its command id, its start, and its attempts.
 
-    `open_attempts` are submissions of which nobody knows what became; `attempts` counts all of them.
+    `open_attempts` are submissions with an unknown outcome; `attempts` counts all of them.
     """
 
     change: str
@@ -80,7 +79,7 @@ class Journal:
         os.close(self._lock)
 
     def entry(self, change: str) -> JournalEntry | None:
-        """What is known of a change, ended or not."""
+        """The entry of a change, completed or not."""
         return self._entries.get(change)
 
     @property
@@ -89,12 +88,12 @@ class Journal:
         return tuple(entry for entry in self._entries.values() if not entry.outcome)
 
     def begin(self, entry: JournalEntry) -> JournalEntry:
-        """What is known of its change; this, if nothing is."""
+        """The entry of its change; this one, if there is none."""
         with self._changing:
             return self._entries.get(entry.change) or self.remember(entry)
 
     def update(self, change: str, how: Callable[[JournalEntry], JournalEntry]) -> JournalEntry:
-        """Change what is known of a change, as it is known now."""
+        """Update the latest entry of a change."""
         with self._changing:
             entry = self._entries[change]
             changed = how(entry)
@@ -151,7 +150,7 @@ class Journal:
             raise
 
     def _rewritten(self) -> int:
-        """A file with what is left, in the place of the old one."""
+        """Replace the file by one with the open changes."""
         lines = b"".join(map(_line_of, self._entries.values()))
         fresh = self._path.with_name(self._path.name + ".new")
         file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)

@@ -1,9 +1,9 @@
 """JSON-RPC over HTTP: one call, one answer, and patience only where a second asking does no harm; and WebSockets.
 
-Theory of operation. Whoever calls says whether the call may be repeated. One that may be is asked again after a pause
-that doubles, at most `attempts_max` times; one that may not be is asked once, because a connection that broke does not
-tell whether the node had heard. What the node refuses is never asked again, unless it refuses because it is overloaded:
-then it has begun nothing, and any call is repeated.
+Theory of operation. The caller states whether a call may be repeated. One that may be is repeated after a pause that
+doubles, at most `attempts_max` times; one that may not be is sent once, because after a broken connection it is unknown
+whether the node received it. A refused call is never repeated, unless the node is overloaded: then it has begun
+nothing, and any call is repeated.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class JsonRpc:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections, for good: whoever still tries is told that it is too late."""
+        """Close the connections for good: later calls raise."""
         self._is_closed = True
         for socket in tuple(self._sockets):
             await self.disconnect(socket)
@@ -121,7 +121,7 @@ class JsonRpc:
             await self._session.close()
 
     async def ask(self, method: str, *parameters: object, is_repeatable: bool = False) -> object:
-        """What a method answers. `Refused` when the node says no, `Unreachable` when it says nothing."""
+        """Return the result of a method. `Refused` if the node refuses, `Unreachable` if it does not answer."""
         request = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": list(parameters)}
         for attempt in range(1, self.limits.attempts_max + 1):
             try:
@@ -139,7 +139,7 @@ class JsonRpc:
         raise AssertionError("a call is attempted at least once")
 
     async def missing(self) -> tuple[str, ...]:
-        """What keeps the node from serving, in its own words; empty when it is ready."""
+        """The reasons for which the node is not ready, as it reports them; empty when it is ready."""
         try:
             async with self._opened().get(f"{self.url}/readyz") as answer:
                 if answer.status not in READY_STATUSES:
@@ -239,7 +239,7 @@ def _plain(value: object) -> object:
 
 
 def result_of(answer: object) -> object:
-    """What an answer says, or the error that it is."""
+    """The result in an answer; raises its error."""
     error = answer.get("error") if isinstance(answer, dict) else None
     if isinstance(answer, dict) and error is None and "result" in answer:
         return answer["result"]
@@ -289,5 +289,5 @@ def _reason_of(error: Exception) -> str:
 
 
 def _tls_reason(error: Exception) -> str:
-    """What failed, without the place in the source of the TLS library."""
+    """The failure, without the place in the source of the TLS library."""
     return getattr(error, "verify_message", "") or getattr(error, "reason", "") or type(error).__name__

@@ -54,7 +54,7 @@ class Positions:
 
 
 def seen_by(node: str, position: Position) -> Position:
-    """The position as it is told to this node, which learns of no others."""
+    """The position as this node receives it; it learns no others."""
     if node in position.get("nodes", ()):
         return {**position, "nodes": [node]}
     return {name: value for name, value in position.items() if name not in ("contract", "leaf", "nodes")}

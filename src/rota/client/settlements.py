@@ -39,7 +39,7 @@ class Settlements:
         return Draft(self._client, read(answer, DraftRecord))
 
     async def examine(self, opening: str) -> Examined:
-        """Look at somebody's draft before being bound to it; this node works its core out itself."""
+        """Verify the draft of another party before being bound to it; this node computes its core itself."""
         return read(await self._client.ask("settle_examine", opening, is_repeatable=True), Examined)
 
 
@@ -55,7 +55,7 @@ class Draft:
 
     @property
     def leg_name(self) -> dict[str, Any]:
-        """What others are bound to: the contract, and the cores of what is to be committed in it."""
+        """The data that binds the others: the contract, and the cores of the transactions to commit in it."""
         return {"ledger": self.record.ledger, "cores": list(self.record.cores)}
 
     async def bind(self, legs: Sequence[Mapping[str, Any]], *, key: str = "") -> Transaction:

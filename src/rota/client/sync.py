@@ -9,8 +9,8 @@
 Theory of operation. There is one implementation, the asynchronous one. A client of this face has an event loop in a
 thread of its own; each of its objects stands before one of the other face, and each method runs that one's method in
 the loop while its caller waits. So signatures are not written a second time: a method here is declared by naming the
-one that it runs, and has its parameters. What is awaited there is `confirmed()` here. Any thread may use it, several
-at a time too; Ctrl-C ends the waiting and what is waited for.
+one that it runs, and has its parameters. `await transaction` there is `confirmed()` here. Any thread may use
+it, several at a time too; Ctrl-C ends the call that waits.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Portal:
         return not self._loop.is_closed()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Have it done, and wait for it. Whoever stops waiting, as by Ctrl-C, stops it."""
+        """Run it and wait for it. A caller that stops waiting, as by Ctrl-C, stops it."""
         if not self.is_open:
             work.close()
             raise Closed("this client was closed")
-        assert threading.current_thread() is not self._thread, "who waits in the loop's own thread waits for ever"
+        assert threading.current_thread() is not self._thread, "a call in the loop's own thread never ends"
         doing = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return doing.result()
@@ -145,7 +145,7 @@ class SyncTransaction(Facing[Transaction]):
     """A transaction that a node accepted."""
 
     def detach(self) -> None:
-        """Its end is looked for elsewhere: the client does not say so if it fails."""
+        """The program tracks its outcome elsewhere: the client does not log a failure."""
         self._behind.detach()
 
     confirmed = blocking(Transaction.confirmed)
@@ -240,7 +240,7 @@ class SyncGroup(Facing[Group]):
 
     @property
     def record(self) -> GroupRecord:
-        """All that its node tells of it."""
+        """Everything that its node reports about it."""
         return self._behind.record
 
     @property
@@ -260,7 +260,7 @@ class SyncGroup(Facing[Group]):
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Who is in it."""
+        """Its members."""
         return self._behind.members
 
 
@@ -312,7 +312,7 @@ class SyncDraft(Facing[Draft]):
 
     @property
     def record(self) -> DraftRecord:
-        """All that its node tells of it."""
+        """Everything that its node reports about it."""
         return self._behind.record
 
     @property
@@ -346,9 +346,9 @@ class SyncCommands(Facing[Commands]):
 
 
 class SyncFeed(Facing[Feed[Item]]):
-    """An iterator over what a listener is told. It ends when it is closed, or its client.
+    """An iterator over the items of a listener. It ends when it or its client is closed.
 
-    Whoever leaves a loop over it in the middle closes it, or enters it with `with`.
+    After leaving a loop over it in the middle, close it, or use `with`.
     """
 
     delete = blocking(Feed.delete)
@@ -378,7 +378,7 @@ class SyncFeed(Facing[Feed[Item]]):
 
 
 class SyncClient(Facing[Client]):
-    """One node. `sender` is who sends where a call names nobody: a party of that node, such as `alice`."""
+    """One node. `sender` is the default sender of its calls: a party of that node, such as `alice`."""
 
     def __init__(
         self,
@@ -440,7 +440,7 @@ class SyncClient(Facing[Client]):
 
     @cached_property
     def settlements(self) -> SyncSettlements:
-        """What happens together or not at all."""
+        """Settlements: several transactions that take effect together or not at all."""
         return SyncSettlements(self._portal, self._behind.settlements)
 
     @cached_property
@@ -450,7 +450,7 @@ class SyncClient(Facing[Client]):
 
     commands = at_once_to(SyncCommands, Client.commands)
 
-    # What happens, as it happens.
+    # Feeds.
 
     receipts = at_once_to(SyncFeed[TransactionReceipt], Client.receipts)
     full_receipts = at_once_to(SyncFeed[FullReceipt], Client.full_receipts)
@@ -466,7 +466,7 @@ class SyncClient(Facing[Client]):
 
     @property
     def positions(self) -> Positions:
-        """What reads must have seen at least."""
+        """The positions that reads must have seen at least."""
         return self._behind.positions
 
     @property
@@ -491,5 +491,5 @@ class SyncClient(Facing[Client]):
 
     @property
     def sender(self) -> str:
-        """Who sends where a call names nobody."""
+        """The default sender of calls."""
         return self._behind.sender

@@ -76,14 +76,14 @@ class Token:
     async def mint(
         self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "", new_party: bool = False
     ) -> Transaction:
-        """Make new coins for somebody."""
+        """Mint coins for a party."""
         arguments = {"to": to, "amount": str(amount), "data": data}
         return await self._send("mint", arguments, sender, key, new_party)
 
     async def transfer(
         self, to: str, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "", new_party: bool = False
     ) -> Transaction:
-        """Pay somebody with the sender's coins; the rest comes back as change."""
+        """Pay a party with the sender's coins; the rest comes back as change."""
         arguments = {"to": to, "amount": str(amount), "data": data}
         return await self._send("transfer", arguments, sender, key, new_party)
 
@@ -98,7 +98,7 @@ class Token:
         key: str = "",
         new_party: bool = False,
     ) -> Transaction:
-        """Pay somebody with an owner's coins; for that owner and for the notary."""
+        """Pay a party with an owner's coins; for that owner and for the notary."""
         arguments = {"from": owner, "to": to, "amount": str(amount), "data": data}
         return await self._send("transferFrom", arguments, sender, key, new_party)
 
@@ -112,7 +112,7 @@ class Token:
         """Destroy coins of an owner; for that owner and for the notary."""
         return await self._send("burnFrom", {"from": owner, "amount": str(amount), "data": data}, sender, key)
 
-    # Locks. `recipients` says who gets how much.
+    # Locks. `recipients` are payees with their amounts.
 
     async def lock(self, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:
         """Lock coins of the sender; `lock_id` of the transaction names the lock."""
@@ -214,7 +214,7 @@ class Token:
         sender: str = "",
         key: str = "",
     ) -> Transaction:
-        """Pay from a lock; what is left stays locked."""
+        """Pay from a lock; the rest stays locked."""
         arguments = {"lockId": lock_id, "from": owner, "recipients": _shares(recipients), "data": data}
         return await self._send("unlock", arguments, sender, key)
 
@@ -226,7 +226,7 @@ class Token:
         return await self._send("delegateLock", arguments, sender, key)
 
     async def spend_lock(self, lock_id: str, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:
-        """Do what was settled of a lock; its owner gets what is left."""
+        """Carry out a prepared unlock; the owner of the lock gets the rest."""
         return await self._send("spendLock", {"lockId": lock_id, "data": data}, sender, key)
 
     async def cancel_lock(self, lock_id: str, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:

@@ -5,13 +5,13 @@
     receipt = await transaction.ended()    # however it ended
 
 Theory of operation. Every transaction goes out under an idempotency key, the caller's or one that is made for it. So it
-is sent again when no answer comes: the node says that it has it already, and that is as good as an answer. A key of
+is sent again when no answer comes: the node answers that it already has it. A key of
 the caller's own lets another process go on with the same transaction.
 
 Waiting is asking again: after a pause that doubles, until there is an answer or the time for it is over. A node that
 is away meanwhile, as during a restart, is asked again like one that has nothing to tell yet. Where many are waited for
 the pause is longer, so that the node is asked no more often for all of them. When the time is over the waiting ends
-and not the transaction, and the error says what it waits for.
+and not the transaction, and the error names the reason of the wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from rota.client.positions import SHARED, Positions, seen_by
 from rota.client.unwatched import Unwatched
 from rota.model.types import IntentId
 
-# Whoever has waited long enough does not want to wait for the reason as well.
+# A caller that has waited long enough does not want to wait for the reason as well.
 EXPLAIN_S: Final = 5.0
 
 Found = TypeVar("Found")
@@ -48,9 +48,9 @@ Receipt = TypeVar("Receipt", bound=TransactionReceipt)
 
 
 class TransactionClient(JsonRpc):
-    """One node, as whoever sends transactions sees it. `sender` is who sends where a call names nobody.
+    """One node, as a sender of transactions sees it. `sender` is the default sender.
 
-    `positions` are what reads must have seen at least; those of all clients of this process, unless others are given.
+    `positions` are those that reads must have seen; those of all clients of this process, unless others are given.
     With `payees` `known` the node refuses to pay a party that is not known; with `any` it pays whatever name is given.
     """
 
@@ -100,7 +100,7 @@ class TransactionClient(JsonRpc):
     ) -> tuple[Transaction, ...]:
         """Have several accepted in one request, in their order; a function and its arguments each.
 
-        Without keys they are asked for once, and when no answer comes nobody knows whether they were accepted.
+        Without keys they are asked for once, and without an answer it is unknown whether they were accepted.
         """
         wanted = [self._private(sender, function, arguments, contract=contract) for function, arguments in calls]
         for each in wanted:
@@ -114,7 +114,7 @@ class TransactionClient(JsonRpc):
         except Refused as refused:
             if refused.code != KEY_USED or not is_keyed:
                 raise
-            # The node had heard the first time, and the answer was lost.
+            # The node received the first request, and its answer was lost.
             answer = [await self._keyed(key) for key in keys]
             if None in answer:
                 raise
@@ -130,7 +130,7 @@ class TransactionClient(JsonRpc):
         key: str = "",
         depends_on: Sequence[Dependency] = (),
     ) -> Transaction:
-        """Have a private transaction endorsed and brought to nobody: `prepared` tells what commits it."""
+        """Have a private transaction endorsed but not dispatched: `prepared` returns the call that commits it."""
         wanted = self._private(sender, function, arguments, contract=contract, depends_on=depends_on)
         wanted["payees"] = self.payees
         return await self.submit("ptx_prepareTransaction", wanted, key)
@@ -189,7 +189,7 @@ class TransactionClient(JsonRpc):
         return self._node
 
     def _noted(self, receipt: Receipt | None) -> Receipt | None:
-        """A public contract's receipt has no contract of its own in its position: it says what it is about."""
+        """The position of a public contract's receipt names no private contract."""
         if receipt is not None and receipt.position:
             for contract in {receipt.position.get("contract"), receipt.source, receipt.contract_address} - {None}:
                 self.positions.note(str(contract), receipt.position)
@@ -220,12 +220,12 @@ class TransactionClient(JsonRpc):
         return self._sent(await self.accepted(method, keyed, is_own_key=not key))
 
     def _sent(self, transaction_id: str) -> Transaction:
-        """One that was sent now: somebody should look how it ends."""
+        """A transaction that was sent now: the program should track its outcome."""
         self._unwatched.sent(transaction_id)
         return Transaction(self, transaction_id)
 
     async def close(self) -> None:
-        """Let go of the connections, for good; transactions that nobody has asked about are named in the log."""
+        """Close the connections for good; transactions that were never awaited are logged."""
         await self._unwatched.close()
         await super().close()
 
@@ -245,7 +245,7 @@ class TransactionClient(JsonRpc):
         return read(answer, str)
 
     async def looked_for(self, look: Callable[[], Awaitable[Found | None]], bound_ms: int) -> Found | None:
-        """What is there in the end; nothing when it is not within the time. `Unreachable` if the node was away then."""
+        """Return the value, or nothing if there is none in time. `Unreachable` if the node was away then."""
         pause_ms = self.limits.look_ms
         lost: Unreachable | None = None
         self._waiting += 1
@@ -260,7 +260,7 @@ class TransactionClient(JsonRpc):
                         found, lost = None, error
                     if found is not None:
                         return found
-                    # Whoever waits for a thousand asks about each more rarely, and the node as often as ever.
+                    # With a thousand transactions, each is asked about more rarely, and the node as often as before.
                     await asyncio.sleep(max(pause_ms, self._waiting * self.limits.look_apart_ms) / 1_000)
                     pause_ms = min(pause_ms * 2, self.limits.look_max_ms)
         except TimeoutError:
@@ -299,11 +299,11 @@ class Transaction:
         self._client: Final = client
 
     def __del__(self) -> None:
-        """One that nobody has asked about is looked after by its client."""
+        """Its client tracks a transaction that was never awaited."""
         self._client._unwatched.dropped(self.id)
 
     def detach(self) -> None:
-        """Its end is looked for elsewhere: the client does not say so if it fails."""
+        """The program tracks its outcome elsewhere: the client does not log a failure."""
         self._client._unwatched.forget(self.id)
 
     def __repr__(self) -> str:
@@ -383,7 +383,7 @@ class Transaction:
             async with asyncio.timeout(EXPLAIN_S):
                 explanation = await self.explain()
         except TimeoutError:
-            raise Unreachable(f"{self._client.url}: does not say in time why {self.id} has not ended") from None
+            raise Unreachable(f"{self._client.url}: does not answer in time why {self.id} has not ended") from None
         if explanation is None:
             return Pending(f"{self._client.url} does not know a transaction {self.id}", None)
         return Pending(f"{self.id} has not ended after {waited_ms} ms: {explanation.text}", explanation)

@@ -23,7 +23,7 @@ class Triggers:
         await self._node.ask("trigger_pause", name, is_repeatable=True)
 
     async def resume(self, name: str) -> None:
-        """Let a trigger run again, and try what was set aside."""
+        """Let a trigger run again, and retry the tasks that were set aside."""
         await self._node.ask("trigger_resume", name, is_repeatable=True)
 
     async def run_once(self, name: str) -> TriggerRun:

@@ -1,8 +1,8 @@
-"""Transactions that were sent and that nobody asks about: one that fails is not silent.
+"""Transactions that were sent and are never awaited: the client logs one that fails.
 
 A program that sends a transaction and does not await it does not learn that it failed. When such a `Transaction` is
 dropped, its client looks for the receipt, a few at a time and for as long as it waits for any other, and logs an error
-if the transaction failed. What is still open when the client is closed is named at level info. `Transaction.detach` is
+if the transaction failed. Those still open when the client is closed are logged at level info. `Transaction.detach` is
 for programs that look for the end elsewhere.
 """
 
@@ -46,11 +46,11 @@ class Unwatched:
             del self._sent[next(iter(self._sent))]
 
     def forget(self, transaction_id: str) -> None:
-        """Somebody asks about it."""
+        """The program awaits it."""
         self._sent.pop(transaction_id, None)
 
     def dropped(self, transaction_id: str) -> None:
-        """Nobody can ask about it any more; told by whichever thread collects garbage."""
+        """The program dropped it; called by the thread that collects garbage."""
         if transaction_id in self._sent and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._look_after, transaction_id)
 
@@ -68,7 +68,7 @@ class Unwatched:
                 await asyncio.sleep(PAUSE_S)
 
     async def _look_at(self, transaction_id: str) -> None:
-        """What has not ended goes to the end of the queue, and is given up after a while."""
+        """A transaction that has not ended goes to the end of the queue, and is given up after a while."""
         since_s = self._dropped[transaction_id]
         try:
             receipt = await self._receipt(transaction_id)
@@ -77,14 +77,14 @@ class Unwatched:
         self._dropped.pop(transaction_id, None)
         if receipt is not None and not receipt.success:
             told = receipt.failure_message
-            logger.error("%s: transaction %s failed, and nobody awaited it: %s", self._url, transaction_id, told)
+            logger.error("%s: transaction %s failed and was never awaited: %s", self._url, transaction_id, told)
         elif receipt is None and time.monotonic() - since_s < PATIENCE_S:
             self._dropped[transaction_id] = since_s
         elif receipt is None:
-            logger.warning("%s: transaction %s has not ended, and nobody awaited it", self._url, transaction_id)
+            logger.warning("%s: transaction %s has not ended and was never awaited", self._url, transaction_id)
 
     async def close(self) -> None:
-        """Name those of which nobody knows how they ended."""
+        """Log those whose outcome is unknown."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -93,5 +93,5 @@ class Unwatched:
         self._sent.clear()
         if left:
             more = f" and {len(left) - NAMED_MAX} more" if len(left) > NAMED_MAX else ""
-            text = "%s: nobody has asked how these transactions ended: %s%s"
+            text = "%s: these transactions were never awaited: %s%s"
             logger.info(text, self._url, ", ".join(left[:NAMED_MAX]), more)

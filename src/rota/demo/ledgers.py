@@ -1,6 +1,6 @@
-"""Which chain the demonstration runs on: one of its own, or one that runs already and that somebody pays on.
+"""Which chain the demonstration runs on: one of its own, or one that runs already and has an account that pays.
 
-On a development chain, whose id says that it is one, an account pays whose key everybody knows. On any other the caller
+On a development chain, known by its id, an account pays whose key is public. On any other the caller
 brings a key; each of the nodes' accounts is given what the work costs at today's price, and some more.
 """
 
@@ -28,11 +28,11 @@ GAS_OF_DEPLOYMENTS: Final = 20_000_000
 
 
 class UnusableLedger(Exception):
-    """The chain cannot be had, or nobody pays on it; the text says what to do."""
+    """The chain cannot be used, or no account pays on it; the text names the fix."""
 
 
 async def running_chain(url: str, payer: PrivateKey | None, programme: Programme) -> RunningChain:
-    """A chain that runs already, with somebody who can pay. `UnusableLedger` says what is missing."""
+    """A chain that runs already, with an account that can pay. `UnusableLedger` names the missing part."""
     client = RpcClient(url)
     try:
         chain_id = read_quantity(await client.call("eth_chainId", attempts_max=ATTEMPTS_MAX))

@@ -7,7 +7,7 @@
                   another takes over, the same command is submitted again, the killed node comes back
     audit       every promise is held against the chain, every balance against the book (`reckoning`)
 
-Whoever watches has the `Show`; `performed` leaves it to its caller how long everything stays up after that.
+The view has the `Show`; `performed` leaves it to its caller how long everything stays up after that.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Found = TypeVar("Found")
 async def performed(
     home: Path, programme: Programme, show: Show, refresh: Callable[[], None]
 ) -> AsyncIterator[Reckoning]:
-    """All of it; the nodes run until the caller leaves. What was reckoned with can be reckoned with again.
+    """All of it; the nodes run until the caller leaves. The audit can be repeated.
 
     `PortInUse` and `CannotStartProcess` when it cannot begin, `TimeoutError` when nothing is confirmed any more.
     """
@@ -184,7 +184,7 @@ class _Play:
         show.take_overs.append(TakeOver(victim, followed if followed != victim else None, stood_ms, caught_up_ms))
 
     async def _coordinator(self) -> NodeName:
-        """Who coordinates the group, as soon as one node alone says so of itself."""
+        """The coordinator of the group, as soon as exactly one node reports itself as such."""
         async with asyncio.timeout(TAKE_OVER_TIMEOUT_S):
             while (found := self.show.coordinator_of(Asset.ERC20)) is None:
                 await asyncio.sleep(LOOK_S)
@@ -226,7 +226,7 @@ class _Play:
         self.show.happen(f"{told.change!r} was submitted {times} times and happened once, at offset {offset}")
 
     async def _return(self, workload: Workload, victim: NodeName) -> int:
-        """Begin its next life; how long until a transfer of its own is confirmed."""
+        """Start it again; return the time until a transfer of its own is confirmed."""
         show, node = self.show, self.network.nodes[victim]
         show.phase = f"{victim} comes back"
         back_s = time.monotonic()
@@ -264,7 +264,7 @@ class _Play:
     # The end.
 
     async def _rest_triggers(self) -> None:
-        """So that nobody begins an epoch while they are counted; what was begun is ended."""
+        """Let no node begin an epoch while they are counted; those that began end."""
         for name, node in self.network.nodes.items():
             await node.client.triggers.pause(EPOCHS)
             with suppress(TimeoutError):

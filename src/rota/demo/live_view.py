@@ -62,7 +62,7 @@ class LiveView:
 
 
 def picture(show: Show) -> Group:
-    """The nodes, the contracts that they share, and what happened last."""
+    """The nodes, the contracts that they share, and the latest events."""
     title = Text(f"Rota  {show.now_s:5.1f} s  ", "bold").append(show.phase, "bold yellow")
     contracts: list[RenderableType] = [Text(), _contracts(show)] if show.contracts else []
     return Group(title, Text(), _nodes(show), *contracts, Text(), *map(_line, show.happenings))
@@ -119,7 +119,7 @@ def _table(*columns: str) -> Table:
 
 
 def sum_up(console: Console, show: Show) -> None:
-    """What came of it, at the end."""
+    """The result, at the end."""
     audited = show.audited
     console.print(Text("\nSummary", "bold"))
     rows = [

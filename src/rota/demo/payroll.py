@@ -1,8 +1,8 @@
 """An exactly-once command: the rent, which is to be paid once, submitted twice.
 
 Two instances of an application know nothing of one another but the name of the change. Each submits it under the same
-command id and is told that it happened, at the same place: one submission was accepted, the other was recognised. They
-deduplicate by time, as the second one has no journal of the first: whatever was accepted within the bound counts.
+command id and learns that it happened, at the same place: one submission was accepted, the other was recognised. They
+deduplicate by time, as the second one has no journal of the first: a change that was accepted within the bound counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def rent_of(payer: Party, landlord: Party) -> Transfer:
 
 
 class RentUnpaid(Exception):
-    """A submission was not told that the change happened, or another one happened too; the text says which."""
+    """A submission did not learn that the change happened, or another one happened too; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Rent:
             return await commands.exactly_once_within(BOUND_MS, self.change, self.transaction, command_id=self.change)
 
     async def told(self, client: Client, verdicts: tuple[Verdict, ...]) -> CommandTold:
-        """What the submissions were told. `RentUnpaid` when that is not one and the same success."""
+        """The answers to the submissions. `RentUnpaid` when they are not one and the same success."""
         for verdict in verdicts:
             if verdict.outcome is not Outcome.SUCCEEDED:
                 reason = verdict.error.message if verdict.error is not None else "nobody says why"

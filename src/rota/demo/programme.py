@@ -1,4 +1,4 @@
-"""What is performed: how many nodes, what they are asked for, for how long, and on which chain.
+"""The programme: the number of nodes, their transfers, the duration, and the chain.
 
 Every transfer follows from the seed and its number, so that two performances ask for the same. Who is at which node is
 fixed: alice at node1, bob at node2, and so on.
@@ -29,13 +29,13 @@ SEED_MAX: Final = 2**32 - 1
 SEED: Final = 1
 STRICT_RANGE_SIZE: Final = 50
 
-# Nobody runs out of it, however long it goes on.
+# No holder runs out of it, however long the demonstration runs.
 EACH_BEGINS_WITH: Final = 1_000_000
 AMOUNT_MAX: Final = 9
 
 
 class Asset(Enum):
-    """What is transferred. The value is what it is called in the view."""
+    """The kind of a transfer. The value is its name in the view."""
 
     TOKEN = "token"
     ERC20 = "ERC-20"
@@ -76,7 +76,7 @@ class Programme:
 
     @property
     def members(self) -> dict[NodeName, Party]:
-        """Who is at which node."""
+        """The parties of each node."""
         return {name: Party(f"{person}@{name}") for name, person in zip(self.names, PEOPLE, strict=False)}
 
     @property

@@ -1,4 +1,4 @@
-"""The audit of the demonstration: the book of what was asked for, held against the chain and against every node.
+"""The audit of the demonstration: the book of all requests, compared with the chain and with every node.
 
     intents     each that a node accepted has its receipt, and is on the chain once; nothing else is
     balances    what everybody has is what they began with and the confirmed transfers make of it, the rent once;
@@ -6,7 +6,7 @@
     heights     every node has every block that the chain has
     epochs      each began once, and who says that it won is who the chain says began it
 
-What is wrong is a sentence; no sentences, no problems. The judging is apart from the asking, so that it can be shown to
+A problem is a sentence; no sentences, no problems. The judging is apart from the asking, so that it can be shown to
 judge.
 """
 
@@ -46,7 +46,7 @@ class Reckoning:
     from_height: int
 
     async def audit(self, show: Show) -> Audit:
-        """Ask everybody, and judge. What is only late is right the next time."""
+        """Ask every node, and judge. A value that is only late is right the next time."""
         network, staged = self.network, self.staged
         book = ChainBook(network.ledger, network.chain_id, tuple(staged.contracts.values()), self.from_height)
         await book.read_on()
@@ -101,7 +101,7 @@ class Reckoning:
 def expected_balances(
     programme: Programme, landlord: Party, transfers: Iterable[Transfer]
 ) -> dict[Asset, Counter[Party]]:
-    """What everybody has after these transfers; the landlord begins with nothing."""
+    """The balance of every party after these transfers; the landlord begins with nothing."""
     begin = dict.fromkeys(programme.members.values(), EACH_BEGINS_WITH)
     expected = {asset: Counter({**begin, landlord: 0}) for asset in Asset}
     for transfer in transfers:
@@ -111,12 +111,12 @@ def expected_balances(
 
 
 def without_strangers(expected: Balances, member: Party) -> Balances:
-    """What the node of a holder must know: all of the ERC-20, and of the token what is its own."""
+    """The balances that the node of a holder must know: all of the ERC-20, and its own of the token."""
     return {**expected, Asset.TOKEN: {member: expected[Asset.TOKEN][member]}}
 
 
 def balance_problems(name: NodeName, expected: Balances, told: Balances) -> list[str]:
-    """Where a node says something else than what must be."""
+    """The values of a node that differ from the expected ones."""
     return [
         f"{name} says that {party} has {told[asset].get(party)} of the {asset.value}, and it must be {amount}"
         for asset, amounts in expected.items()

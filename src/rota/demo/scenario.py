@@ -1,4 +1,4 @@
-"""A script, scene by scene: what is said of it, what is done, and what came of it.
+"""A script, scene by scene: its text, its commands, and their results.
 
 The script's language is that of `rota.sim.transcript`. What the demonstration adds are scenes: an indented
 comment above commands, whose first line is the scene's title and whose other lines explain it. To the
@@ -58,7 +58,7 @@ class Scenario:
 
     @classmethod
     def parse(cls, text: str) -> Scenario:
-        """Read a script; what cannot be read, or run, is refused by its line before anything runs."""
+        """Read a script; a wrong line is refused before anything runs."""
         try:
             script = Script.parse(text)
         except ScriptError as error:
@@ -111,7 +111,7 @@ def _scene(comments: list[str], commands: list[Command]) -> Scene:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A command that was done, when, and what happened."""
+    """A command that ran, its time, and its effects."""
 
     command: Command
     at_ms: int
@@ -125,7 +125,7 @@ class Watch(Transcript):
     dispatched_ms: list[int] = field(default_factory=list)
 
     def stepped(self, world: World, node: SimNode) -> None:
-        """The dispatch is durable before the node is told so, at the same instant."""
+        """The dispatch is durable before the node learns it, at the same instant."""
         super().stepped(world, node)
         missing = len(world.dispatches) - len(self.dispatched_ms)
         self.dispatched_ms.extend([world.now_ms] * missing)
@@ -192,7 +192,7 @@ class Performance:
             self.killed.append((at_ms, NodeName(name)))
         self.watch.happenings.append(Happening(at_ms, name, "", KILLED if verb == "crash" else STARTED))
 
-    # What came of it.
+    # The result.
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -264,7 +264,7 @@ class Performance:
         }
 
     def _flaw_of(self, name: str) -> str | None:
-        """What keeps an intent from being confirmed exactly once."""
+        """The reason why an intent is not confirmed exactly once."""
         intent: IntentId = self.run.intent(name)
         count = sum(committed == intent for _, committed, _ in self.run.world.ledger.commits)
         receipts = self.run.world.receipts.get(intent, [])
@@ -278,7 +278,7 @@ class Performance:
 
 
 def _require_sense(run: Run, command: str) -> None:
-    """What a script may say and the world cannot do, such as a second start or the cancel of what nobody submitted."""
+    """A valid command that the world cannot carry out, such as a second start or the cancel of an unknown intent."""
     started = re.fullmatch(r"start (\S+)", command)
     node = run.world.nodes.get(NodeName(started[1])) if started is not None else None
     if node is not None and node.core is not None:
@@ -295,7 +295,7 @@ def _require_sense(run: Run, command: str) -> None:
 
 
 def abridged(happenings: Iterable[Happening]) -> list[Happening]:
-    """Without the steps of each intent, but for its dispatch: the messages tell them already."""
+    """Without the steps of each intent, but for its dispatch: the messages show them already."""
     kept: list[Happening] = []
     for happening in happenings:
         dispatch = re.fullmatch(r"coordinates (\S+): \S+ → Dispatched", happening.text)

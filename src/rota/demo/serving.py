@@ -1,4 +1,4 @@
-"""Three nodes for applications to try: on ports that clients know, left alone until somebody ends them."""
+"""Three nodes for applications to try: on ports that clients know, left alone until the user ends them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Addresses = Mapping[NodeName, Mapping[str, str]]
 
 
 class PortInUse(Exception):
-    """Somebody listens at a port that a node was to have; the text says at which, and what to do."""
+    """A port of a node is in use; the text names it and the fix."""
 
 
 def ports_from(first: int, names: Sequence[NodeName] = NAMES) -> dict[NodeName, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What a view shows of the live demonstration, as of now, and what a programme is told of it at the end."""
+"""The state of the live demonstration for a view, and its result for a program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATE_OVER_S: Final = 3.0
 HAPPENINGS_KEPT: Final = 12
 UNENDED: Final = "it did not come to its end"
 
-# The states of an intent at its coordinator, by what is done with it there.
+# The states of an intent at its coordinator, by the work that is done there.
 STAGES: Final = {
     "wait": ("Pooled", "PreAssembly_Blocked"),
     "assemble": ("Assembling",),
@@ -40,9 +40,9 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Who was killed, who coordinated next, and how long nothing of what was asked for since was confirmed.
+    """The killed node, the next coordinator, and the time without a confirmed request.
 
-    `caught_up_ms` is from the start of its next life until a transfer of its own was confirmed.
+    `caught_up_ms` is from its next start until a transfer of its own was confirmed.
     """
 
     killed: NodeName
@@ -53,7 +53,7 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """What became of a node's attempts at tasks that any node may do, in its latest life."""
+    """The outcomes of a node's attempts at shared tasks, since its latest start."""
 
     won: int = 0
     lost: int = 0
@@ -63,7 +63,7 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class CommandTold:
-    """A command that was submitted so often, and the one place where each submission was told that it happened."""
+    """A command with the number of its submissions, and the one place that all of them learned."""
 
     change: str
     payer: Party
@@ -137,7 +137,7 @@ class Show:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong; a demonstration without an end has not shown anything."""
+        """The problems; a demonstration without an end is one."""
         return self.audited.problems if self.audited is not None else (UNENDED,)
 
     @contextmanager
@@ -150,7 +150,7 @@ class Show:
             self.phases_s[phase] = round(time.monotonic() - began_s, 2)
 
     def count(self, workload: Workload) -> None:
-        """What was asked for and confirmed up to now."""
+        """The requests and confirmations up to now."""
         promises = workload.promises
         self.sent = Counter(promise.node for promise in promises.values())
         ended = [promises[intent] for intent, receipt in workload.receipts.items() if receipt.success]
@@ -162,7 +162,7 @@ class Show:
             self.figures[asset].count(sum(promise.request.contract == contract for promise in ended))
 
     def coordinator_of(self, asset: Asset) -> NodeName | None:
-        """The one node that says of itself that it coordinates; nobody while none does, or two think so."""
+        """The one node that reports itself as coordinator; nothing while none does, or two do."""
         active = [
             name
             for (about, name), status in self.statuses.items()
@@ -179,7 +179,7 @@ class Show:
         return {stage: sum(counted[state] for state in states) for stage, states in STAGES.items()}
 
     def happen(self, text: str, *, is_fault: bool = False) -> None:
-        """Tell of something."""
+        """Record an event."""
         happening = Happening(self.now_s, text, is_fault)
         self.happenings.append(happening)
         self.tell(happening)

@@ -125,7 +125,7 @@ class Stage:
                     self._show_row(row)
 
     def _show_row(self, row: Row) -> None:
-        """Mark, time, who, what; what does not fit goes on below."""
+        """Mark, time, actor, event; a long text continues below."""
         mark, style = _manner(row)
         line = Text().append(f"{mark} ", style)
         line.append(f"{row.at_ms / 1000:7.3f}  ", "dim").append(self._who(row)).append("  ")
@@ -216,7 +216,7 @@ class Stage:
 
 
 def print_pairs(console: Console, pairs: Sequence[tuple[str, str]]) -> None:
-    """Two columns; what is too long for the first has a line of its own."""
+    """Two columns; a text that is too long for the first has a line of its own."""
     first = min(max((len(left) for left, _ in pairs), default=0), console.width // 2)
     for left, right in pairs:
         line = Text(INDENT).append(left, "bold cyan").append(" " * (first - len(left)))

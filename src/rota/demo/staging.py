@@ -1,4 +1,4 @@
-"""Sets the stage: what the nodes share before anybody asks for anything.
+"""Sets the stage: the contracts and balances of the nodes before the first request.
 
     before the nodes begin    an `Epochs` contract whose members are the nodes, and a trigger at each that advances it
     once they are connected   a privacy group of one member at each node, most of whom endorse; an ERC-20 in it
@@ -34,7 +34,7 @@ AUTOMATION: Final = {
 }
 PRIVATE_TOKEN: Final = "PrivateToken"
 LANDLORD: Final = "landlord"
-# Who is killed with a payment under way learns of its change a moment after it is back, and can pay meanwhile.
+# A node that is killed during a payment learns of its change a moment after it is back, and can pay meanwhile.
 COINS_EACH: Final = 4
 LOOK_S: Final = 0.05
 SEEN_TIMEOUT_S: Final = 60.0
@@ -76,7 +76,7 @@ class Staged:
         return Request(number, "invoke", self.invocation(transfer), contract, transfer.payer)
 
     def invocation(self, transfer: Transfer) -> dict[str, object]:
-        """What the group's contract is told of a transfer of the ERC-20."""
+        """The arguments of a transfer of the ERC-20."""
         values = [self.addresses[transfer.payee], str(transfer.amount)]
         return {"to": self.erc20, "function": _entry("transfer"), "input": values}
 
@@ -96,12 +96,12 @@ async def deploy_epochs(network: LocalNetwork) -> ContractAddress:
 
 
 def trigger_table(epochs: ContractAddress) -> str:
-    """What a node's configuration says of the trigger."""
+    """The trigger in a node's configuration."""
     return f'[triggers.{EPOCHS}]\ncontract = "{epochs}"\n'
 
 
 async def stage(network: LocalNetwork, programme: Programme, show: Show, epochs: ContractAddress) -> Staged:
-    """Deploy it all, and wait until everybody has what they begin with."""
+    """Deploy all contracts, and wait until every party has its first balance."""
     first, *_ = programme.names
     clients = {name: node.client for name, node in network.nodes.items()}
     group = await _make_group(clients[first], programme)
@@ -149,7 +149,7 @@ async def _node_beside_the_coordinator(clients: dict[NodeName, Client], contract
 
 
 async def _give(clients: dict[NodeName, Client], staged: Staged, programme: Programme) -> None:
-    """Mint, and wait until every member's own node has heard of it."""
+    """Mint, and wait until every member's own node has it."""
     first, *_ = programme.names
     issuer = programme.members[first]
     token, erc20 = staged.token_at(clients[staged.notary_node]), await staged.erc20_at(clients[first])
@@ -184,13 +184,13 @@ async def balances_at(
 
 
 async def supply_at(client: Client, staged: Staged, member: Party) -> int:
-    """How much there is of the ERC-20, as the node of this member says."""
+    """The supply of the ERC-20, as the node of this member reports it."""
     return _number(await (await staged.erc20_at(client)).call("totalSupply", sender=member))
 
 
 def _number(answer: object) -> int:
     """The only output of a function."""
-    assert isinstance(answer, dict), f"outputs are told by name, and not {answer!r}"
+    assert isinstance(answer, dict), f"outputs have names, unlike {answer!r}"
     (value,) = answer.values()
     return int(value)
 

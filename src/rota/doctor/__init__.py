@@ -1,11 +1,11 @@
-"""What is wrong with a node, and how to mend it: `rota doctor`.
+"""Checks of a node, with fixes: `rota doctor`.
 
-Theory of operation. The configuration is read as far as it can be: a setting that is wrong is told, and those checks
-are skipped that rely on it. Then one check follows the other, from the node's own files to its neighbours; each adds to
+Theory of operation. The configuration is read as far as it can be: a wrong setting is a finding, and the checks
+that rely on it are skipped. Then one check follows the other, from the node's own files to its neighbours; each adds to
 the case what the later ones need. A check never ends the look: what it did not foresee is a finding too, and whatever
 takes too long is cut short. Nothing is changed, locked or migrated, and the node may run meanwhile.
 
-findings.py    start reading here: what a check says          case.py         what is known so far
+findings.py    start reading here: the result of a check      case.py         the results so far
 own_files.py   keys, certificate, credentials, plug-ins       database.py     the database and its disk
 base_ledger.py the ledger: chain, contracts, blocks, clock, funds
 neighbours.py  the registry, and the other nodes              process.py      the node if it runs, its ports if not
@@ -75,7 +75,7 @@ CHECKS: Final = (
 
 
 async def examine(folder: Path, means: Means | None = None, told: Callable[[str], None] = lambda _: None) -> Report:
-    """Everything about the node of a folder. `told` hears what is being looked at."""
+    """Check the node of a folder. `told` receives the name of each check."""
     told(CONFIGURATION)
     case, flaws = open_case(folder, means or Means())
     findings = [_configuration(flaws, case is not None)]
@@ -99,7 +99,7 @@ def _configuration(flaws: tuple[Flaw, ...], is_read: bool) -> Finding:
 
 
 async def _looked(check: Check, case: Case | None) -> list[Finding]:
-    """What a check finds. One that fails by itself is told as such, so that the others have their turn."""
+    """Run a check. An exception in it is a finding, so that the others run."""
     if case is None:
         return [skipped(check.name, "the configuration cannot be read (see configuration)")]
     if wrong := [setting for setting in check.needs if setting in case.wrong]:

@@ -37,7 +37,7 @@ DATE_TIMEOUT_S: Final = 5.0
 # A date has whole seconds, and took some time to come here.
 OFF_BY_GOOD_S: Final = 5
 OFF_BY_MAX_S: Final = 60
-# Nodes of a chain let a block be from a little later than their own clock says.
+# Nodes of a chain accept a block whose time is a little later than their own clock.
 BLOCK_AHEAD_MAX_S: Final = 15
 REGISTRATION_GAS: Final = 100_000
 ROUNDS_GOOD: Final = 100
@@ -143,15 +143,15 @@ async def _latest(client: RpcClient) -> _Latest:
     if not isinstance(block, dict):
         raise Unavailable("the Ethereum node has no latest block")
     height, time_s = read_quantity(block.get("number")), read_quantity(block.get("timestamp"))
-    # One that has caught up says false; one that does not know the question, an error.
+    # A node that has caught up returns false; one without the method, an error.
     return _Latest(height, time_s, isinstance(syncing, dict))
 
 
 async def check_clock(case: Case) -> list[Finding]:
     """This machine's clock is that of the others.
 
-    Nodes do not tell each other the time of day, so that it is held against the ledger's: what its server says, and the
-    latest block, which cannot be of tomorrow.
+    Nodes do not exchange the time of day, so it is compared with the ledger's: the date of its server, and the latest
+    block, which cannot be of tomorrow.
     """
     if case.ledger is None:
         return [skipped(CLOCK, NO_LEDGER)]
@@ -174,7 +174,7 @@ def _clock_is_off(found: str, by_s: int) -> Finding:
 
 
 async def _date_at(url: str) -> float | None:
-    """What an HTTP server says in its answers, whatever it answers; a WebSocket's is most often one too."""
+    """The date in the answers of an HTTP server, also in errors; a WebSocket's is most often one too."""
     parts = urlsplit(url)
     scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
     timeout = aiohttp.ClientTimeout(total=DATE_TIMEOUT_S)

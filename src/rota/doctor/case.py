@@ -1,6 +1,6 @@
-"""What is known of the node that is looked at: checks come one after the other, and later ones use what was found.
+"""The facts about the node: checks run one after the other, and later ones use the results of earlier ones.
 
-A check that lacks what it needs is skipped and says why. Nothing that a check finds is believed where the setting that
+A check whose input is missing is skipped with the reason. Nothing that a check finds is believed where the setting that
 led to it is wrong: `wrong` has those settings.
 """
 
@@ -34,7 +34,7 @@ class Means:
 
 @dataclass(slots=True)
 class Case:
-    """One node's folder, and what was found of it so far."""
+    """One node's folder, and the facts about it so far."""
 
     folder: Path
     configuration: NodeConfiguration
@@ -64,7 +64,7 @@ class Case:
 
 
 def open_case(folder: Path, means: Means) -> tuple[Case | None, tuple[Flaw, ...]]:
-    """What can be looked at in a folder, and all that is wrong with its configuration."""
+    """The usable parts of a folder, and all errors of its configuration."""
     salvaged = salvage(folder / FILE_NAME)
     if salvaged.configuration is None:
         return None, salvaged.flaws

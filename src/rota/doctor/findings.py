@@ -1,4 +1,4 @@
-"""What a look at a node has found: one thing each, how it stands, and what would mend it."""
+"""The result of a check: its subject, its status, and the fix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Status(Enum):
-    """How a thing stands. A warning does not keep a node from its work; what was skipped is not known."""
+    """How a thing stands. A node works in spite of a warning; a skipped check has no result."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. What is not well says how to mend it."""
+    """The result of one check. A problem has a fix."""
 
     name: str
     status: Status
@@ -27,7 +27,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         is_mendable = self.status in (Status.WARNING, Status.FAILED)
-        assert bool(self.mend) == is_mendable, f"{self.name}: what is not well, and that alone, can be mended"
+        assert bool(self.mend) == is_mendable, f"{self.name}: a problem, and that alone, has a fix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def ok(name: str, found: str) -> Finding:
 
 
 def warning(name: str, found: str, mend: str) -> Finding:
-    """It works, and will not for ever."""
+    """It works now, and will fail later."""
     return Finding(name, Status.WARNING, found, mend)
 
 

@@ -1,4 +1,4 @@
-"""The other nodes: who is registered, and whether each is where its registration says and shows what that says."""
+"""The other nodes: the registered ones, and whether address and certificate of each match its registration."""
 
 from __future__ import annotations
 

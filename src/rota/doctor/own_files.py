@@ -1,4 +1,4 @@
-"""What lies in the folder of a node: its keys, its certificate, who may call it, what is plugged into it."""
+"""The folder of a node: its keys, its certificate, its credentials, its plug-ins."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _registering(case: Case) -> str:
 
 
 async def check_credentials(case: Case) -> list[Finding]:
-    """The file that says who may call is there and right."""
+    """The file of the credentials exists and is valid."""
     path = case.configuration.rpc.credentials_file
     if path is None:
         return [ok("credentials", "none: everybody on this machine may do everything")]

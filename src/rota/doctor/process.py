@@ -1,4 +1,4 @@
-"""The node itself: if it runs, what it says of itself; if it does not, whether it could listen."""
+"""The node itself: if it runs, its own status; if not, whether its ports are free."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.server.configuration import NodeConfiguration
 
 NODE: Final = "node"
 TIMEOUT_S: Final = 3.0
-# Whoever listens everywhere listens here too.
+# A socket that listens everywhere listens here too.
 LOCAL_OF: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}
 
 
@@ -46,7 +46,7 @@ def _texts(told: object) -> list[str]:
 
 
 async def _asked(configuration: NodeConfiguration, path: str) -> dict[str, Any] | None:
-    """What is answered, whatever its status; nothing when nothing of ours answers."""
+    """The answer with any status; nothing when no node of ours answers."""
     host, port = configuration.operations_address
     try:
         scheme, tls = _tls_of(configuration)
@@ -72,7 +72,7 @@ def _tls_of(configuration: NodeConfiguration) -> tuple[str, ssl.SSLContext | boo
 
 
 async def check_ports(case: Case) -> list[Finding]:
-    """Where the node will listen nobody does yet."""
+    """The ports of the node are free."""
     if case.is_running:
         return [skipped("ports", "the node runs: they are its own")]
     return [_port(setting, *door) for setting, door in _doors(case.configuration).items() if setting not in case.wrong]

@@ -19,8 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
-import structlog
-
+from rota.logs import catalogue
 from rota.model.types import IntentId, intent_text
 from rota.ports import FOR_CALLER, NO_KEY, SubmissionKey, Unavailable, WriteInDoubt
 from rota.rpc.errors import OutcomeUnknown, Rejected, key_used
@@ -31,8 +30,6 @@ RETRY_S: Final = 0.25
 STOP_S: Final = 5.0
 
 T = TypeVar("T")
-
-logger = structlog.get_logger("rota.acceptance")
 
 
 async def settled(write: Callable[[], Awaitable[T]]) -> T:
@@ -46,7 +43,7 @@ async def settled(write: Callable[[], Awaitable[T]]) -> T:
             return await write()
         except (WriteInDoubt, OutcomeUnknown) as doubt:
             if not is_doubtful:
-                logger.warning("write in doubt; repeating it until the store answers", reason=str(doubt))
+                catalogue.SUBMISSION_UNCERTAIN.log(reason=str(doubt))
             is_doubtful = True
         except Unavailable:
             if not is_doubtful:
@@ -151,7 +148,7 @@ class Acceptances:
         error = acceptance.task.exception()
         if error is not None and not isinstance(error, Rejected | Unavailable):
             # Also when its caller is gone: something may be stored that the node does not act on.
-            logger.error("acceptance failed", has_begun=acceptance.has_begun, exc_info=error, **acceptance.ask_with)
+            catalogue.SUBMISSION_FAILED.log(has_begun=acceptance.has_begun, request=acceptance.ask_with, error=error)
 
     async def close(self) -> None:
         """Wait for what is being written; the next run finds the rest in the store."""

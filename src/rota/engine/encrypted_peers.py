@@ -26,13 +26,12 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-import structlog
-
 from rota.domains.base import Rejected
 from rota.engine.encryption import StateEncryption
-from rota.engine.rarely import Rarely
 from rota.exchange.distribution import states_with_bytes
 from rota.host import Hosted
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
 from rota.machine.effects import SendMessage
 from rota.machine.events import ConnectionLost, MessageReceived
 from rota.machine.tables import Event
@@ -70,8 +69,6 @@ WITH_STATES: Final[tuple[type[Message], ...]] = (
     PreparedTransaction,
 )
 
-logger = structlog.get_logger("rota.encryption")
-
 
 class EncryptedPeers:
     """A `Peers` around another, which `connect` makes, given who is told what its peers say."""
@@ -82,7 +79,7 @@ class EncryptedPeers:
         self._leaving: Final = Lines(LEAVING_OF_A_PEER_MAX)
         self._coming: Final = Lines(COMING_OF_A_PEER_MAX)
         self._losses: Final[dict[NodeName, int]] = {}
-        self._rarely: Final = Rarely()
+        self._rarely: Final = PeerLines()
         self._peers: Final = connect(self._hear)
 
     async def run(self) -> None:
@@ -109,12 +106,11 @@ class EncryptedPeers:
         elif hosted is not None and isinstance(body, StateDistribution):
             self._let_leave(order, body, hosted)
         else:
-            logger.error(
-                "what may have states is not said",
+            catalogue.STATE_NOT_SENT.log(
                 peer=order.peer,
                 contract=contract,
-                message=type(body).__name__,
-                reason="its domain is not here" if hosted is None else "its domain has states encrypted",
+                message_type=type(body).__name__,
+                reason="the domain is not loaded" if hosted is None else "the domain encrypts states",
             )
 
     def troubles(self) -> Mapping[NodeName, str]:
@@ -157,7 +153,7 @@ class EncryptedPeers:
 
         def refuse(flaw: Rejected) -> None:
             if self._rarely.is_due(event.peer):
-                logger.warning("states are refused", peer=event.peer, contract=envelope.contract, reason=str(flaw))
+                catalogue.STATE_REFUSED.log(peer=event.peer, contract=envelope.contract, reason=str(flaw))
 
         steps = self._encryption.decrypting(hosted, body.transitions)
         self._coming.put(event.peer, Job(steps, _size_bytes(body), come, refuse, is_lost))

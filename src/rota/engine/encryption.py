@@ -12,17 +12,14 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import Final
 
-import structlog
-
 from rota.domains.base import ENTROPY_BYTES, Rejected
 from rota.engine.contracts import KnownContracts
-from rota.engine.rarely import Rarely
 from rota.host import Hosted
 from rota.host.encryption import decrypted, encrypted_for
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
 from rota.model.types import ContractAddress, NodeName, Party, State, Transition
 from rota.ports import UnknownKey
-
-logger = structlog.get_logger("rota.encryption")
 
 
 class StateEncryption:
@@ -34,7 +31,7 @@ class StateEncryption:
         self._contracts: Final = contracts
         self._secret_of: Final = secret_of
         self._entropy: Final = entropy
-        self._rarely: Final = Rarely()
+        self._rarely: Final = PeerLines()
 
     def hosted(self, contract: ContractAddress) -> Hosted | None:
         """The contract with its domain, which says whether its states are encrypted; nothing where that is not here."""
@@ -57,7 +54,7 @@ class StateEncryption:
                 return encrypted_for(hosted, state, peer, self._entropy(ENTROPY_BYTES))
             except Rejected as flaw:
                 if self._rarely.is_due(peer):
-                    logger.warning("a state is withheld", peer=peer, leaf=state.id.leaf.hex(), reason=str(flaw))
+                    catalogue.STATE_WITHHELD.log(peer=peer, leaf=state.id.leaf, reason=str(flaw))
                 return replace(state, content=None, unknown=b"")
 
         return _changing(transitions, encrypt)

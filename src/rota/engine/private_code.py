@@ -20,8 +20,6 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Final, TypeVar, cast
 
-import structlog
-
 from rota.domains.base import Behind, Lacking, Rejected
 from rota.engine.held_states import StateFollower
 from rota.engine.recalling import Recalled, ask_elsewhere
@@ -30,6 +28,7 @@ from rota.evm import worker
 from rota.evm.worker import Answered, Change, CodeFailed, Cost, Limits, OverBudget, Update
 from rota.host import Checked, Hosted, UserCall
 from rota.host.answers import Asked, Assembled
+from rota.logs import catalogue
 from rota.model.types import Leaf, NodeName, State, StateId, node_of
 from rota.ports import Store, Unavailable
 from rota.rpc.credentials import CALLER
@@ -44,8 +43,6 @@ ATTEMPTS_MAX: Final = 3
 LIMITS: Final = Limits()
 
 V = TypeVar("V")
-
-logger = structlog.get_logger("rota.private_code")
 
 
 class TookTooLong(OverBudget):
@@ -161,7 +158,7 @@ class _Lane:
         except WorkerEnded as ended:
             passed_s = time.monotonic() - began_s
             self.ended_count += 1
-            logger.warning("the process that runs private code has ended", after_s=round(passed_s, 1))
+            catalogue.PRIVATE_CODE_ENDED.log(after_s=round(passed_s, 1))
             if passed_s < self.limits.killed_after_cpu_s:
                 return None
             raise TookTooLong(f"it took more than {self.limits.killed_after_cpu_s} s of the processor") from ended

@@ -27,8 +27,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-import structlog
-
 from rota.domains.base import Behind, Claim, Prover
 from rota.engine.commitment_trees import CommitmentTrees
 from rota.engine.contracts import KnownContracts
@@ -40,6 +38,7 @@ from rota.keys.names import endorser_key, party_key
 from rota.keys.one_time import OneTimeKeys, is_signed_by_intent
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.proofs import binding_of, root_and_proof, rooted, signature_and_rest
+from rota.logs import catalogue
 from rota.machine.effects import LookUpVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
@@ -52,8 +51,6 @@ from rota.sequencer.events import AssemblyFailed, AssemblyFinished, SignatureVer
 KEPT_MAX: Final = 4_096
 # A proof that is kept is used again while it is valid for nearly as long as a new one would be.
 OLDER_S_MAX: Final = 300
-
-logger = structlog.get_logger("rota.proving")
 
 V = TypeVar("V")
 # Whether a contract takes a root. `Unavailable` when the chain cannot tell.
@@ -140,7 +137,7 @@ class Proving:
             await self._prover.prepare(circuits)
         except Unavailable as trouble:
             # The first proof tries again, and says the same to whoever wants it.
-            logger.warning("the prover is not ready", reason=str(trouble))
+            catalogue.PROVER_NOT_READY.log(reason=str(trouble))
 
     def is_for(self, contract: ContractAddress) -> bool:
         """Whether the transitions of this contract are proved."""

@@ -23,15 +23,12 @@ from functools import partial
 from time import thread_time
 from typing import Final
 
-import structlog
-
 from rota import host
 from rota.domains.base import Behind, Lacking, Rejected, Reserve
 from rota.engine import drafting
 from rota.engine.contracts import KnownContracts
 from rota.engine.held_states import HeldStates
 from rota.engine.proving import Proving
-from rota.engine.rarely import Rarely
 from rota.engine.recalling import Recalled, ask_in_steps, ask_recalling
 from rota.engine.verifiers import Verifiers
 from rota.engine.work_shares import VERIFYING, Budgets
@@ -41,6 +38,8 @@ from rota.host.answers import Asked, Elsewhere
 from rota.host.contracts import CallGas
 from rota.host.proving import reveal
 from rota.keys.signatures import Signatures, has_signed_leaf
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
 from rota.machine.effects import Effect, LookUpVerifier
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest
@@ -71,8 +70,6 @@ from rota.sequencer.effects import (
 )
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, FailureJudged, PartiesVerified, RoundChecked
 from rota.wire.messages import Refusal
-
-logger = structlog.get_logger("rota.domains")
 
 TROUBLES_MAX: Final = 256
 # What waits for one contract's domain: the core asks again for what is not answered.
@@ -137,8 +134,8 @@ class Services:
         self._orders: Final[dict[ContractAddress, int]] = {}
         self._troubles: Final[dict[ContractAddress, str]] = {}
         self.over_budget_count = 0
-        self._rarely_over_budget: Final = Rarely()
-        self._rarely_failed: Final = Rarely()
+        self._rarely_over_budget: Final = PeerLines()
+        self._rarely_failed: Final = PeerLines()
 
     @property
     def troubles(self) -> dict[ContractAddress, str]:
@@ -269,8 +266,9 @@ class Services:
             try:
                 judged = host.judge_failure(hosted, order)
             except Exception as error:
-                intent = order.intent.id.hex()
-                logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=error)
+                catalogue.DOMAIN_FAILED.log(
+                    contract=order.contract, intent=order.intent.id, operation="judge_failure", error=error
+                )
         self._tell(ForContract(order.contract, judged))
 
     # Users.
@@ -311,8 +309,9 @@ class Services:
             events = await self._assemble_as(hosted, order, replace(asked, call_gas=gas))
         for event in events:
             if isinstance(event, AssemblyFailed) and event.error is not None:
-                intent = event.intent.hex()
-                logger.error("domain_failed", contract=order.contract, intent=intent, exc_info=event.error)
+                catalogue.DOMAIN_FAILED.log(
+                    contract=order.contract, intent=event.intent, operation="assemble", error=event.error
+                )
         return events
 
     async def _gas_of_calls(self, contract: ContractAddress, events: Iterable[Event]) -> CallGas:
@@ -457,9 +456,11 @@ class Services:
             if isinstance(error, OverBudget):
                 self.over_budget_count += 1
                 if self._rarely_over_budget.is_due(order.peer):
-                    logger.info("over_budget", contract=order.contract, leaf=leaf, peer=order.peer, reason=str(error))
+                    catalogue.DOMAIN_OVER_BUDGET.log(
+                        contract=order.contract, leaf=leaf, peer=order.peer, reason=str(error)
+                    )
             elif self._rarely_failed.is_due(order.peer):
-                logger.error("domain_failed", contract=order.contract, leaf=leaf, peer=order.peer, exc_info=error)
+                catalogue.DOMAIN_CHECK_FAILED.log(contract=order.contract, leaf=leaf, peer=order.peer, error=error)
         signature = b""
         if not checked.refusals and not checked.missing and not checked.failures:
             digest = approval_digest(hosted.separator, order.digest) if order.asks_approval else order.digest

@@ -6,8 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import Final
 
-import structlog
-
+from rota.logs import catalogue
 from rota.machine.effects import ReplyToUser
 from rota.model.types import INTENT_ID_USED, IntentId, Outcome, Receipt
 from rota.node.effects import ReportFinalityBroken
@@ -15,8 +14,6 @@ from rota.sequencer.effects import ReportPrepared
 
 RECEIPTS_KEPT_MAX: Final = 4_096
 PREPARED_KEPT_MAX: Final = 10_000
-
-logger = structlog.get_logger("rota.node")
 
 
 class Users:
@@ -66,7 +63,7 @@ class Users:
         self.reverted += receipt.outcome is Outcome.REVERTED
         if receipt.code == INTENT_ID_USED:
             self.ids_used += 1
-            logger.error("intent id used by another transition", intent=receipt.intent.hex(), leaf=receipt.leaf.hex())
+            catalogue.TRANSACTION_ID_USED.log(intent=receipt.intent, leaf=receipt.leaf)
         self._prepared.pop(receipt.intent, None)
         self._recent[receipt.intent] = receipt
         if len(self._recent) > RECEIPTS_KEPT_MAX:
@@ -78,11 +75,8 @@ class Users:
     def take_broken(self, report: ReportFinalityBroken) -> None:
         """Receipts that were told no longer hold: the store has what is told now."""
         self.finality_broken += 1
-        logger.error(
-            "finality broken: the chain took back blocks that were final",
-            parted_at=report.parted_at,
-            final_height=report.final_height,
-            transactions=len(report.intents),
+        catalogue.CHAIN_FINALITY_BROKEN.log(
+            parted_at=report.parted_at, final_height=report.final_height, transactions=len(report.intents)
         )
         for intent in report.intents:
             self._recent.pop(intent, None)

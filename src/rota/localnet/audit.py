@@ -18,7 +18,7 @@ PROBLEMS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found. `rounds` counts base-ledger transactions, `problems` says what is wrong."""
+    """The findings. `rounds` counts base-ledger transactions, `problems` are sentences."""
 
     height: int
     rounds: int
@@ -32,7 +32,7 @@ def promise_problems(
     committed: Counter[IntentId],
     others: Collection[IntentId] = (),
 ) -> list[str]:
-    """Every promised intent is on the chain once, as its receipt says, and nothing else is but these others."""
+    """Every promised intent is on the chain once, as in its receipt, and nothing else is but these others."""
     strangers = [intent for intent in committed if intent not in promises and intent not in others]
     problems = [f"{intent_text(intent)} is on the chain, and nobody asked for it" for intent in strangers]
     for intent, promise in promises.items():

@@ -1,7 +1,7 @@
 """What a chain has of some contracts, by its own logs: which intents were committed, how often, and in which rounds.
 
-It is read on from where it stood, so that it may be asked every second. A chain that takes blocks back has told what is
-so no longer: whoever judges begins a new book.
+It is read on from where it stood, so that it may be asked every second. After a chain has removed blocks, the
+book is out of date: begin a new one.
 """
 
 from __future__ import annotations

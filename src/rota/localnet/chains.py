@@ -1,6 +1,6 @@
 """A chain in a process of its own, the embedded one or Anvil; or one that runs already.
 
-Both mine at once and know the development accounts. They ask nothing for gas, so that whoever is new can send
+Both mine at once and know the development accounts. They ask nothing for gas, so that a new account can send
 transactions. The embedded chain lives in memory: killed, it is gone, and can only be hung. Anvil writes its blocks to a
 file when it is asked to stop, and comes back with them at the same port.
 
@@ -43,7 +43,7 @@ class ChainKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunningChain:
-    """A chain that somebody else runs: where it answers, whose key pays, and what each account of a node is given."""
+    """A chain that runs already: its address, the key that pays, and the funds for each account of a node."""
 
     url: str
     payer: PrivateKey
@@ -94,7 +94,7 @@ class ChainProcess:
             self.port = int(url.rpartition(":")[2])
             return
         told = re.search(r"Listening on \S+:(\d+)", await self._child.line_with("Listening on"))
-        assert told is not None, "the line says where it listens"
+        assert told is not None, "the line has its address"
         self.port = int(told[1])
 
     async def stop(self) -> None:
@@ -103,7 +103,7 @@ class ChainProcess:
         await self.child.stop(STOP_TIMEOUT_S)
 
     def hang(self) -> None:
-        """It answers nobody until it is woken."""
+        """It does not answer until it is woken."""
         self.child.signal(signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -111,7 +111,7 @@ class ChainProcess:
         self.child.signal(signal.SIGCONT)
 
     def _embedded(self) -> tuple[str, ...]:
-        # Whoever is new here has nothing, and shall be able to send transactions all the same.
+        # A new account has no funds, and must be able to send transactions.
         options = ("--host", self._host, "--port", str(self.port), "--chain-id", str(CHAIN_ID), "--free-gas", "--json")
         return (*ROTA, "ledger", *options)
 

@@ -2,7 +2,7 @@
 
 Each runs in a session of its own, so that a Ctrl-C at the terminal reaches us alone and the order of stopping is ours.
 A guardian (see there) kills them if we end without stopping them. What a process prints goes to a file beside its
-data, its first line of standard output to whoever started it.
+data, its first line of standard output to its parent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOG_TAIL_BYTES: Final = 2_000
 
 
 class CannotStartProcess(Exception):
-    """A process did not begin; the text says which, and the last of what it printed."""
+    """A process did not start; the text has its name and the end of its output."""
 
 
 class Child:
@@ -128,7 +128,7 @@ class Children:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What has not been stopped is killed."""
+        """Kill the processes that still run."""
         try:
             await asyncio.gather(*(child.kill() for child in tuple(self._running.values())))
         finally:
@@ -165,7 +165,7 @@ class Children:
         return child
 
     def forget(self, child: Child) -> None:
-        """It has ended: its process id may be somebody else's soon."""
+        """It has ended: another process may get its id soon."""
         if self._running.pop(child.pid, None) is not None:
             self._tell_guardian(f"- {child.pid}")
 
@@ -177,13 +177,13 @@ class Children:
     def _tell_guardian(self, line: str) -> None:
         assert self._guardian is not None, "children are started within `async with`"
         assert self._guardian.stdin is not None, "it is a pipe"
-        # A guardian that somebody killed cannot be told; the children are still ended by us.
+        # A guardian that was killed cannot be notified; this process still ends the children.
         with suppress(BrokenPipeError):
             self._guardian.stdin.write(f"{line}\n".encode())
             self._guardian.stdin.flush()
 
 
 async def _read_away(output: asyncio.StreamReader) -> None:
-    """A process that nobody reads would wait for ever once the pipe is full."""
+    """Without a reader, a process would hang once the pipe is full."""
     while await output.read(READ_BYTES):
         pass

@@ -4,7 +4,7 @@
     -> each node takes the contract in, which holds genesis and chain against each other
 
 Everything up to the transaction can be done again without a trace. After it the contract is there for good; a node
-that cannot be reached then is told of by name, and takes the contract in later.
+that cannot be reached then is named in the result, and takes the contract in later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NodesMissing(Exception):
 class CreatedContract:
     """A contract that is on the chain, with what its members need to take it in.
 
-    `untaken` says of each node that did not take it in why.
+    `untaken` has the reason of each node that did not take it in.
     """
 
     address: ContractAddress
@@ -60,7 +60,7 @@ def genesis_for(
     defaults: host.ContractDefaults,
     sequencing: SequencingChoice = NOTHING_CHOSEN,
 ) -> Genesis:
-    """What a domain makes of a constructor's arguments. `domains.base.Rejected` names what is wrong."""
+    """Encode a constructor's arguments by the domain. `domains.base.Rejected` names the wrong one."""
     domains = host.load_domains()
     if domain not in domains:
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {domain!r}")

@@ -1,7 +1,7 @@
 """Ends what a process leaves behind, however that process ends.
 
-It is started beside the processes that it guards and is told of each on its standard input: `+ PID` when one begins,
-`- PID` when one has ended. When the input ends, whoever wrote to it is gone, be it by its own will or by `kill -9`:
+It is started beside the processes that it guards and reads each from its standard input: `+ PID` when one begins,
+`- PID` when one has ended. When the input ends, its parent is gone, be it by its own will or by `kill -9`:
 then every process that is still there is killed, with its group, and the guardian ends too. It must outlive a Ctrl-C
 at the terminal, so it is in a group of its own.
 

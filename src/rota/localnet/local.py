@@ -8,7 +8,7 @@
 Every process is the one that an operator runs: `rota ledger` or Anvil, and `rota node` on a folder as `rota init` makes
 it. Ports are the kernel's choice; those at which a node listens are held for it while the network lasts, so that it
 comes back at the same place. With `is_apart` each node has a host of its own (`namespaces`). The chain may also be one
-that runs already. Whatever happens, no process outlives this one (`children`).
+that runs already. In any case, no process outlives this one (`children`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _sqlite(_: NodeName) -> str:
 class Plan:
     """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
 
-    `store_of` says where a node's store is. `is_apart` gives every node and the chain a host of its own.
+    `store_of` returns the URL of a node's store. `is_apart` gives every node and the chain a host of its own.
     `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice. `tables`
     is asked, once all nodes have their keys, for further text of every node's configuration.
     """
@@ -104,7 +104,7 @@ class LocalNode:
         self.keys: Final = keys
         self.peer_port: Final = peer_port
         self.starts = 0
-        # Where it listens in its latest life, as it says itself.
+        # Its addresses since its latest start, as it reports them.
         self.addresses: Mapping[str, str] = {}
         self._network: Final = network
         self._child: Child | None = None
@@ -117,13 +117,13 @@ class LocalNode:
 
     @property
     def child(self) -> Child:
-        """The process of its latest life."""
+        """The process of its latest start."""
         assert self._child is not None, f"{self.name} was started"
         return self._child
 
     @property
     def client(self) -> Client:
-        """The way to ask it in its latest life."""
+        """The client of its latest start."""
         assert self._client is not None, f"{self.name} was started"
         return self._client
 
@@ -133,7 +133,7 @@ class LocalNode:
         return self.folder / "log"
 
     async def start(self) -> None:
-        """Begin a life, and wait until it listens. `CannotStartProcess` with its last words when it does not."""
+        """Start it, and wait until it listens. `CannotStartProcess` with the end of its log when it does not."""
         assert not self.is_running, f"{self.name} runs already"
         self._child, told = await self._network.launch(self)
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
@@ -142,7 +142,7 @@ class LocalNode:
         self.starts += 1
 
     async def until_ready(self) -> None:
-        """Until it serves. `CannotStartProcess` when it ends, or says for too long what it lacks."""
+        """Until it is ready. `CannotStartProcess` when it ends, or is not ready for too long."""
         missing: tuple[str, ...] = ()
         for _ in range(int(START_TIMEOUT_S / LOOK_S)):
             if not self.is_running:
@@ -161,7 +161,7 @@ class LocalNode:
         await self.child.kill()
 
     def hang(self) -> None:
-        """SIGSTOP: it holds its connections and says nothing."""
+        """SIGSTOP: it holds its connections and sends nothing."""
         self.child.signal(signal.SIGSTOP)
 
     def wake(self) -> None:
@@ -211,7 +211,7 @@ class LocalNetwork:
 
     @property
     def chain_id(self) -> int:
-        """Of the base ledger, by its own word."""
+        """The chain id that the base ledger reports."""
         assert self._chain_id, "the network is open"
         return self._chain_id
 
@@ -233,7 +233,7 @@ class LocalNetwork:
 
     @property
     def deployer(self) -> Account:
-        """An account that has funds: on a chain of ours one that everybody knows the key of."""
+        """An account that has funds: on a chain of ours a development account."""
         assert self._deployer is not None, "the network is open"
         return self._deployer
 
@@ -252,7 +252,7 @@ class LocalNetwork:
         assert self._contracts is not None, "the network is open"
         return self._contracts
 
-    # Its life.
+    # Start and end.
 
     async def __aenter__(self) -> Self:
         try:
@@ -323,13 +323,13 @@ class LocalNetwork:
     # Nodes.
 
     async def launch(self, node: LocalNode) -> tuple[Child, dict[str, object]]:
-        """A process of this node, once it listens, and what it says of itself."""
+        """A process of this node, once it listens, and its own description."""
         host = self._host_of(node.name)
         child = await self.children.start(
             node.name, (*ROTA, "node", str(node.folder), "--json"), node.log, prefix=() if host is None else host.prefix
         )
         told = json.loads(await child.line_with('"rpc"'))
-        assert isinstance(told, dict), "a node says of itself where it listens"
+        assert isinstance(told, dict), "a node prints its addresses"
         return child, told
 
     async def reachable(self, name: str, url: str) -> str:
@@ -391,7 +391,7 @@ class LocalNetwork:
         }
 
     def _ledger_url(self) -> str:
-        """Where nodes find the chain. New blocks are told over a WebSocket, and only looked for over HTTP."""
+        """Where nodes find the chain. New blocks are pushed over a WebSocket, and polled over HTTP."""
         if isinstance(self.plan.chain, RunningChain):
             return self.plan.chain.url
         host = self._host_of(CHAIN_HOST)
@@ -418,7 +418,7 @@ class LocalNetwork:
         return None if self.hosts is None else self.hosts[name]
 
     def _held_port(self) -> int:
-        """A port that nobody else is given while the network lasts."""
+        """A port that no other process gets while the network lasts."""
         return self._stack.enter_context(held_port())
 
     def _account(self, signer: Signer, name: str) -> Account:

@@ -4,12 +4,12 @@ Each host has a loopback device and one card; the cards meet in a switch, which 
 machine's own network has no part in it. A namespace is held by a file descriptor of this process and goes with it, so
 that nothing is left behind however the process ends.
 
-Whoever is on a host knows the card addresses of all others beforehand. To cut a way, the sender is given the address
-of a card that nobody has: what it sends disappears without a word, in that direction alone, as in a broken network.
+Each host knows the card addresses of all others beforehand. To cut a way, the sender is given the address
+of a card that does not exist: its packets disappear silently, in that direction alone, as in a broken network.
 
 Programmes outside reach a port of a host's loopback through a relay.
 
-Linux, root, and the commands `ip` and `nsenter` are needed; `missing` says what is not there.
+Linux, root, and the commands `ip` and `nsenter` are needed; `missing` names the missing ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOBODY: Final = "02:00:00:00:ff:ff"
 
 
 def missing() -> str:
-    """What keeps this machine from having namespaces; empty when nothing does."""
+    """The reasons why this machine cannot have namespaces; empty if it can."""
     if not sys.platform.startswith("linux"):
         return "network namespaces are Linux's"
     if os.geteuid() != 0:
@@ -79,7 +79,7 @@ class Host:
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        """What stands before a command that is to run on this host."""
+        """The prefix of a command that runs on this host."""
         return ("nsenter", f"--net={self.path}")
 
 
@@ -125,7 +125,7 @@ class Namespaces:
         self._direct(self._hosts[sender], self._hosts[receiver], _NOBODY)
 
     def mend_way(self, sender: str, receiver: str) -> None:
-        """What is sent arrives again."""
+        """Messages arrive again."""
         self._direct(self._hosts[sender], self._hosts[receiver], self._hosts[receiver].card)
 
     def _direct(self, sender: Host, receiver: Host, card: str) -> None:

@@ -1,4 +1,4 @@
-"""Ports that are known before anybody listens at them, and that nobody else is given meanwhile."""
+"""Ports that are known before a process listens at them, and that no other process gets meanwhile."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rota.localnet.namespaces import LOOPBACK
 def held_port() -> Iterator[int]:
     """A port of the kernel's choice, held until the end: bound, but not listened at.
 
-    Whoever it is for may listen at it all the same, again and again, as both let the address be used again. A port that
-    is only looked up and let go may be somebody else's by the time that it is wanted.
+    Its process may listen at it all the same, again and again, as both let the address be used again. A port that
+    is only looked up and released may belong to another process when it is needed.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

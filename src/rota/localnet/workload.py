@@ -1,8 +1,8 @@
-"""A steady stream of private transactions from the nodes of a network, and the book of what was promised.
+"""A steady stream of private transactions from the nodes of a network, and the book of accepted ones.
 
 Every transaction has an idempotency key. One whose answer was lost is sent again under the same key, to the same node,
-once that node answers: so the book has every transaction that a node accepted, exactly once, whatever happened to the
-node meanwhile. What is in the book was acknowledged and must end.
+once that node answers: so the book has every transaction that a node accepted, exactly once, also if the node
+failed meanwhile. A transaction in the book was acknowledged and must end.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Workload:
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def end(self) -> None:
-        """Ask for nothing more; what is being sent is still sent."""
+        """Send no new requests; those under way continue."""
         if self._stream is not None:
             self._stream.cancel()
             await asyncio.gather(self._stream, return_exceptions=True)
@@ -104,7 +104,7 @@ class Workload:
 
     @property
     def open(self) -> dict[IntentId, Promise]:
-        """What was promised and is not known to have ended."""
+        """The accepted transactions that are not known to have ended."""
         return {intent: promise for intent, promise in self.promises.items() if intent not in self.receipts}
 
     async def _keep_sending(self) -> None:
@@ -177,7 +177,7 @@ class Workload:
                 self.receipts[intent] = receipt
 
     async def until_final(self, timeout_s: float) -> Mapping[IntentId, Promise]:
-        """Until all that was promised has ended and nothing is unanswered; what has not after so long."""
+        """Wait until all accepted transactions have ended; return those that have not in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while self._sending or self.open:

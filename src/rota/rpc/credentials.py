@@ -29,8 +29,7 @@ from enum import Enum
 from typing import Final
 from weakref import WeakValueDictionary
 
-import structlog
-
+from rota.logs import catalogue
 from rota.rpc.formats import without_folders
 
 TOKEN_BYTES: Final = 32
@@ -46,8 +45,6 @@ DOUBLINGS_MAX: Final = 16
 _SCRYPT_COST: Final = 2**14
 _SCRYPT_BLOCK: Final = 8
 _SCRYPT_MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
-
-_log = structlog.get_logger(__name__)
 
 
 class Role(Enum):
@@ -311,7 +308,7 @@ def _tell_of_failure(address: str, scheme: str, count: int) -> None:
     """Log the first ones, then fewer and fewer: whoever guesses does not fill the log."""
     if count <= LOGGED_MAX or count & (count - 1) == 0:
         shown = scheme if scheme in ("bearer", "basic") else "other"
-        _log.warning("authentication failed", address=address, scheme=shown, failed_attempts=count)
+        catalogue.RPC_AUTHENTICATION_FAILED.log(address=address, scheme=shown, failed_attempts=count)
 
 
 class FailedAttempts:

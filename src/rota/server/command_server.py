@@ -22,12 +22,12 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 import msgspec
-import structlog
 from google.protobuf import any_pb2, duration_pb2, timestamp_pb2
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from rota.logs import catalogue
 from rota.model.types import IntentId
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.rpc.credentials import CALLER, Caller, Doorkeeper, Refused, Role, shown_trouble
@@ -77,8 +77,6 @@ NANOS_MAX: Final = 999_999_999
 _SERVICES: Final = {
     name: f"{commands_pb2.DESCRIPTOR.package}.{name}" for name in commands_pb2.DESCRIPTOR.services_by_name
 }
-
-_log = structlog.get_logger(__name__)
 
 
 class ServedNode(HasCommands, Transactions, Operations, Protocol):
@@ -364,8 +362,8 @@ def _told() -> Iterator[None]:
         raise CommandRejected(
             Failure(StatusCode.UNAVAILABLE, "PARTICIPANT_UNAVAILABLE", f"{shown_trouble(trouble)}; try again")
         ) from None
-    except Exception:
-        _log.exception("a call failed by our own fault")
+    except Exception as error:
+        catalogue.RPC_COMMAND_FAILED.log(error=error)
         raise CommandRejected(
             Failure(StatusCode.INTERNAL, "INTERNAL", "internal error; the node's log has it")
         ) from None

@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
-import structlog
 
+from rota.logs import catalogue
 from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.rpc.credentials import CALLER, Caller, share_of, shown_trouble
 from rota.rpc.errors import ErrorCode, NotReached, OutcomeUnknown, Overloaded, Rejected, invalid
@@ -43,8 +43,6 @@ METHOD_CHARACTERS_MAX: Final = 128
 UNKNOWN: Final = "unknown"
 
 _NULL: Final = msgspec.Raw(b"null")
-
-_log = structlog.get_logger(__name__)
 
 
 class _Request(msgspec.Struct):
@@ -190,8 +188,8 @@ class Dispatcher:
         except Unavailable as error:
             text, outcome = f"the node cannot do this now, try again: {shown_trouble(error)}", "unavailable"
             body, code = _failure(request.id, ErrorCode.INTERNAL, text), ErrorCode.INTERNAL
-        except Exception:
-            body, code = _our_fault(request.id, name), ErrorCode.INTERNAL
+        except Exception as error:
+            body, code = _internal_error(request.id, name, error), ErrorCode.INTERNAL
         if code is not None and outcome == "ok":
             outcome = code.name.lower()
         self._watch.called(name, outcome, time.perf_counter() - began_s)
@@ -289,9 +287,9 @@ def _rejection(request_id: msgspec.Raw, error: Rejected) -> bytes:
     return _failure(request_id, error.code, str(error), {**about, **error.details})
 
 
-def _our_fault(request_id: msgspec.Raw, method: str) -> bytes:
+def _internal_error(request_id: msgspec.Raw, method: str, error: Exception) -> bytes:
     reference = secrets.token_hex(REFERENCE_BYTES)
-    _log.exception("a call failed by our own fault", method=method, reference=reference)
+    catalogue.RPC_METHOD_FAILED.log(method=method, reference=reference, error=error)
     return _failure(request_id, ErrorCode.INTERNAL, f"internal error; the node's log has it under {reference}")
 
 

@@ -1,9 +1,9 @@
 """How a node tells what it does: structured logs, and spans that follow one transaction over all nodes.
 
-Logs. Whatever logs, ours or a library's, goes through one list of processors and out in one form: a line for a person,
-or a JSON object for a programme. `about` binds a contract and a transaction to everything that is logged within.
-Secrets do not come out: what stands under a name like `password` is hidden, passwords are cut out of
-addresses, bytes that are no id are told by their number only, and tracebacks are printed without local variables.
+Logs. Lines of the node (`rota.logs.catalogue`) and of libraries go through one list of processors and come out in one
+form: a line for a person, or a JSON object for a program. Libraries log from level info on. Secrets do not come out: a
+field with a name like `password` is hidden, passwords are cut out of addresses, bytes that are no id are replaced by
+their number, and tracebacks have no local variables.
 
 Spans. A transaction's trace id *is* its intent id, which is 16 bytes on every node: so the spans of all nodes join
 without a header on the wire. Each node has one span per transaction, with an event per milestone (`milestones`).
@@ -20,8 +20,8 @@ import logging
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final, TextIO
 from uuid import UUID
 
@@ -30,11 +30,13 @@ from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, StatusCode, TraceFlags, Tracer
 from structlog.typing import Processor
 
+from rota.logs import catalogue
 from rota.machine.effects import Effect
 from rota.machine.tables import Event
 from rota.model.digests import INTENT_BYTES
 from rota.model.types import ContractAddress, IntentId, NodeName, intent_text
 from rota.server.configuration import LogFormat, LogLevel
+from rota.service.run import Watcher
 from rota.service.watch.milestones import Milestone, Milestones, Sighting
 
 SPANS_OPEN_MAX: Final = 10_000
@@ -45,13 +47,12 @@ SCOPE: Final = "rota"
 TRACES_PATH: Final = "/v1/traces"
 # Between two looks at the readiness of a node: at most one line is logged for each.
 READINESS_LOOK_S: Final = 5.0
+STARTING_LOOK_S: Final = 0.1
 
 _SECRET_NAME: Final = re.compile(r"(?i)passw|passphrase|secret|token|mnemonic|words|private|authorization|credential")
 _SECRET_IN_TEXT: Final = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@|\b(bearer|basic)\s+[\w.~+/=-]+")
 _ID_NAMES: Final = ("intent", "transaction", "leaf", "digest", "hash", "contract", "fingerprint")
-# What the processors say to one another.
-logger = structlog.get_logger("rota.readiness")
-
+# Values that the processors pass to one another.
 _OF_LOGGING: Final = ("exc_info", "stack_info", "_record", "_from_structlog")
 
 
@@ -65,7 +66,6 @@ def configure_logging(level: LogLevel, form: LogFormat, stream: TextIO | None = 
     """
     # Both lists work on a programme's own words; what they render is what a reader gets.
     before: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -75,7 +75,7 @@ def configure_logging(level: LogLevel, form: LogFormat, stream: TextIO | None = 
         structlog.stdlib.ProcessorFormatter.remove_processors_meta,
         structlog.processors.format_exc_info,
         hide_secrets_in_traceback,
-        _renderer(form, stream),
+        *_renderers(form, stream),
     ]
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
@@ -89,21 +89,9 @@ def configure_logging(level: LogLevel, form: LogFormat, stream: TextIO | None = 
     for old in tuple(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level.value.upper())
-
-
-@contextmanager
-def about(
-    contract: ContractAddress | None = None, transaction: IntentId | None = None, **more: object
-) -> Generator[None, None, None]:
-    """Everything that is logged within is about this contract and this transaction."""
-    bound: dict[str, object] = dict(more)
-    if contract is not None:
-        bound["contract"] = contract
-    if transaction is not None:
-        bound["transaction"] = transaction
-    with structlog.contextvars.bound_contextvars(**bound):
-        yield
+    # Debug lines are the flow of transactions; those of libraries would bury it.
+    root.setLevel((LogLevel.INFO if level is LogLevel.DEBUG else level).value.upper())
+    logging.getLogger(SCOPE).setLevel(level.value.upper())
 
 
 def show_ids_and_hide_secrets(_: object, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
@@ -118,12 +106,20 @@ def hide_secrets_in_traceback(_: object, __: str, event: MutableMapping[str, Any
     return event
 
 
-def _renderer(form: LogFormat, stream: TextIO | None) -> Processor:
+def _renderers(form: LogFormat, stream: TextIO | None) -> tuple[Processor, ...]:
     if form is LogFormat.JSON:
-        return structlog.processors.JSONRenderer(default=repr)
+        return (structlog.processors.JSONRenderer(default=repr),)
     is_terminal = (stream or sys.stderr).isatty()
-    # The default would print tracebacks with local variables, and with them whatever secret is in one.
-    return structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=structlog.dev.plain_traceback)
+    # The default prints tracebacks with local variables, which may hold secrets.
+    renderer = structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=structlog.dev.plain_traceback)
+    return (_text_first, renderer)
+
+
+def _text_first(_: object, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """A processor for lines that people read: the text of an event first, its code in place of the logger's name."""
+    if "message" in event:
+        event["logger"], event["event"] = event["event"], event.pop("message")
+    return event
 
 
 def _shown(name: str, value: object, depth: int) -> object:
@@ -302,13 +298,37 @@ def root_of(intent: IntentId) -> SpanContext:
 
 
 async def log_readiness(readiness: Callable[[], tuple[str, ...]]) -> None:
-    """Log each change of the reasons for which a node is not ready, as in `/readyz`, until cancelled."""
-    logged: tuple[str, ...] = ()
+    """Log each change of the reasons for which a node is not ready, as in `/readyz`, until cancelled.
+
+    A node that starts has one interval to become ready before the reasons are logged.
+    """
+    logged: tuple[str, ...] | None = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READINESS_LOOK_S):
+            while readiness():
+                await asyncio.sleep(STARTING_LOOK_S)
     while True:
         missing = readiness()
         if missing and missing != logged:
-            logger.warning("not ready", missing=list(missing))
-        elif logged and not missing:
-            logger.info("ready again")
+            catalogue.NODE_NOT_READY.log(missing=list(missing))
+        elif not missing and missing != logged:
+            catalogue.NODE_READY.log()
         logged = missing
         await asyncio.sleep(READINESS_LOOK_S)
+
+
+class Watchers:
+    """Several watchers of a node as one."""
+
+    def __init__(self, *watchers: Watcher) -> None:
+        self._watchers: Final = watchers
+
+    def saw_event(self, event: Event) -> None:
+        """Show an event of the core to each."""
+        for watcher in self._watchers:
+            watcher.saw_event(event)
+
+    def saw_effect(self, effect: Effect) -> None:
+        """Show an effect of the core to each."""
+        for watcher in self._watchers:
+            watcher.saw_effect(effect)

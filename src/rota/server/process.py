@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from rota.chain.public_transaction import PublicTransaction
@@ -55,6 +54,7 @@ from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
 from rota.ledger.roots import is_recent
 from rota.ledger.rounds_on_chain import latest_height
+from rota.logs import catalogue
 from rota.model.digests import keccak
 from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName, Outcome
 from rota.node.events import PublicTransactionEnded
@@ -68,7 +68,7 @@ from rota.server.dashboard import add_pages
 from rota.server.entrance import Entrance
 from rota.server.itself import Itself
 from rota.server.number_file import NumberFile
-from rota.server.observability import CannotTrace, Tracing, TransactionSpans, log_readiness, tracing_to
+from rota.server.observability import CannotTrace, Tracing, TransactionSpans, Watchers, log_readiness, tracing_to
 from rota.server.renewal import Renewal
 from rota.server.settings import Bind
 from rota.server.settings import Settings as EntranceSettings
@@ -95,6 +95,7 @@ from rota.service.public.transactions import PublicTransactions
 from rota.service.registry.expiry import CertificateExpiry
 from rota.service.run import Adapters, ChainQuestions, RunningNode, Watcher
 from rota.service.submissions.announcing import Announcements
+from rota.service.watch.transaction_log import TransactionLog, transaction_log
 from rota.store import DatabaseCommands, DatabaseStore, PostgresDatabase, SqliteDatabase
 from rota.store.database import Database
 from rota.store.group_commit import wall_clock_ms
@@ -104,8 +105,6 @@ SALT_KEY_TEXT: Final = b"the salts of this node's private states"
 VERIFIER_PATIENCE_MS: Final = 5_000
 FILES_LOOK_S: Final = 1.0
 CHAIN_KIND_S: Final = 5.0
-
-logger = structlog.get_logger("rota.process")
 
 
 class CannotStart(Exception):
@@ -136,7 +135,7 @@ class NodeProcess:
         except OSError as error:
             raise CannotListen(f"rpc: cannot listen: {error.strerror or error}") from error
         rpc = self.entrance.http_url
-        logger.info("serving", rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
+        catalogue.NODE_SERVING.log(rpc=rpc, websocket=self.entrance.websocket_url, dashboard=f"{rpc}{DASHBOARD_PATH}")
         background = Background("process", self.running.fail)
         background.begin(self.files.run(FILES_LOOK_S))
         background.begin(self._serve_when_started())
@@ -146,6 +145,7 @@ class NodeProcess:
             await background.close()
             await self.facade.commands.close()
             await self.entrance.stop()
+        catalogue.NODE_STOPPED.log()
 
     async def _serve_when_started(self) -> None:
         """Take commands and log changes of readiness, from the start of the node on."""
@@ -169,21 +169,19 @@ def _make_ready(contracts: KnownContracts, proving: Proving, code: PrivateCode, 
 
 
 def _tell_of_proving_key(circuit: str, parts: int) -> None:
-    logger.info("reading a proving key, once for each circuit", circuit=circuit, read=f"{parts} %")
+    catalogue.PROVER_LOADING_KEY.log(circuit=circuit, percent=parts)
 
 
 def _log_development_keys(domains: Mapping[str, AnyDomain], is_allowed: bool) -> None:
     on_them = [name for name, each in domains.items() if any(map(rests_on_development_keys, each.ledgers))]
     if on_them and is_allowed:
-        logger.warning(
-            "tokens that can be forged may be deployed: proving.allow_development_keys is set", domains=on_them
-        )
+        catalogue.DOMAIN_KEYS_INSECURE.log(domains=on_them)
     elif on_them:
-        logger.info("tokens whose proofs rest on the development keys are not deployed", domains=on_them)
+        catalogue.DOMAIN_KEYS_REFUSED.log(domains=on_them)
 
 
 def _end_loudly(running: RunningNode, error: BaseException) -> None:
-    logger.critical("the store has stopped, and the node with it", reason=str(error))
+    catalogue.STORE_FAILED.log(reason=str(error))
     running.fail(error)
 
 
@@ -306,7 +304,7 @@ async def opened(
         adapters_for,
         configuration.node.stop_timeout_ms,
         keys.submitter,
-        watcher or spans,
+        _watcher(watcher or spans, transaction_log(name)),
         factory,
         partial(_chain, configuration, client),
         configuration.consent.policy,
@@ -409,7 +407,7 @@ async def _chain(
         wanted = ledger.confirmations or known.confirmations
         if wanted is None:
             raise Unavailable(str(trouble) or "it does not answer") from trouble
-        logger.warning("the chain was not asked what it is", confirmations=wanted, reason=str(trouble))
+        catalogue.CHAIN_UNVERIFIED.log(confirmations=wanted, reason=str(trouble) or "no answer")
         return wanted, known.genesis
     require_same_chain(client.place, known.genesis, kind.genesis)
     try:
@@ -417,8 +415,10 @@ async def _chain(
         replace(configuration.sequencer, confirmations=used)
     except (WrongConfirmations, ValueError) as flaw:
         raise CannotStart(str(flaw) if isinstance(flaw, WrongConfirmations) else f"ledger.{flaw}") from flaw
-    tell = logger.warning if used < kind.confirmations else logger.info
-    tell("confirmations decided", confirmations=used, chain=kind.name, usual=kind.confirmations)
+    if used < kind.confirmations:
+        catalogue.CHAIN_CONFIRMATIONS_LOW.log(confirmations=used, chain=kind.name, usual=kind.confirmations)
+    else:
+        catalogue.CHAIN_CONFIRMATIONS.log(confirmations=used, chain=kind.name, usual=kind.confirmations)
     return used, kind.genesis or known.genesis
 
 
@@ -479,6 +479,11 @@ def _tracing(configuration: NodeConfiguration) -> tuple[Tracing | None, Transact
         return None, None
     percent = configuration.telemetry.sample_percent
     return tracing, TransactionSpans(configuration.node.name, tracing.tracer, percent)
+
+
+def _watcher(watcher: Watcher | None, log: TransactionLog | None) -> Watcher | None:
+    """Both as one; nothing if there is neither, so that events and effects cost no call."""
+    return Watchers(watcher, log) if watcher is not None and log is not None else watcher or log
 
 
 def _triggers(configuration: NodeConfiguration) -> tuple[LoadedTrigger, ...]:

@@ -15,20 +15,17 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from rota.keys.files import KeyFileError
 from rota.keys.transport_files import NO_FINGERPRINT, Registered, Step, TransportFolder, next_step
 from rota.ledger.account import Account, TransactionRejected
 from rota.ledger.registering import announce, look_up, require_owner, rotate
+from rota.logs import catalogue
 from rota.model.types import ContractAddress
 from rota.ports import Unavailable
 
 FIRST_LOOK_S: Final = 60
 LOOK_S: Final = 3_600
 STEPS_MAX: Final = 4
-
-logger = structlog.get_logger("rota.certificates")
 
 
 class Renewal:
@@ -63,11 +60,11 @@ class Renewal:
             while len(taken) < STEPS_MAX and (step := await self._due()) not in (Step.NOTHING, Step.REGISTER):
                 await self._take(step)
                 taken.append(step)
-                logger.info("a certificate is being exchanged", step=step.value)
+                catalogue.CERTIFICATE_RENEWED.log(step=step.value)
             self._told = ""
         except (TransactionRejected, Unavailable, KeyFileError, ValueError, OSError) as error:
             if str(error) != self._told:
-                logger.error("the certificate cannot be renewed; it is tried again", reason=str(error))
+                catalogue.CERTIFICATE_RENEWAL_FAILED.log(reason=str(error))
             self._told = str(error)
         return tuple(taken)
 

@@ -11,11 +11,10 @@ import asyncio
 from pathlib import Path
 from typing import Final, Protocol
 
-import structlog
-
 from rota.keys.files import KeyFileError
 from rota.keys.node_keys import NodeKeys
 from rota.keys.transport_files import TransportFolder
+from rota.logs import catalogue
 from rota.server.configuration import ConfigurationRejected, read_configuration
 from rota.server.credentials_file import read_credentials
 from rota.server.entrance import Entrance
@@ -25,8 +24,6 @@ from rota.transport import GrpcPeers, Identity, StaticRegistry, read_registry
 
 # What an operator can put right.
 EXPECTED: Final = (ValueError, OSError, KeyFileError, ConfigurationRejected)
-
-logger = structlog.get_logger("rota.process")
 
 
 class Watched(Protocol):
@@ -58,8 +55,8 @@ class FileWatch:
             except Exception as error:
                 text = f"{type(error).__name__}: {error}"
                 if self._told.get(place) != text:
-                    tell = logger.error if isinstance(error, EXPECTED) else logger.exception
-                    tell("file cannot be used; its previous content stays", watched=type(each).__name__, reason=text)
+                    shown = None if isinstance(error, EXPECTED) else error
+                    catalogue.FILE_UNUSABLE.log(file=type(each).__name__, reason=text, error=shown)
                 self._told[place] = text
             else:
                 self._told.pop(place, None)
@@ -80,7 +77,7 @@ class WatchedCertificate:
         if certificate.fingerprint != self._shown:
             self._peers.use(identity_of(self._folder))
             self._shown = certificate.fingerprint
-            logger.info("shows another certificate", fingerprint=self._shown.hex())
+            catalogue.CERTIFICATE_CHANGED.log(fingerprint=self._shown)
         self._expiry.look(certificate)
 
 
@@ -96,7 +93,7 @@ class WatchedRegistry:
         nodes = read_registry(self._path)
         if nodes != self._registry.registrations():
             self._registry.change(nodes)
-            logger.info("the registry has changed", nodes=len(nodes))
+            catalogue.FILE_REGISTRY_CHANGED.log(nodes=len(nodes))
 
 
 class WatchedMaximum:
@@ -117,7 +114,7 @@ class WatchedMaximum:
         self._seen = stamp
         if maximum_ms != self._office.configuration().maximum_duration_ms:
             self._office.change_maximum(maximum_ms)
-            logger.info("the maximum deduplication duration has changed", maximum_ms=maximum_ms)
+            catalogue.FILE_MAXIMUM_CHANGED.log(maximum_ms=maximum_ms)
 
 
 class WatchedCredentials:
@@ -132,7 +129,7 @@ class WatchedCredentials:
         found = read_credentials(self._path)
         if found != self._entrance.credentials:
             self._entrance.use_credentials(found)
-            logger.info("the credentials have changed", credentials=len(found))
+            catalogue.FILE_CREDENTIALS_CHANGED.log(credentials=len(found))
 
 
 class WatchedTls:
@@ -144,7 +141,7 @@ class WatchedTls:
     def look(self) -> None:
         """Show another one if there is one."""
         if self._entrance.look_for_certificate():
-            logger.info("the certificate of the entrance has changed")
+            catalogue.FILE_TLS_CHANGED.log()
 
 
 def identity_of(folder: TransportFolder) -> Identity:

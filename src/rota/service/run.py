@@ -18,8 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-import structlog
-
 from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SeeAccount, SignDispatch, SubmitTransaction
 from rota.chain.events import HeadSeen
 from rota.chain.submitters import AccountChoice
@@ -44,6 +42,8 @@ from rota.engine.verifiers import Verifiers
 from rota.exchange.effects import RecallDeliveries
 from rota.host import Hosted, UserCall
 from rota.ledger.public_chain import PublicChain
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.machine.effects import (
     Effect,
     FindStates,
@@ -83,8 +83,6 @@ DRAIN_LOOK_S: Final = 0.02
 
 # A coordinator in one of these states has handed over what it had.
 _LEFT: Final = (CoordinatorState.IDLE, CoordinatorState.OBSERVING, CoordinatorState.CLOSING)
-
-logger = structlog.get_logger("rota.node")
 
 
 class Watcher(Protocol):
@@ -168,6 +166,7 @@ class RunningNode:
         # What else runs as long as the store is open; one that ends by itself has failed.
         self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
         self.writes_failed = 0
+        self._store_trouble: Final = Trouble()
         self.rounds_dispatched = 0
         self.submissions = 0
         self.factory: Final = factory
@@ -268,7 +267,7 @@ class RunningNode:
     def stop(self) -> None:
         """Hand over, drain, and end; asked for a second time, end at once."""
         if self.is_stopping and not self._ended.done():
-            logger.warning("stopping at once")
+            catalogue.NODE_STOPPING_AT_ONCE.log()
             self._ended.set_result(None)
         self.is_stopping = True
         self._stop.set()
@@ -292,10 +291,12 @@ class RunningNode:
             self.leaders.heard(event.envelope)
         if isinstance(event, PersistFailed):
             self.writes_failed += 1
-            logger.warning("a write failed and will be repeated", reason=event.reason)
+            if self._store_trouble.is_new(event.reason):
+                catalogue.STORE_WRITE_FAILED.log(reason=event.reason)
         if not self.mail.take(event) and not self.holdings.take(event):
             self.engine.tell(event)
         if isinstance(event, Persisted):
+            self._store_trouble.end()
             self.receipts.look_soon()
         elif isinstance(event, HeadSeen) and event.height != self._head_height:
             self._head_height = event.height
@@ -316,16 +317,15 @@ class RunningNode:
 
     async def _patiently(self, begin: Callable[[], Awaitable[None]], what: str = "the store") -> bool:
         """What is away is waited for, unless the node is stopped meanwhile; a store that is not for us raises."""
-        told = ""
+        repeated = Trouble()
         while not self.is_stopping:
             try:
                 await begin()
                 return True
             except Unavailable as trouble:
-                if str(trouble) != told:
-                    logger.warning(f"waiting for {what}", reason=str(trouble))
-                told = str(trouble)
-                self.waits_for = f"{what}: {told}"
+                if repeated.is_new(str(trouble)):
+                    catalogue.NODE_WAITING.log(dependency=what.removeprefix("the "), reason=str(trouble))
+                self.waits_for = f"{what}: {trouble}"
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), STORE_RETRY_S)
         return False
@@ -340,7 +340,7 @@ class RunningNode:
             self._have(known)
         self.contracts.is_complete = True
         for address, reason in self.contracts.unhosted.items():
-            logger.error("nothing can be done in this contract", contract=address, reason=reason)
+            catalogue.CONTRACT_UNUSABLE.log(contract=address, reason=reason)
         # A database may be new in place of one that was lost, or an old copy. This life must be later than all that
         # peers have seen, or they would take no notice of it; a clock that was set back changes nothing.
         stored = replace(stored, incarnation=max(stored.incarnation, time.time_ns() // 1_000_000))
@@ -357,7 +357,7 @@ class RunningNode:
             self.consent,
             self.accounts,
         )
-        logger.info("started", incarnation=core.incarnation, height=core.height, contracts=len(every))
+        catalogue.NODE_STARTED.log(incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
         for known in every:
             self.arrears.make_up_for(known)
@@ -376,7 +376,7 @@ class RunningNode:
 
     async def _drain(self) -> None:
         """Roles are handed over and what was said has left, or the time for that is up."""
-        logger.info("stopping: handing over")
+        catalogue.NODE_STOPPING.log()
         self.engine.tell(StopRequested())
         with suppress(TimeoutError):
             async with asyncio.timeout(self._stop_timeout_s):
@@ -384,7 +384,7 @@ class RunningNode:
                 while not self._ended.done() and not self._is_drained():
                     await asyncio.sleep(DRAIN_LOOK_S)
                 return
-        logger.warning("stopping with work under way: the next life goes on with it", seconds=self._stop_timeout_s)
+        catalogue.NODE_STOP_TIMED_OUT.log(seconds=self._stop_timeout_s)
 
     def _is_drained(self) -> bool:
         loaded = self.engine.core.sequencers.loaded.values()
@@ -426,7 +426,7 @@ class RunningNode:
         if is_new:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)
-            logger.info("has a new contract", contract=address)
+            catalogue.CONTRACT_ADDED.log(contract=address, peer=known.source)
 
     def _have(self, known: KnownContract) -> None:
         self.confirming.add(known)
@@ -493,7 +493,7 @@ class RunningNode:
                 _log_questions(effect.records)
                 self.adapters.store.perform(effect)
             case RecallDispatches(nonces, account):
-                logger.warning("the chain no longer has transactions of this node", nonces=nonces, account=account)
+                catalogue.CHAIN_TRANSACTIONS_LOST.log(nonces=nonces, account=account)
                 self.adapters.store.perform(effect)
             case LookUpIntents() | LoadContract() | FindStates() | RecallDeliveries():
                 self.adapters.store.perform(effect)
@@ -522,7 +522,7 @@ class RunningNode:
                 self.adapters.acquainting.perform(effect, self.take_in)
             case TakeInContract(known):
                 self._have(known)
-                logger.info("has a new contract", contract=known.contract.address)
+                catalogue.CONTRACT_ADDED.log(contract=known.contract.address, peer=known.source)
             case _:
                 self.adapters.services.perform(effect)
 
@@ -531,9 +531,6 @@ def _log_questions(records: tuple[Record, ...]) -> None:
     """An operator has to act: nothing else of a node waits for one without a word."""
     for proposal in (record.proposal for record in records if isinstance(record, DeploymentProposed)):
         if proposal.decision is Decision.ASKED:
-            logger.warning(
-                "a contract that names this node waits for consent: see `rota consent list`",
-                proposer=proposal.peer,
-                deployment=intent_text(proposal.deployment),
-                contract=proposal.contract,
+            catalogue.CONTRACT_CONSENT_REQUIRED.log(
+                contract=proposal.contract, deployment=intent_text(proposal.deployment), peer=proposal.peer
             )

@@ -1,20 +1,21 @@
 """Why connections end or are not made, counted, and logged once.
 
-A peer that is refused tries again, for ever if it is let: its second refusal tells an operator nothing that the first
-did not. So a reason is logged once for each peer, and again only after the peer has been connected in between. The
-counters have them all.
+A peer that is refused retries without end, and its second refusal is no news to an operator. So a reason is logged once
+for each peer, and again only after the peer has been connected in between. Each peer causes few lines in a minute: one
+that connects and leaves in turn does not fill the log. The counters have all of them.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-logger: Final = logging.getLogger("rota.transport")
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
+from rota.model.types import NodeName
 
 LOGGED_MAX: Final = 1_024
 TEXT_CHARACTERS_MAX: Final = 500
@@ -74,11 +75,14 @@ def refused(reason: Reason, text: str) -> Refused:
 
 
 class Endings:
-    """The counters, and the memory of what is in the log."""
+    """The counters, and the memory of the lines in the log."""
 
     def __init__(self) -> None:
         self._counts: Final[Counter[Reason]] = Counter()
         self._logged: Final[dict[tuple[str, Reason], None]] = {}
+        self._connected: Final = PeerLines()
+        self._disconnected: Final = PeerLines()
+        self._refused: Final = PeerLines()
 
     @property
     def counts(self) -> Mapping[Reason, int]:
@@ -86,18 +90,32 @@ class Endings:
         return self._counts
 
     def note(self, who: str, ending: Ending) -> None:
-        """Count it, and log it if this is news."""
-        self._counts[ending.reason] += 1
+        """Count a connection that is not made, and log the reason if it is new."""
+        self.count(ending)
         key = (who, ending.reason)
-        if ending.reason in QUIET or key in self._logged:
+        if ending.reason in QUIET or key in self._logged or not self._refused.is_due(who):
             return
         if len(self._logged) >= LOGGED_MAX:
             del self._logged[next(iter(self._logged))]
         self._logged[key] = None
-        logger.warning("%s: %s: %s", who, ending.reason.value, harmless(str(ending)))
+        catalogue.PEER_REFUSED.log(peer=who, reason=ending.reason.value, detail=harmless(str(ending)))
+
+    def count(self, ending: Ending) -> None:
+        """Count it."""
+        self._counts[ending.reason] += 1
+
+    def log_connected(self, peer: NodeName) -> None:
+        """Log that messages reach a peer again."""
+        if self._connected.is_due(peer):
+            catalogue.PEER_CONNECTED.log(peer=peer)
+
+    def log_disconnected(self, peer: NodeName, ending: Ending) -> None:
+        """Log that a peer that was connected is not any more."""
+        if self._disconnected.is_due(peer):
+            catalogue.PEER_DISCONNECTED.log(peer=peer, reason=ending.reason.value, detail=harmless(str(ending)))
 
     def forget(self, who: str) -> None:
-        """It is connected: what happens from now on is news again."""
+        """The peer is connected: log its next failures again."""
         for key in [key for key in self._logged if key[0] == who]:
             del self._logged[key]
 

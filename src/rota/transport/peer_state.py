@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from rota.logs.trouble import Trouble
 from rota.model.types import NodeName
 from rota.transport.allowance import Allowance, Meter
 from rota.transport.endings import MISUSE, Ending, Reason
@@ -73,6 +74,7 @@ class PeerState:
         self.dialing: asyncio.Task[None] | None = None
         # Of the certificate that it was last seen with; empty when it is to be looked at again.
         self.seen_fingerprint = b""
+        self.certificate_trouble: Final = Trouble()
         self.looking: asyncio.Task[None] | None = None
         self._settings: Final = settings
         self._changed: Final = asyncio.Event()

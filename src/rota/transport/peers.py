@@ -22,6 +22,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
 from rota.machine.effects import SendMessage
 from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
 from rota.model.types import NodeName
@@ -36,7 +38,7 @@ from rota.transport.certificates import (
     utc_now,
 )
 from rota.transport.dialing import DialedStream
-from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, logger, refused
+from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, refused
 from rota.transport.endpoints import require_dialable
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
 from rota.transport.link import PARTING_MS, Link, Stream
@@ -94,6 +96,7 @@ class GrpcPeers:
         self._links: Final[set[asyncio.Task[None]]] = set()
         self._is_stopping = False
         self._is_look_due = False
+        self._unsent_lines: Final = PeerLines()
         self._server: Final = Server(listen, self._settings, identity, self._accept, self._knocked)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._group: asyncio.TaskGroup | None = None
@@ -124,7 +127,9 @@ class GrpcPeers:
             return
         state.is_wanted = True
         if flaw := state.outbox.put(self._now_ms(), order.envelope):
-            logger.error("%s: a %s is not sent: it %s", order.peer, type(order.envelope.body).__name__, flaw)
+            if self._unsent_lines.is_due(order.peer):
+                message_type = type(order.envelope.body).__name__
+                catalogue.PEER_MESSAGE_NOT_SENT.log(peer=order.peer, message_type=message_type, reason=flaw)
         elif state.link is not None:
             state.link.wake()
 
@@ -230,7 +235,7 @@ class GrpcPeers:
         now_s = self._now_s()
         if state.is_told_up is None and now_s - state.since_s >= self._settings.silence_ms / 1_000:
             # The core takes every node to be connected until it hears otherwise.
-            self._tell_connected(state, False)
+            self._tell_lost(state, Ending(Reason.UNREACHABLE, state.trouble))
         is_unknown = any(self._known.get(each) is None for each in registration.fingerprints)
         if is_unknown and state.link is not None and self._group is not None and state.may_look(now_s):
             state.looking = self._group.create_task(self._look_in_passing(state, registration))
@@ -239,7 +244,7 @@ class GrpcPeers:
         """It is registered no longer, or there is no room for it."""
         if state.link is not None:
             state.link.end(ending)
-        self._tell_connected(state, False)
+        self._tell_lost(state, ending)
         for task in (state.dialing, state.looking):
             if task is not None:
                 task.cancel()
@@ -333,6 +338,7 @@ class GrpcPeers:
         timeout_ms = self._settings.connect_timeout_ms
         certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms)
         state.seen_fingerprint = certificate.fingerprint
+        state.certificate_trouble.end()
         if self._known.get(certificate.fingerprint) is None:
             self._known.add(certificate)
             self._trust()
@@ -343,7 +349,8 @@ class GrpcPeers:
         try:
             await self._look(state, registration)
         except (Refused, Unavailable) as error:
-            logger.info("%s: looked for its announced certificate: %s", state.name, error)
+            if state.certificate_trouble.is_new(str(error)):
+                catalogue.PEER_CERTIFICATE_UNKNOWN.log(peer=state.name, reason=str(error))
         finally:
             state.looking = None
 
@@ -474,7 +481,7 @@ class GrpcPeers:
                 raise refused(Reason.CROSSED, "two connections crossed, and the other one stays")
             if old is not renewed and not has_crossed:
                 # The peer has lost the old one, or it would not dial.
-                self._tell_connected(state, False)
+                self._tell_lost(state, Ending(Reason.REPLACED, "the peer has connected again"))
         state.link = link
         state.announced = link.their_hello.announcement
         if old is not None:
@@ -485,7 +492,7 @@ class GrpcPeers:
         state = self._states[link.peer]
         state.succeeded()
         self.endings.forget(state.name)
-        self._tell_connected(state, True)
+        self._tell_connected(state)
         if self._is_dial_due(state):
             state.wake()
 
@@ -503,8 +510,12 @@ class GrpcPeers:
 
     def link_ended(self, link: Link, ending: Ending) -> None:
         """It is over; if another has taken its place already, nobody needs to know."""
-        self.endings.note(link.peer, ending)
         state = self._states.get(link.peer)
+        if state is None or state.is_told_up is True:
+            # The disconnection is logged if no other link takes its place.
+            self.endings.count(ending)
+        else:
+            self.endings.note(link.peer, ending)
         if state is None or state.link is not link:
             return
         state.link = None
@@ -512,20 +523,26 @@ class GrpcPeers:
         state.wake()
         if ending.is_theirs and ending.reason in SUPERSEDED and self._loop is not None:
             # The peer has settled on the other of two that crossed a moment before we do. If it is wrong, it is lost.
-            self._loop.call_later(self._settings.heartbeat_ms / 1_000, self._tell_if_lost, state)
+            self._loop.call_later(self._settings.heartbeat_ms / 1_000, self._tell_if_lost, state, ending)
         else:
-            self._tell_connected(state, False)
+            self._tell_lost(state, ending)
 
-    def _tell_if_lost(self, state: PeerState) -> None:
+    def _tell_if_lost(self, state: PeerState, ending: Ending) -> None:
         if state.link is None and self._states.get(state.name) is state:
-            self._tell_connected(state, False)
+            self._tell_lost(state, ending)
 
-    def _tell_connected(self, state: PeerState, is_up: bool) -> None:
-        if state.is_told_up is is_up or self._is_stopping:
-            return
-        state.is_told_up = is_up
-        state.up_since_s = self._now_s() if is_up else None
-        self._tell(ConnectionMade(state.name) if is_up else ConnectionLost(state.name))
+    def _tell_connected(self, state: PeerState) -> None:
+        if state.is_told_up is not True and not self._is_stopping:
+            state.is_told_up, state.up_since_s = True, self._now_s()
+            self.endings.log_connected(state.name)
+            self._tell(ConnectionMade(state.name))
+
+    def _tell_lost(self, state: PeerState, ending: Ending) -> None:
+        if state.is_told_up is not False and not self._is_stopping:
+            if state.is_told_up:
+                self.endings.log_disconnected(state.name, ending)
+            state.is_told_up, state.up_since_s = False, None
+            self._tell(ConnectionLost(state.name))
 
     # The rest.
 

@@ -1,4 +1,4 @@
-"""`rota bench`: measures on this machine, and says what each figure means."""
+"""`rota bench`: measures on this machine and explains each figure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ BENCHMARKS: Final = {
 def command(context: click.Context, as_json: bool) -> None:
     """Measure on this machine; without a benchmark's name, run them all, which takes a few minutes.
 
-    docs/performance.md says what the figures mean and how the JSON is made up.
+    docs/performance.md explains the figures and the JSON.
 
     \b
     Example:

@@ -35,9 +35,9 @@ ROWS: Final[tuple[Row, ...]] = (
     ("µs of core", lambda of: f"{of.core_us_per_intent:,.0f}", "per intent: inside Node.step, all nodes together"),
     ("µs of driver", lambda of: f"{of.driver_us_per_intent:,.0f}", "per intent: outside of it, so not the core's"),
     ("slowest/fastest", lambda of: f"{of.slowest_to_fastest:.2f}", "run of those timed: 1 when the machine is quiet"),
-    ("steps", lambda of: f"{of.steps_per_intent:.2f}", "per intent: events that the nodes were told"),
-    ("machine events", lambda of: f"{of.machine_events_per_intent:.1f}", "per intent: what their machines were told"),
-    ("rows taken", lambda of: f"{of.rows_per_intent:.1f}", "per intent: of these, what was not ignored"),
+    ("steps", lambda of: f"{of.steps_per_intent:.2f}", "per intent: events of the nodes"),
+    ("machine events", lambda of: f"{of.machine_events_per_intent:.1f}", "per intent: events of their machines"),
+    ("rows taken", lambda of: f"{of.rows_per_intent:.1f}", "per intent: of these, the ones not ignored"),
     ("messages", lambda of: f"{of.messages_per_intent:.2f}", "per intent: from one node to another"),
     ("bytes", lambda of: f"{of.bytes_per_intent:,.0f}", "per intent: of these messages, each encoded alone"),
     ("rounds", lambda of: f"{of.rounds:,}", "transactions on the base ledger"),
@@ -159,7 +159,7 @@ def _load_table(figures: CoreFigures) -> Table:
 
 
 def _part_table(figures: CoreFigures) -> Table:
-    """Modules by what they cost under load; what is below a hundredth everywhere is left out."""
+    """Modules by their cost under load, without those below a hundredth everywhere."""
     table = Table(title="µs per intent by module, and their share of the core's time", title_justify="left")
     table.add_column("module")
     loads = figures.loads

@@ -42,13 +42,13 @@ def command(as_json: bool, simulated: bool, runs: int | None, faults: tuple[str,
     """From a kill, a hang or a cut of the coordinator to the next confirmed transaction.
 
     Five nodes in processes of their own, three of whose endorsements are needed, on a chain that mines at once. A run
-    takes some seconds. The cut needs root, for network namespaces; without, it is left out and says so.
+    takes some seconds. The cut needs root, for network namespaces; without it, the measurement is skipped with a note.
 
     \b
     Example:
       rota bench failover --json
 
-    Exit 0: measured, what could be. 1: the network could not be started. 2: wrong use.
+    Exit 0: measured, as far as possible. 1: the network could not be started. 2: wrong use.
     """
     wanted = tuple(fault for fault in Fault if not faults or fault.value in faults)
     measured = _simulated(runs, wanted) if simulated else _real(runs or RUNS, wanted)

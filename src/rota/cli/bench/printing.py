@@ -16,7 +16,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 def tell_progress(text: str) -> None:
-    """What is measured next, for whoever waits."""
+    """Print the next measurement for the user who waits."""
     click.echo(f"measuring {text} ...", err=True)
 
 

@@ -63,7 +63,7 @@ _PORT: Final = Whole(0, PORT_MAX)
 
 
 class LogLevel(Enum):
-    """From which weight on something is logged."""
+    """The lowest level that is logged."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -72,7 +72,7 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """For whom logs are written: a person at a terminal, or a programme."""
+    """The form of a line: for a person at a terminal, or for a program."""
 
     CONSOLE = "console"
     JSON = "json"
@@ -282,10 +282,12 @@ class ConsentSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSection:
-    """What is logged, and how."""
+    """The level and form of the log; [all events](events.md)."""
 
-    level: LogLevel = key(OneOf(LogLevel), "info", "From which weight on.")
-    format: LogFormat = key(OneOf(LogFormat), "console", "For a person, or one JSON object a line.")
+    level: LogLevel = key(
+        OneOf(LogLevel), "info", "The lowest level that is logged; `debug` has the flow of each transaction."
+    )
+    format: LogFormat = key(OneOf(LogFormat), "console", "Lines for a person, or one JSON object a line.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

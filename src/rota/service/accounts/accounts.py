@@ -11,8 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-import structlog
-
 from rota.chain.events import AccountChosen, Objection
 from rota.chain.submitter import Submitter
 from rota.keys.names import account_key
@@ -20,6 +18,7 @@ from rota.ledger.checking import CHEAPEST_ROUND_GAS
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import read_quantity
 from rota.ledger.transports import RpcFailure
+from rota.logs import catalogue
 from rota.model.types import SHARED_ACCOUNT, ContractAddress
 from rota.ports import Signer, Unavailable
 from rota.rpc import errors
@@ -31,8 +30,6 @@ LOOK_S: Final = 10.0
 LOOKED_MAX: Final = 1_000
 NAMED_MAX: Final = 8
 COMMAND: Final = "`rota ledger fund FOLDER --contracts`"
-
-logger = structlog.get_logger("rota.accounts")
 
 
 class PayingAccounts:
@@ -51,7 +48,7 @@ class PayingAccounts:
             try:
                 await self._look()
             except (Unavailable, ValueError) as error:
-                logger.debug("balances are not known", reason=str(error))
+                catalogue.ACCOUNT_BALANCES_UNKNOWN.log(reason=str(error))
             await asyncio.sleep(LOOK_S)
 
     async def list(self) -> tuple[AccountView, ...]:
@@ -87,7 +84,7 @@ class PayingAccounts:
         self._short = tuple(each for each in await self._views(paying) if each.is_short)
         for each in self._short:
             if each.address not in before:
-                logger.warning("an account cannot pay for a round", account=_named(each), command=COMMAND)
+                catalogue.ACCOUNT_SHORT.log(account=_named(each), command=COMMAND)
 
     def _is_paying(self, account: ContractAddress) -> bool:
         """Whether the next rounds are paid for by it: of its contract, or of those without one of their own."""

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
-
-import structlog
 
 from rota.automation.automation import Automation
 from rota.automation.duty import DutySetup
@@ -45,6 +44,8 @@ from rota.automation.strategies import Member
 from rota.automation.triggers import Here, LedgerEvent, Reverted, Task, Trigger
 from rota.engine.clock import monotonic_ms
 from rota.ledger.account import CallReverted, TransactionRejected, TransactionUndone
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.model.types import NodeName
 from rota.ports import StoredAnnouncement, TriggerBook, Unanswerable, Unavailable
 from rota.service.automation.desk import LedgerWatch, TriggerDesk, events_in
@@ -57,8 +58,6 @@ MEMBERS_LOOK_MS: Final = 5_000
 
 # Something to write, and who waits for it.
 _Write = tuple[Callable[[], Awaitable[None]], asyncio.Future[None] | None]
-
-logger = structlog.get_logger("rota.automation")
 
 
 class Automating:
@@ -86,6 +85,7 @@ class Automating:
         self._heard: Final = heard
         self._seed: Final = seed
         self._look_ms: Final = look_ms
+        self._flaws: Final[defaultdict[tuple[str, str], Trouble]] = defaultdict(Trouble)
         self._announced: Final[dict[NodeName, StoredAnnouncement]] = {}
         self._seen_members: Final[dict[str, tuple[tuple[Member, ...], tuple[Member, ...]]]] = {}
         self._members_due_ms = 0
@@ -222,7 +222,7 @@ class Automating:
                     if not future.done():
                         future.set_result(effect)
             case Warn(trigger, text):
-                logger.warning(text, trigger=trigger)
+                catalogue.TRIGGER_ATTENTION.log(trigger=trigger, reason=text)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -242,8 +242,9 @@ class Automating:
             async with self._asking:
                 tasks = tuple(await self.desk.work(trigger.tasks(self._here())))
         except Exception as flaw:
-            self.tell(ListingFailed(name, self._told(name, flaw)))
+            self.tell(ListingFailed(name, self._failure(name, "list", flaw)))
             return
+        self._flaws[name, "list"].end()
         self.tell(TasksListed(name, tasks))
 
     async def _check(self, name: str, attempt: int, tasks: tuple[Task, ...]) -> None:
@@ -252,8 +253,9 @@ class Automating:
             async with self._asking:
                 stale = [task.id for task in tasks if await self.desk.work(trigger.is_stale(task, self._here()))]
         except Exception as flaw:
-            self.tell(StalenessUnknown(name, attempt, self._told(name, flaw)))
+            self.tell(StalenessUnknown(name, attempt, self._failure(name, "check", flaw)))
             return
+        self._flaws[name, "check"].end()
         self.tell(StalenessKnown(name, attempt, tuple(stale)))
 
     async def _act(self, name: str, attempt: int, tasks: tuple[Task, ...]) -> None:
@@ -266,15 +268,17 @@ class Automating:
         except (Unavailable, TransactionRejected) as trouble:
             self.tell(NotPerformed(name, attempt, str(trouble)))
         except Exception as flaw:
-            self.tell(Refused(name, attempt, self._told(name, flaw)))
+            self.tell(Refused(name, attempt, self._failure(name, "act", flaw)))
         else:
+            self._flaws[name, "act"].end()
             self.tell(Performed(name, attempt, done))
 
-    def _told(self, name: str, flaw: Exception) -> str:
-        """The world's failure is its own word; any other is the trigger's fault, and its author wants to see where."""
+    def _failure(self, name: str, step: str, flaw: Exception) -> str:
+        """Return the reason as text. Log a failure of the trigger's own code, once until the step succeeds."""
         if isinstance(flaw, Unavailable):
             return str(flaw)
-        logger.error("a trigger failed by its own fault", trigger=name, exc_info=flaw)
+        if self._flaws[name, step].is_new(f"{type(flaw).__name__}: {flaw}"):
+            catalogue.TRIGGER_FAILED.log(trigger=name, error=flaw)
         return f"{type(flaw).__name__}: {flaw}"
 
     def _here(self) -> Here:
@@ -293,7 +297,7 @@ class Automating:
                 self.trouble = ""
             except Unavailable as trouble:
                 if str(trouble) != self.trouble:
-                    logger.warning("automation cannot look at the ledger", reason=str(trouble))
+                    catalogue.AUTOMATION_LEDGER_UNAVAILABLE.log(reason=str(trouble))
                 self.trouble = str(trouble)
             await asyncio.sleep(self._look_ms / 1_000)
 
@@ -313,8 +317,9 @@ class Automating:
         try:
             sighting = trigger.seen(event, self._here())
         except Exception as flaw:
-            self._told(name, flaw)
+            self._failure(name, "seen", flaw)
             return
+        self._flaws[name, "seen"].end()
         for ending in sighting.endings:
             self.tell(TaskDone(name, ending.task, ending.by))
         if sighting.tasks:
@@ -334,8 +339,9 @@ class Automating:
                 trouble = away
                 continue
             except Exception as flaw:
-                self._told(name, flaw)
+                self._failure(name, "members", flaw)
                 continue
+            self._flaws[name, "members"].end()
             found = tuple(Member(each) for each in self._nodes()) if members is None else members
             ranking = [
                 known
@@ -368,7 +374,7 @@ class Automating:
         try:
             self._writes.put_nowait((write, written))
         except asyncio.QueueFull:
-            logger.error("more than can wait to be written: it does not survive a restart", waiting=WRITES_WAITING_MAX)
+            catalogue.AUTOMATION_QUEUE_FULL.log(waiting=WRITES_WAITING_MAX)
             if written is not None:
                 written.set_exception(Unavailable("the store is away, and too much waits for it"))
 
@@ -379,7 +385,7 @@ class Automating:
                 await _until_done(write)
             except Unanswerable as flaw:
                 # A name or a text that no column can hold: to try it again would hold up all that follows.
-                logger.error("automation does not keep what the store cannot hold", reason=str(flaw))
+                catalogue.AUTOMATION_WRITE_REJECTED.log(reason=str(flaw))
             if written is not None and not written.done():
                 written.set_result(None)
 
@@ -389,11 +395,13 @@ async def _nothing() -> None:
 
 
 async def _until_done(ask: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401  # Whatever it answers.
+    repeated = Trouble()
     while True:
         try:
             return await ask()
         except Unanswerable:
             raise
         except Unavailable as trouble:
-            logger.warning("automation waits for the store", reason=str(trouble))
+            if repeated.is_new(str(trouble)):
+                catalogue.AUTOMATION_STORE_UNAVAILABLE.log(reason=str(trouble))
             await asyncio.sleep(RETRY_S)

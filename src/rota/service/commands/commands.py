@@ -28,8 +28,6 @@ from dataclasses import replace
 from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID, uuid4
 
-import structlog
-
 from rota.commands import errors
 from rota.commands.changes import command_of, parties_of, party_of
 from rota.commands.desk import Desk, DeskLimits
@@ -80,6 +78,8 @@ from rota.commands.events import (
 from rota.commands.outcomes import failure_of
 from rota.commands.periods import flaw_of_subscription
 from rota.engine.accepting import PATIENCE_S, settled
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.model.types import FINALITY_BROKEN, IntentId, NodeName, Outcome, Receipt
 from rota.ports import CommandStore, Unavailable
 from rota.rpc.errors import ErrorCode, Rejected
@@ -104,8 +104,6 @@ SWEPT_MAX: Final = 200
 CONTRADICTED_MAX: Final = 500
 
 Found = TypeVar("Found")
-
-logger = structlog.get_logger("rota.commands")
 
 
 class TransactionDesk(Protocol):
@@ -179,6 +177,7 @@ class CommandOffice:
         self.failed: Callable[[BaseException], None] = _raise
         self._receipts_changed: Final = asyncio.Event()
         self._may_be_contradicted = True
+        self._store_trouble: Final = Trouble()
 
     # Its life.
 
@@ -208,15 +207,15 @@ class CommandOffice:
         found = await self.store.contradicted(CONTRADICTED_MAX)
         self._may_be_contradicted = bool(found) or is_writing
         if found:
-            logger.warning("published completions no longer hold and are corrected", completions=len(found))
+            catalogue.COMMAND_CORRECTED.log(completions=len(found))
             self.tell(OutcomesContradicted(found))
 
     async def begin(self) -> None:
         """What the last life left in flight is looked after."""
-        stream, in_flight = await _patiently(self.store.restore)
+        stream, in_flight = await self._answered(self.store.restore)
         self._desk = Desk(stream, in_flight, self._maximum_ms * 1_000, self._limits)
         if in_flight:
-            logger.info("commands of an earlier life go on", in_flight=len(in_flight))
+            catalogue.COMMAND_RESUMED.log(in_flight=len(in_flight))
         self._perform_all(self._desk.begin())
 
     async def close(self) -> None:
@@ -466,10 +465,24 @@ class CommandOffice:
         try:
             await written
         except Unavailable as trouble:
-            logger.warning("a write of commands failed and will be repeated", reason=str(trouble))
+            self._log_postponed("in flight", trouble)
             self.tell(failed)
         else:
+            self._store_trouble.end()
             self.tell(done)
+
+    async def _answered(self, ask: Callable[[], Awaitable[Found]]) -> Found:
+        """Ask the store until it answers: nothing can continue without it."""
+        while True:
+            try:
+                return await ask()
+            except Unavailable as trouble:
+                self._log_postponed("read", trouble)
+                await asyncio.sleep(START_RETRY_S)
+
+    def _log_postponed(self, operation: str, trouble: Unavailable) -> None:
+        if self._store_trouble.is_new(f"{operation}: {trouble}"):
+            catalogue.COMMAND_POSTPONED.log(operation=operation, reason=str(trouble))
 
     async def _write_in_flight(self, submission: InFlight) -> None:
         try:
@@ -480,18 +493,17 @@ class CommandOffice:
             self.tell(InFlightWritten(submission.change))
 
     async def _remove_in_flight(self, submission: InFlight) -> None:
-        change = submission.change
-        await self._written(
-            self.store.remove_in_flight(submission), InFlightRemoved(change), InFlightNotRemoved(change)
-        )
+        done, failed = InFlightRemoved(submission.change), InFlightNotRemoved(submission.change)
+        await self._written(self.store.remove_in_flight(submission), done, failed)
 
     async def _write_completions(self, order: WriteCompletions) -> None:
         try:
             await self.store.write_completions(order.closings)
         except Unavailable as trouble:
-            logger.warning("completions could not be written and will be again", reason=str(trouble))
+            self._log_postponed("completions", trouble)
             self.tell(CompletionsNotWritten())
             return
+        self._store_trouble.end()
         for closing in order.closings:
             failure = closing.completion.failure
             is_duplicate = failure is not None and failure.error_id == errors.DUPLICATE_COMMAND
@@ -533,7 +545,7 @@ class CommandOffice:
 
     async def _find(self, submission: InFlight) -> None:
         """Was it handed over in an earlier life? A store that is away is asked again."""
-        found = await _patiently(lambda: self.transactions.transaction_with_key(submission.key))
+        found = await self._answered(lambda: self.transactions.transaction_with_key(submission.key))
         if found is None:
             self.tell(TransactionNotFound(submission.change))
             return
@@ -601,19 +613,6 @@ class CommandOffice:
         if self._awaited.get(change) == transaction:
             del self._awaited[change]
             self.tell(TransactionEnded(change, failure))
-
-
-async def _patiently(ask: Callable[[], Awaitable[Found]]) -> Found:
-    """A store that is away is asked again until it answers: nothing can go on without it."""
-    told = ""
-    while True:
-        try:
-            return await ask()
-        except Unavailable as trouble:
-            if str(trouble) != told:
-                logger.warning("commands wait for the store", reason=str(trouble))
-            told = str(trouble)
-            await asyncio.sleep(START_RETRY_S)
 
 
 def _set_anew(event: asyncio.Event) -> asyncio.Event:

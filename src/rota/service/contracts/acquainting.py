@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-import structlog
-
 from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.directory.effects import AcquireContract, FindGenesis, ListContracts, SiftContracts
 from rota.engine.contracts import ContractRefused, KnownContracts
 from rota.ledger.deployments import FoundDeployment
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines
 from rota.model.genesis import genesis_hash
 from rota.model.types import ContractAddress, IntentId, KnownContract, NodeName, RequestId
 from rota.ports import Background, Signer, Tell, Unavailable
@@ -33,8 +33,6 @@ AcquaintanceEffect = ListContracts | SiftContracts | FindGenesis | AcquireContra
 ACQUIRING_MAX: Final = 128
 # Each of up to 1 MiB. What is more at a time is dropped, and asked for again.
 GIVING_MAX: Final = 8
-
-logger = structlog.get_logger("rota.contracts")
 
 
 class Acquainting:
@@ -54,6 +52,7 @@ class Acquainting:
         self._find_contract: Final = find_contract
         self._tell: Final = tell
         self._turn: Final = asyncio.Lock()
+        self._lines: Final = PeerLines()
         self._tasks: Final = Background("acquisition of contracts")
         self._giving: Final = Background("geneses for peers")
 
@@ -104,10 +103,8 @@ class Acquainting:
             verdict, reason = Verdict.REFUSED, str(flaw)
         except Unavailable as trouble:
             verdict, reason = Verdict.BUSY, str(trouble)
-        if reason:
-            logger.warning("a peer's contract is not taken in", contract=order.contract, peer=order.peer, reason=reason)
-        else:
-            logger.info("has learned of a contract", contract=order.contract, peer=order.peer)
+        if reason and self._lines.is_due(order.peer):
+            catalogue.CONTRACT_REFUSED.log(contract=order.contract, peer=order.peer, reason=reason)
         self._tell(AcquisitionEnded(order.contract, order.peer, verdict, is_false, *(unconsented or ())))
 
     async def _verified(self, order: AcquireContract) -> KnownContract:

@@ -25,8 +25,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
-import structlog
-
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.model.blocks import ChainBlock
 from rota.model.types import ContractAddress, KnownContract, Leaf, NodeName
 from rota.node.events import RoundsMadeUp, StatesWanted
@@ -43,8 +43,6 @@ BLOCKS_A_QUESTION: Final = 500
 
 Answer = TypeVar("Answer")
 RoundsOf = Callable[[ContractAddress, int, int], Awaitable[tuple[ChainBlock, ...]]]
-
-logger = structlog.get_logger("rota.arrears")
 
 
 class Arrears:
@@ -89,7 +87,7 @@ class Arrears:
         for first in range(known.deployed_at, known.taken_in_at + 1, BLOCKS_A_QUESTION):
             last = min(known.taken_in_at, first + BLOCKS_A_QUESTION - 1)
             async with self._turns[known.source]:
-                await self._until_done(partial(self._make_up_rounds, known, first, last))
+                await self._until_done(known.contract.address, partial(self._make_up_rounds, known, first, last))
         await self._ask_for_states(known)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
@@ -106,7 +104,7 @@ class Arrears:
         indexed = await self._store.heights_with_outcomes(address, first, last)
         missed = [block for block in blocks if block.outcomes and block.height not in indexed]
         if missed:
-            logger.info("making up for rounds", contract=address, blocks=len(missed))
+            catalogue.CONTRACT_BACKFILL_STARTED.log(contract=address, blocks=len(missed))
             try:
                 await self._store.make_up(missed)
             finally:
@@ -121,6 +119,7 @@ class Arrears:
             if not lacking:
                 return
             if lacking != before:
+                catalogue.CONTRACT_STATES_REQUESTED.log(contract=known.contract.address, leaves=lacking)
                 in_vain, pause_s = 0, RETRY_S
             elif self._are_holders_there(known.contract.address):
                 in_vain += 1
@@ -133,7 +132,6 @@ class Arrears:
         address, count = known.contract.address, 0
         while leaves := await self._leaves(known, count):
             count += len(leaves)
-            logger.info("asking peers for private states", contract=address, leaves=len(leaves))
             self._tell(StatesWanted(address, leaves))
             if len(leaves) < LEAVES_MAX:
                 break
@@ -142,14 +140,17 @@ class Arrears:
 
     async def _leaves(self, known: KnownContract, skip: int) -> tuple[Leaf, ...]:
         address, last = known.contract.address, known.taken_in_at
-        return await self._until_done(lambda: self._store.leaves_without_states(address, last, LEAVES_MAX, skip))
+        return await self._until_done(
+            address, lambda: self._store.leaves_without_states(address, last, LEAVES_MAX, skip)
+        )
 
-    async def _until_done(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        pause_s = RETRY_S
+    async def _until_done(self, contract: ContractAddress, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        pause_s, repeated = RETRY_S, Trouble()
         while True:
             try:
                 return await ask()
             except Unavailable as trouble:
-                logger.warning("making up for what was missed has to wait", reason=str(trouble))
+                if repeated.is_new(str(trouble)):
+                    catalogue.CONTRACT_BACKFILL_POSTPONED.log(contract=contract, reason=str(trouble))
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, RETRY_MAX_S)

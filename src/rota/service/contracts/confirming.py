@@ -26,8 +26,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Final
 
-import structlog
-
+from rota.logs import catalogue
 from rota.machine.effects import SendMessage
 from rota.machine.events import MessageReceived
 from rota.machine.tables import Event
@@ -44,8 +43,6 @@ BEGUN_OF_PEER_MAX: Final = 8
 HEARD_S: Final = 1.0
 # How long a user waits for a contract that has just been deployed.
 WAIT_S: Final = 5.0
-
-logger = structlog.get_logger("rota.contracts")
 
 
 @dataclass(slots=True)
@@ -182,7 +179,7 @@ class Confirming:
                 if known is not None:
                     await self._store.add_contract(replace(known, unconfirmed=()))
         self._close(contract)
-        logger.info("all endorsers of a contract have confirmed it", contract=contract)
+        catalogue.CONTRACT_CONFIRMED.log(contract=contract)
 
     async def confirmed(self, contract: ContractAddress) -> None:
         """Return when all have."""

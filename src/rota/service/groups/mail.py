@@ -25,12 +25,12 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 import msgspec
-import structlog
 
 from rota.domains.pente.groups import DOMAIN
 from rota.engine.accepting import Acceptance, Acceptances, settled
 from rota.engine.contracts import KnownContracts
-from rota.engine.rarely import Rarely
+from rota.logs import catalogue
+from rota.logs.trouble import PeerLines, Trouble
 from rota.machine.effects import FindStates, SendMessage
 from rota.machine.events import ConnectionMade, MessageReceived
 from rota.machine.tables import Event
@@ -62,8 +62,6 @@ TAKEN_OF_PEER_BYTES_MAX: Final = 67_108_864
 # What a message takes beside its content.
 ENTRY_BYTES: Final = 1_024
 TAKEN_PEERS_MAX: Final = 4_096
-
-logger = structlog.get_logger("rota.mail")
 
 
 @dataclass(slots=True)
@@ -120,7 +118,7 @@ class GroupMail:
         self._acceptances: Final = acceptances
         self._owing: Final[dict[NodeName, _Peer]] = {}
         self._taken: Final[dict[NodeName, _Taken]] = {}
-        self._rarely: Final = Rarely(now_ms)
+        self._rarely: Final = PeerLines(now_ms)
         self._changed: Final = asyncio.Event()
         self._arrivals: Final = Background("mail that arrives")
         self._arriving: Final[Counter[NodeName]] = Counter()
@@ -191,14 +189,17 @@ class GroupMail:
 
     async def _run(self) -> None:
         """Say what is due, then wait for the next moment or for a change."""
+        repeated = Trouble()
         while True:
             try:
                 if not self._owing:
                     for peer, count in (await self._store.mail.open_counts()).items():
                         self._owing.setdefault(peer, _Peer(count))
                 await self._say_due()
+                repeated.end()
             except Unavailable as trouble:
-                logger.warning("messages of groups wait", reason=str(trouble))
+                if repeated.is_new(str(trouble)):
+                    catalogue.GROUP_POSTPONED.log(reason=str(trouble))
                 await asyncio.sleep(PAUSE_MS / 1_000)
                 continue
             self._changed.clear()
@@ -310,7 +311,7 @@ class GroupMail:
         is_members = group is not None and peer in self._nodes_of(contract)
         if group is None or not is_members or not self._has_room(peer, message) or not _is_content(message.content):
             if self._rarely.is_due(peer):
-                logger.warning("a message of a group was not taken", peer=peer, contract=contract)
+                catalogue.GROUP_MESSAGE_REFUSED.log(peer=peer, contract=contract)
             return
         stored = StoredMessage(
             message.id,

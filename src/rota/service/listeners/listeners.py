@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-import structlog
-
 from rota.domains.queries import Query
 from rota.domains.records import Record
 from rota.domains.records import Rejected as QueryRejected
 from rota.engine.accepting import Acceptance, Acceptances, settled
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.ports import ListenerPosition, ListeningStore, Store, StoredListener, Unavailable
 from rota.rpc.errors import ErrorCode, Rejected, invalid
 from rota.rpc.formats import timestamp_of
@@ -41,8 +41,6 @@ PASSED_NOTED: Final = 10_000
 
 D = TypeVar("D", bound=Narrowed)
 T = TypeVar("T")
-
-logger = structlog.get_logger("rota.listeners")
 
 
 class Bell:
@@ -274,6 +272,7 @@ class _Delivery(Generic[D, T]):
         self._batches = 0
         self._may_give: Final = asyncio.Event()
         self._is_started = stored.is_started
+        self._trouble: Final = Trouble()
         self._task: Final = _looked_after(self._run())
 
     def add(self, receiver: Receiver[Batch[T]]) -> None:
@@ -319,12 +318,17 @@ class _Delivery(Generic[D, T]):
                 elif found.position.number >= self._noted.number + PASSED_NOTED:
                     await self._note(found.position)
             except Unavailable as trouble:
-                logger.warning("a listener waits", listener=self._name, reason=str(trouble))
+                self._log_postponed(trouble)
                 await asyncio.sleep(RETRY_S)
                 continue
+            self._trouble.end()
             self.position = found.position
             if found.is_all:
                 await self._source.bell.wait(rung)
+
+    def _log_postponed(self, trouble: Unavailable) -> None:
+        if self._trouble.is_new(str(trouble)):
+            catalogue.LISTENER_POSTPONED.log(listener=self._name, reason=str(trouble))
 
     async def _given(self, items: tuple[T, ...]) -> bool:
         """Whether one of the receivers has acknowledged it; not when all have left, and then nothing is held."""
@@ -348,7 +352,7 @@ class _Delivery(Generic[D, T]):
             try:
                 await self._store.listening.note_acknowledged(self._source.kind, self._name, position)
             except Unavailable as trouble:
-                logger.warning("an acknowledgement waits to be written", listener=self._name, reason=str(trouble))
+                self._log_postponed(trouble)
                 await asyncio.sleep(RETRY_S)
             else:
                 self._noted = position

@@ -25,8 +25,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-import structlog
-
 from rota.abi.codec import Entry
 from rota.chain.events import Objection
 from rota.chain.public_transaction import (
@@ -58,6 +56,7 @@ from rota.chain.public_transaction import (
 from rota.engine.accepting import RETRY_S, answered, settled
 from rota.keys.names import party_key
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted, look_of
+from rota.logs import catalogue
 from rota.model.awaited import dependency_name
 from rota.model.types import ContractAddress, Fees, IntentId
 from rota.ports import AbiStore, Ask, PublicStore, StoredSubmission, Unavailable
@@ -70,8 +69,6 @@ IN_FLIGHT_PER_ACCOUNT_MAX: Final = 64
 REFUSALS_MAX: Final = 20
 BEGIN_TIMEOUT_S: Final = 5.0
 ACCOUNTS_A_LOOK: Final = 50
-
-logger = structlog.get_logger("rota.public")
 
 
 class PublicTransactions:
@@ -272,15 +269,11 @@ class PublicTransactions:
 
     def _tell_of_those_set_aside(self) -> None:
         if aside := self.set_aside():
-            logger.error(
-                "public transactions are set aside: see `rota tx aside`, then release or drop each",
-                transactions=len(aside),
-                reason=aside[-1].transaction.set_aside,
-            )
+            catalogue.PUBLIC_SET_ASIDE.log(transactions=len(aside), reason=aside[-1].transaction.set_aside)
 
     def _note_trouble(self, trouble: str) -> None:
         if trouble != self.trouble:
-            logger.warning("public transactions wait", reason=trouble)
+            catalogue.PUBLIC_POSTPONED.log(reason=trouble)
         self.trouble = trouble
 
     async def _pause(self) -> None:
@@ -319,7 +312,7 @@ class PublicTransactions:
             # One that is being accepted is held when its acceptance is settled.
             if transaction.id not in self._held and transaction.id not in self._accepting:
                 self._hold(transaction)
-                logger.warning("a public transaction that had ended is sent again", transaction=transaction.id.hex())
+                catalogue.PUBLIC_SENT_AGAIN.log(transaction=transaction.id)
         self._has_lost_blocks = False
 
     async def _round(self) -> None:

@@ -24,8 +24,9 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import structlog
 
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
 from rota.model.genesis import decode_genesis
 from rota.model.types import FINALITY_BROKEN, FINALITY_BROKEN_REASON, ContractAddress, IntentId
 from rota.ports import DueReceipt, ListenerPosition, NumberedReceipt, Store, Unavailable
@@ -57,8 +58,6 @@ class Relation(Enum):
 
 
 RelationOf = Callable[[NumberedReceipt, tuple[str, ...]], Awaitable[Relation | None]]
-
-logger = structlog.get_logger("rota.receipts")
 
 
 class ReceiptOrder:
@@ -114,6 +113,7 @@ class ReceiptOrder:
 
     async def run(self) -> None:
         """Until cancelled."""
+        repeated = Trouble()
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -122,8 +122,10 @@ class ReceiptOrder:
                 await self.look()
                 await self._count_undone()
                 await self._clean()
+                repeated.end()
             except Unavailable as trouble:
-                logger.warning("receipts wait to be numbered", reason=str(trouble))
+                if repeated.is_new(str(trouble)):
+                    catalogue.RECEIPT_POSTPONED.log(reason=str(trouble))
                 self._wanted.set()
                 await asyncio.sleep(RETRY_S)
             await asyncio.sleep(max(PAUSE_S, REST * (time.monotonic() - began_s)))

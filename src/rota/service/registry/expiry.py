@@ -11,15 +11,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from rota.keys.certificates import Certificate
+from rota.logs import catalogue
 
 DAY_S: Final = 86_400
 NOTICES_S: Final = (30 * DAY_S, 7 * DAY_S, DAY_S, 0)
-ADVICE: Final = "`rota keys rotate-certificate` makes another without an outage"
-
-logger = structlog.get_logger("rota.certificates")
+COMMAND: Final = "rota keys rotate-certificate"
+ADVICE: Final = f"`{COMMAND}` makes another without an outage"
 
 
 class CertificateExpiry:
@@ -37,7 +35,7 @@ class CertificateExpiry:
             self._certificate, self._told_s = certificate, None
         notice_s = min((each for each in NOTICES_S if self.left_s <= each), default=None)
         if notice_s is not None and notice_s != self._told_s:
-            logger.warning("the certificate nears its end", days=max(0, self.left_s // DAY_S), advice=ADVICE)
+            catalogue.CERTIFICATE_EXPIRING.log(days=max(0, self.left_s // DAY_S), command=COMMAND)
         self._told_s = notice_s
 
     @property
