@@ -127,9 +127,7 @@ async def test_page_gives_no_verdict_before_the_node_has_reported(tmp_path: Path
         await page.until("document.getElementById('node-name').textContent !== ''")
         assert "well" not in await page.text("#verdict")
         node.reports.set()
-        await page.until(
-            "document.getElementById('verdict').textContent.includes('is well. 4 nodes, 3 contracts')"
-        )
+        await page.until("document.getElementById('verdict').textContent.includes('is well. 4 nodes, 3 contracts')")
         assert page.errors == []
 
 
