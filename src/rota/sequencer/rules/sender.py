@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.machine.effects import ReplyToUser
 from rota.machine.tables import Event
@@ -37,6 +37,9 @@ from rota.wire.sizes import delegation_bytes, fitting
 
 if TYPE_CHECKING:
     from rota.sequencer.sender import Sender
+
+# So many redirects are followed without a pause in `delegation_timeout`.
+REDIRECTS_AT_ONCE_MAX: Final = 8
 
 
 # Guards, in the table's order.
@@ -281,6 +284,10 @@ def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
     assert active is not None, "a redirect names somebody"
     number = max(event.rejected.active_number, sender.known_number_of(active, event.peer))
     sender.told[event.peer] = Tried(active, number)
+    if not sender.pacing.is_due("redirect", sender.context.config.delegation_timeout_ms, REDIRECTS_AT_ONCE_MAX):
+        # Members may name one another, or liars do: that costs no more than a walk through a ranking.
+        retry_later(sender, event)
+        return
     sender.unavailable.pop(active, None)
     _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
 
