@@ -191,12 +191,11 @@ async def test_contracts_that_are_never_confirmed_are_asked_about_the_more_rarel
     asked = contracts_asked_about(bench, 10 * PAUSE_MAX_S)
     assert len(asked) <= 10 * BEGUN_OF_PEER_MAX
     # A user who names one of them does not wait so long.
-    for _ in range(2):
-        waiting = asyncio.create_task(bench.confirming.require(contract_number(0).contract.address))
-        await asyncio.sleep(0)
+    waiting = [asyncio.create_task(bench.confirming.require(contract_number(0).contract.address)) for _ in range(2)]
+    await asyncio.sleep(0)
     assert [each.peer for each in bench.sent] == [B]
     assert bench.hear(B, RIGHT, contract_number(0).contract.address)
-    await waiting
+    await asyncio.gather(*waiting)
 
 
 @in_loop
