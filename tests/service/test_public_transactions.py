@@ -223,6 +223,21 @@ async def test_what_is_given_up_uses_its_nonce_for_nothing(kind: str, tmp_path: 
 
 
 @in_loop
+async def test_open_transaction_is_found_by_its_hash_without_reading_all_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        await chain.rpc("evm_setAutomine", False)
+        intent = await made.send(value_wei=5)
+        (version,) = (await made.in_state(intent, State.SENT)).versions
+        monkeypatch.delattr(type(made.opened.store.public), "open")
+        found = await made.public.with_hash(version.hash)
+        assert found is not None
+        assert found.id == intent
+        assert await made.public.with_hash(bytes(32)) is None
+
+
+@in_loop
 async def test_what_is_changed_replaces_what_waits(tmp_path: Path) -> None:
     async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
         await chain.rpc("evm_setAutomine", False)

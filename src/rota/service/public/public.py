@@ -176,10 +176,8 @@ class Public:
 
     async def under_way(self, transaction_hash: bytes) -> PublicView | None:
         """The one that has not ended and that has this hash, in its latest version or an earlier one."""
-        for each in await self._store.open():
-            if any(version.hash == transaction_hash for version in each.versions):
-                return self.shown(each)
-        return None
+        found = await self._transactions.with_hash(transaction_hash)
+        return self.shown(found) if found is not None else None
 
     def shown(self, transaction: PublicTransaction) -> PublicView:
         """As clients read it."""

@@ -141,6 +141,15 @@ class PublicTransactions:
         """One that has not ended."""
         return self._held.get(intent)
 
+    async def with_hash(self, transaction_hash: bytes) -> PublicTransaction | None:
+        """One that has not ended and has this hash, in its latest version or an earlier one.
+
+        It is in memory: to read thousands with their data from the store would be a lot for one question.
+        """
+        await self._until_begun()
+        every = (held.transaction for held in self._held.values())
+        return next((each for each in every if any(one.hash == transaction_hash for one in each.versions)), None)
+
     async def give_up(self, intent: IntentId) -> bool:
         """From now on it ends, durably; false when it is not under way."""
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
