@@ -231,7 +231,7 @@ def test_strangers_and_ourselves_accuse_nobody(author: NodeName) -> None:
     assert not demotions(bench).accusers
 
 
-def test_nobody_is_heard_about_us_or_about_strangers() -> None:
+def test_accusations_of_us_or_of_strangers_are_ignored() -> None:
     bench = Bench(node=C, of=TWO_OF_THREE)
     observer(bench).weigh(A, (*accusation(C), *accusation(D)), is_first_hand=True)
     assert not demotions(bench).accusers
@@ -408,7 +408,7 @@ def test_member_that_has_demoted_its_own_coordinator_is_believed_about_itself() 
     assert not observer(bench).is_demoted(A)
 
 
-def test_member_that_is_not_heard_of_for_long_has_not_stepped_back() -> None:
+def test_member_that_is_silent_for_long_has_not_stepped_back() -> None:
     bench = Bench(node=B, of=TWO_OF_THREE)
     delegate(bench, A, accusation(A))
     assert observer(bench).is_demoted(A)

@@ -26,7 +26,7 @@ from rota.node.explanation import explain_at_sender
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, OutcomesFinal, SignatureVerified
 from rota.sequencer.events.coordinator import EndorserFollowsAnother
-from rota.sequencer.rules.sender import REDIRECTS_AT_ONCE_MAX
+from rota.sequencer.sender import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.sender import State

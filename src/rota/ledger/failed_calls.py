@@ -7,9 +7,9 @@ changed was taken back, so that the answer may be another one than at the time. 
 domain judges by it whether another attempt is worth its gas; it says nothing about what is on the chain. A call that
 follows others may need them: alone it is refused although it would succeed behind them, so its verdict is unknown.
 
-Anybody can have a call fail, in a contract of his own that this node follows, and a target can use up whatever gas it
-is given here. So a call that failed gets a little more gas than was paid for on the chain, and not much time: the index
-waits for the answers.
+A stranger can have a call fail, in a contract of its own that this node follows, and a target can use up whatever gas
+it is given here. So a call that failed gets a little more gas than was paid for on the chain, and not much time: the
+index waits for the answers.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _UNKNOWN: Final = Reason("", CallVerdict.UNKNOWN)
 
 
 async def reasons_of(client: RpcClient, some: Sequence[Asked]) -> list[Reason]:
-    """What the targets say in time. How much gas is needed, which takes many executions, is asked about the first."""
+    """The answers that come in time. How much gas is needed, which takes many executions, is asked about the first."""
     if not some:
         return []
     tasks = [asyncio.create_task(reason_of(client, each, estimates=each is some[0])) for each in some]

@@ -222,7 +222,7 @@ class KnownContract:
     `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
     the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
     `unconfirmed` are the endorsers that have not confirmed that the address in `signers` is theirs. `has_rounds` means
-    that the store has the rounds of before this node took it in.
+    that the store has its rounds in earlier blocks, too.
     """
 
     contract: Contract

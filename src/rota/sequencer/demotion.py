@@ -104,7 +104,7 @@ class Demotions:
         return seen is not None and self.context.now_ms < seen.until_ms
 
     def is_demoted(self, node: NodeName) -> bool:
-        """By our own experience, by its own word, by f + 1 accusers, or by one that is believed about it."""
+        """By our own experience, by itself, by f + 1 accusers, or by one that is believed about it."""
         return self.is_own(node) or self._is_accused(node, self._standing())
 
     def first_hand(self, members: Iterable[NodeName]) -> tuple[NodeName, ...]:

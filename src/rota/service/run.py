@@ -219,7 +219,7 @@ class RunningNode:
             self._tell_of_arrears,
             self._are_holders_there,
             self.confirming.confirmed,
-            self._note_rounds,
+            note_rounds=self._note_rounds,
         )
 
     # Its life.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rota.machine.effects import ReplyToUser
 from rota.machine.tables import Event
-from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation, Tried
+from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
 from rota.sequencer.events.sender import (
     DelegationAnswered,
     DelegationRefused,
@@ -37,9 +37,6 @@ from rota.wire.sizes import delegation_bytes, fitting
 
 if TYPE_CHECKING:
     from rota.sequencer.sender import Sender
-
-# So many redirects are followed without a pause in `delegation_timeout`.
-REDIRECTS_AT_ONCE_MAX: Final = 8
 
 
 # Guards, in the table's order.
@@ -114,9 +111,9 @@ def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
-    """NotPreferredCoordinator; the one named is available, or not demoted and with a greater number than ours for it"""
+    """NotPreferredCoordinator, rarely; the one named is available, or not demoted and with a greater number for it"""
     active = event.rejected.active
-    if not is_answer(sender, event) or active not in sender.context.contract.committee or active == event.peer:
+    if active is None or not is_answer(sender, event) or not sender.may_follow_redirect(event.peer, active):
         return False
     is_news = event.rejected.active_number > sender.known_number_of(active, event.peer)
     return sender.is_available(active) or (is_news and not sender.observer.is_demoted(active))
@@ -282,13 +279,7 @@ def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
     """Delegate to the one that it names; remember how much it knew of it."""
     active = event.rejected.active
     assert active is not None, "a redirect names somebody"
-    number = max(event.rejected.active_number, sender.known_number_of(active, event.peer))
-    sender.told[event.peer] = Tried(active, number)
-    if not sender.pacing.is_due("redirect", sender.context.config.delegation_timeout_ms, REDIRECTS_AT_ONCE_MAX):
-        # Members may name one another, or liars do: that costs no more than a walk through a ranking.
-        retry_later(sender, event)
-        return
-    sender.unavailable.pop(active, None)
+    sender.note_redirect(event.peer, active, event.rejected.active_number)
     _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
 
 

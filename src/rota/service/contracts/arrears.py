@@ -15,8 +15,8 @@ those are, so it asks until nothing new has come a few times, with all there who
 for somebody else's.
 
 Both begin when all endorsers have confirmed the contract (`confirming.py`), which some never do: until then nothing of
-its genesis is in memory. Of the contracts that one peer has told of, one is looked at on the chain at a time, in turns
-of some blocks. That is done once; states are asked for again after each start.
+its genesis is in memory. Of the contracts of one peer, one is looked at on the chain at a time, in turns of some
+blocks. That is done once; states are asked for again after each start.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Arrears:
             self._tasks.begin(self._make_up_for(replace(known, genesis=b"")))
 
     def expect(self, contract: ContractAddress) -> None:
-        """It is about to be taken in, and what is missing of it will be known then."""
+        """It is about to be taken in; which rounds are missing will be known then."""
         self._behind.add(contract)
 
     def is_behind(self, contract: ContractAddress) -> bool:

@@ -14,9 +14,9 @@ and about each of them more and more rarely: of the contracts of one peer about 
 nodes ask an endorser of its choice. The others wait for their turn, the latest first, until a user names one, or an
 endorser sends a message of it, which is then asked.
 
-An endorser may never answer, and a peer tells of all contracts that it has, also of those that somebody else deployed.
-So a contract gives its place to the next after some seconds, and is asked about rarely from then on: the more such
-contracts came from its peer, the more rarely.
+An endorser may never answer, and a peer lists all contracts that it has, also those that another node deployed. So a
+contract gives its place to the next after some seconds, and is asked about rarely from then on: the more such contracts
+came from its peer, the more rarely.
 """
 
 from __future__ import annotations

@@ -141,15 +141,6 @@ class PublicTransactions:
         """One that has not ended."""
         return self._held.get(intent)
 
-    async def with_hash(self, transaction_hash: bytes) -> PublicTransaction | None:
-        """One that has not ended and has this hash, in its latest version or an earlier one.
-
-        It is in memory: to read thousands with their data from the store would be a lot for one question.
-        """
-        await self._until_begun()
-        every = (held.transaction for held in self._held.values())
-        return next((each for each in every if any(one.hash == transaction_hash for one in each.versions)), None)
-
     async def give_up(self, intent: IntentId) -> bool:
         """From now on it ends, durably; false when it is not under way."""
         return await self._change(intent, lambda each: replace(each, given_up=each.given_up or CANCELLED))
@@ -204,9 +195,9 @@ class PublicTransactions:
 
     # Operators.
 
-    def set_aside(self) -> tuple[Held, ...]:
-        """Those that an operator has to decide about."""
-        return tuple(each for each in self._held.values() if each.is_aside)
+    def open(self) -> tuple[Held, ...]:
+        """Those that have not ended, in memory."""
+        return tuple(self._held.values())
 
     async def release(self, intent: IntentId) -> bool:
         """It has not happened, says an operator: it goes on. False when it is not set aside."""
@@ -280,7 +271,7 @@ class PublicTransactions:
         return True
 
     def _tell_of_those_set_aside(self) -> None:
-        if aside := self.set_aside():
+        if aside := [each for each in self._held.values() if each.is_aside]:
             logger.error(
                 "public transactions are set aside: see `rota tx aside`, then release or drop each",
                 transactions=len(aside),
