@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 from eth_abi.abi import encode
 
+from rota.ledger import failed_calls as failed_calls_module
 from rota.ledger.artifacts import artifact_from_json
 from rota.ledger.bindings import FailedCall
-from rota.ledger.client import ClientLimits, RpcClient
-from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, Reason, reason_of
+from rota.ledger.call_gas import MORE_GAS
+from rota.ledger.client import Call as RpcCall
+from rota.ledger.client import ClientLimits, RpcClient, Together
+from rota.ledger.failed_calls import REVERT_BYTES_MAX, Asked, Reason, reason_of, reasons_of
 from rota.ledger.hexadecimal import data
+from rota.ledger.transports import RpcFailure
 from rota.model.digests import keccak
 from rota.model.types import Call, CallVerdict, ContractAddress, Leaf
 from tests.ledger.chains import in_loop, running
@@ -117,6 +123,52 @@ async def test_what_moves_tokens_fails_though_the_token_succeeds(tmp_path: Path)
             assert (await told(DECLINING, is_move=False)).startswith("it would succeed after block")
         finally:
             await client.close()
+
+
+class Burning:
+    """An Ethereum node on which a target fails with the gas that it had, and uses up all that it is given."""
+
+    def __init__(self, is_slow: bool) -> None:
+        self.is_slow = is_slow
+        self.given: list[int] = []
+        self.estimates: list[int] = []
+
+    async def call_together(self, *calls: RpcCall, attempts_max: int) -> Together:
+        assert attempts_max == 1
+        _, wanted, more = calls
+        self.given += [int(each.parameters[0]["gas"], 16) for each in (wanted, more)]  # type: ignore[index]
+        if self.is_slow and len(self.given) > 2:
+            await asyncio.Event().wait()
+        return Together(("0x00", RpcFailure(3, "execution reverted"), "0x"), is_one_exchange=True)
+
+    async def call(self, method: str, wanted: dict[str, str], attempts_max: int) -> str:
+        assert (method, attempts_max) == ("eth_estimateGas", 1)
+        self.estimates.append(int(wanted["gas"], 16))
+        return hex(120_000)
+
+
+def failed_calls(count: int) -> list[Asked]:
+    calls = (FailedCall(NOBODY, Leaf(bytes(32)), 0, Call(NOBODY, GAS, bytes([number]))) for number in range(count))
+    return [Asked(call, 1) for call in calls]
+
+
+@in_loop
+async def test_target_that_uses_up_what_it_is_given_gets_little_more_than_was_paid_for_and_is_estimated_once() -> None:
+    node = Burning(is_slow=False)
+    reasons = await reasons_of(cast(RpcClient, node), failed_calls(3))
+    assert max(node.given) < GAS + MORE_GAS + 30_000
+    assert len(node.estimates) == 1
+    assert node.estimates[0] < GAS + MORE_GAS + 30_000
+    assert [reason.verdict for reason in reasons] == [CallVerdict.SUCCEEDS] * 3
+    assert [OUT_OF_GAS in reason.text for reason in reasons] == [True, False, False]
+    assert await reasons_of(cast(RpcClient, node), ()) == []
+
+
+@in_loop
+async def test_index_does_not_wait_for_reasons_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failed_calls_module, "REASONS_S", 0.01)
+    reasons = await reasons_of(cast(RpcClient, Burning(is_slow=True)), failed_calls(2))
+    assert [reason.verdict for reason in reasons] == [CallVerdict.SUCCEEDS, CallVerdict.UNKNOWN]
 
 
 @in_loop

@@ -156,6 +156,31 @@ async def test_nonce_that_a_block_showed_is_not_taken_by_a_later_range() -> None
 
 
 @in_loop
+async def test_account_is_asked_about_while_a_nonce_of_it_was_seen_in_no_block_before() -> None:
+    """A node may have thousands of accounts."""
+    asked: list[str] = []
+    chain = node(used={2: 0}, gas_used=GAS)
+
+    async def view(request: Request, ask: Ask) -> Answer:
+        if request["method"] == "eth_getTransactionCount":
+            asked.append(request["params"][0])
+        return await chain(request, ask)
+
+    async with own_nonces(view, (ACCOUNT, 0)) as own:
+        (block,) = await own.mined_in(1, LAST)
+        assert asked.count(ACCOUNT) >= 2
+        asked.clear()
+        assert await own.mined_in(2, LAST) == ()
+        assert asked == []
+        # A block in its place may not have it.
+        assert await own.mined_in(1, LAST) == (block,)
+        own.note(ACCOUNT, 1, CONTRACT, CALL)
+        asked.clear()
+        assert await own.mined_in(3, LAST) == ()
+        assert asked.count(ACCOUNT) == 2, "one that waits for a block is asked about"
+
+
+@in_loop
 async def test_nonces_of_several_accounts_do_not_mix() -> None:
     """Only one of the accounts used its nonce 0."""
     heard: list[str] = []

@@ -5,6 +5,8 @@ In range 0 the ranking is A, B, C. Two of three must sign unless told otherwise:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from rota.machine.events import ConnectionLost, Tick
@@ -229,9 +231,9 @@ def test_strangers_and_ourselves_accuse_nobody(author: NodeName) -> None:
     assert not demotions(bench).accusers
 
 
-def test_nobody_is_heard_about_itself_about_us_or_about_strangers() -> None:
+def test_accusations_of_us_or_of_strangers_are_ignored() -> None:
     bench = Bench(node=C, of=TWO_OF_THREE)
-    observer(bench).weigh(A, (*accusation(A), *accusation(C), *accusation(D)), is_first_hand=True)
+    observer(bench).weigh(A, (*accusation(C), *accusation(D)), is_first_hand=True)
     assert not demotions(bench).accusers
 
 
@@ -394,6 +396,42 @@ def test_nobody_is_redirected_to_a_demoted_one() -> None:
     delegate(bench, B, ())
     rejected = bench.said(DelegationRejected, B)[0]
     assert rejected.active == B
+
+
+def test_member_that_has_demoted_its_own_coordinator_is_believed_about_itself() -> None:
+    bench = Bench(node=B, of=contract(threshold=2, rotation=Rotation.STRICT))
+    delegate(bench, A, accusation(A))
+    assert state(bench) is State.ACTIVE, "A leads this range and sends every delegation away"
+    assert demotions(bench).first_hand((A, B, C)) == (A,)
+    bench.now_ms += 1
+    delegate(bench, A, ())
+    assert not observer(bench).is_demoted(A)
+
+
+def test_member_that_is_silent_for_long_has_not_stepped_back() -> None:
+    bench = Bench(node=B, of=TWO_OF_THREE)
+    delegate(bench, A, accusation(A))
+    assert observer(bench).is_demoted(A)
+    bench.now_ms += CONFIG.demotion_ms
+    bench.tell(Tick())
+    assert not observer(bench).is_demoted(A)
+
+
+@pytest.mark.parametrize("forgive", [Demotions.pardon, lambda found: found.clear(A)])
+def test_member_that_stepped_back_is_tried_again_with_all_others_or_when_it_does_something(
+    forgive: Callable[[Demotions], object],
+) -> None:
+    bench = Bench(node=B, of=TWO_OF_THREE)
+    delegate(bench, A, accusation(A))
+    delegate(bench, C, ())
+    forgive(demotions(bench))
+    assert not observer(bench).is_demoted(A)
+
+
+def test_endorsement_request_of_a_member_that_lists_itself_does_not_depose_it() -> None:
+    bench = Bench(node=B, of=TWO_OF_THREE)
+    demotions(bench).hear(A, accusation(A), accepted=None, is_first_hand=False)
+    assert not observer(bench).is_demoted(A)
 
 
 def test_redirected_sender_is_believed_alone_once_and_sent_back_the_next_time() -> None:

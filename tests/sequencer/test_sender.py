@@ -26,6 +26,7 @@ from rota.node.explanation import explain_at_sender
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, OutcomesFinal, SignatureVerified
 from rota.sequencer.events.coordinator import EndorserFollowsAnother
+from rota.sequencer.sender import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.sender import State
@@ -937,6 +938,18 @@ def test_redirect_to_a_silent_node_is_followed_only_if_more_is_known_of_it_than_
     redirect(bench, B, C, HeartbeatNumber(1, 9))
     assert told(bench) == [B, C]
     assert commands(bench, C)[0].tried == (), "who is asked is not listed, whatever we think of it"
+
+
+def test_members_that_name_one_another_get_a_bounded_number_of_delegations() -> None:
+    bench = bench_of_sender("A-1")
+    for _ in range(50):
+        asked = told(bench)[-1]
+        if bench.sequencer.sender.command is not None:
+            redirect(bench, asked, C if asked == B else B)
+        bench.wait(1)
+    assert len(told(bench)) == 1 + REDIRECTS_AT_ONCE_MAX
+    bench.wait(250)
+    assert len(told(bench)) == 2 + REDIRECTS_AT_ONCE_MAX, "and then it goes on"
 
 
 @pytest.mark.parametrize("named", [None, B, D])

@@ -48,6 +48,7 @@ class Peers:
     final_height: int = KNOWN.taken_in_at
     failures: list[Exception] = field(default_factory=list)
     is_confirmed: bool = True
+    complete: list[ContractAddress] = field(default_factory=list)
 
     def tell(self, event: Event) -> None:
         if isinstance(event, RoundsMadeUp):
@@ -86,7 +87,11 @@ class Peers:
             self.tell,
             lambda _: self.are_there,
             self.confirmed,
+            self.note_rounds,
         )
+
+    async def note_rounds(self, contract: ContractAddress) -> None:
+        self.complete.append(contract)
 
 
 async def made_up(arrears: Arrears) -> None:
@@ -175,6 +180,56 @@ async def test_contract_that_its_endorsers_have_not_confirmed_is_not_looked_at()
 
 
 @in_loop
+async def test_contract_is_behind_until_its_rounds_are_there_and_they_are_looked_for_once() -> None:
+    peers = Peers([leaf(1)], {leaf(1)}, rounds=(block(3, leaf(3)),), is_confirmed=False)
+    arrears = peers.arrears()
+    arrears.expect(ADDRESS)
+    assert arrears.is_behind(ADDRESS)
+    arrears.make_up_for(KNOWN)
+    await asyncio.sleep(0.001)
+    assert arrears.is_behind(ADDRESS)
+    peers.is_confirmed = True
+    while arrears.open_count:
+        await asyncio.sleep(0)
+    assert not arrears.is_behind(ADDRESS)
+    assert (peers.written, peers.complete) == ([3], [ADDRESS])
+    # After the next start.
+    again = replace(peers, lacking=[leaf(1)], rounds=(block(4, leaf(4)),))
+    arrears = again.arrears()
+    arrears.make_up_for(replace(KNOWN, has_rounds=True))
+    assert not arrears.is_behind(ADDRESS)
+    while arrears.open_count:
+        await asyncio.sleep(0)
+    assert (again.written, again.lacking) == ([3], []), "states are asked for again"
+
+
+@in_loop
+async def test_contract_that_was_taken_in_with_its_deployment_is_not_behind() -> None:
+    arrears = Peers([], set()).arrears()
+    arrears.expect(ADDRESS)
+    arrears.make_up_for(replace(KNOWN, taken_in_at=KNOWN.deployed_at))
+    assert (arrears.is_behind(ADDRESS), arrears.open_count) == (False, 0)
+
+
+@in_loop
+async def test_no_genesis_is_in_memory_while_a_contract_waits_to_be_confirmed() -> None:
+    held: list[bytes] = []
+
+    class Watched(Arrears):
+        async def _make_up_for(self, known: KnownContract) -> None:
+            held.append(known.genesis)
+
+    peers = Peers([], set())
+    arrears = Watched(
+        cast(Store, peers), peers.rounds_of, lambda: 9, peers.tell, lambda _: True, peers.confirmed, peers.note_rounds
+    )
+    arrears.make_up_for(replace(KNOWN, genesis=bytes(16_384)))
+    while arrears.open_count:
+        await asyncio.sleep(0)
+    assert held == [b""]
+
+
+@in_loop
 async def test_rounds_of_which_it_is_not_known_whether_they_were_written_are_told_and_not_written_twice() -> None:
     peers = Peers([], set(), rounds=(block(3, leaf(3)),), failures=[WriteInDoubt("no answer")])
     await made_up(peers.arrears())
@@ -192,7 +247,9 @@ async def test_contracts_of_one_peer_are_looked_at_one_at_a_time_and_hold_up_no_
         return ()
 
     peers = Peers([], set())
-    arrears = Arrears(cast(Store, peers), rounds_of, lambda: 9, peers.tell, lambda _: True, peers.confirmed)
+    arrears = Arrears(
+        cast(Store, peers), rounds_of, lambda: 9, peers.tell, lambda _: True, peers.confirmed, peers.note_rounds
+    )
     addresses = [ContractAddress(f"0x{number:040x}") for number in range(4)]
     sources = (NodeName("B"), NodeName("B"), NodeName("B"), NodeName("C"))
     for address, source in zip(addresses, sources, strict=True):

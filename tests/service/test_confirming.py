@@ -144,17 +144,58 @@ async def test_peer_cannot_have_an_endorser_asked_about_many_contracts() -> None
     # Contracts of another peer do not wait behind these.
     bench.confirming.add(contract_number(100).told_by(B))
     assert bench.asked() == [C]
-    # When one is confirmed, the next is asked about.
+    # When one is confirmed, the latest of those that wait is asked about.
     assert bench.hear(B, RIGHT, contract_number(0).contract.address)
     await bench.confirming.confirmed(contract_number(0).contract.address)
     assert bench.asked() == [B]
     # A user who names one does not wait behind the others.
-    last = contract_number(BEGUN_OF_PEER_MAX + 2).contract.address
+    last = contract_number(BEGUN_OF_PEER_MAX).contract.address
     waiting = asyncio.create_task(bench.confirming.require(last))
     await asyncio.sleep(0)
     assert bench.asked() == [B]
     assert bench.hear(B, RIGHT, last)
     await waiting
+
+
+def contracts_asked_about(bench: Bench, seconds: float) -> list[ContractAddress]:
+    """In this time, one for each question."""
+    asked: list[ContractAddress] = []
+    until_s = bench.now_s + seconds
+    while bench.now_s < until_s:
+        bench.confirming.ask_due()
+        asked += [each.envelope.contract for each in bench.sent]
+        bench.sent.clear()
+        bench.now_s += LOOK_S
+    return asked
+
+
+@in_loop
+async def test_contracts_that_are_never_confirmed_keep_no_other_of_the_peer_that_listed_them_waiting() -> None:
+    bench = Bench()
+    for number in range(3 * BEGUN_OF_PEER_MAX):
+        bench.confirming.add(contract_number(number))
+    contracts_asked_about(bench, 2.0)
+    honest = contract_number(100)
+    bench.confirming.add(honest)
+    assert honest.contract.address in contracts_asked_about(bench, 8.0)
+    every = {contract_number(number).contract.address for number in range(3 * BEGUN_OF_PEER_MAX)}
+    assert every <= {*contracts_asked_about(bench, 60.0)}, "in the end all have been asked about"
+
+
+@in_loop
+async def test_contracts_that_are_never_confirmed_are_asked_about_the_more_rarely_the_more_they_are() -> None:
+    bench = Bench()
+    for number in range(8 * BEGUN_OF_PEER_MAX):
+        bench.confirming.add(contract_number(number))
+    contracts_asked_about(bench, 30 * PAUSE_MAX_S)
+    asked = contracts_asked_about(bench, 10 * PAUSE_MAX_S)
+    assert len(asked) <= 10 * BEGUN_OF_PEER_MAX
+    # A user who names one of them does not wait so long.
+    waiting = [asyncio.create_task(bench.confirming.require(contract_number(0).contract.address)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert [each.peer for each in bench.sent] == [B]
+    assert bench.hear(B, RIGHT, contract_number(0).contract.address)
+    await asyncio.gather(*waiting)
 
 
 @in_loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from rota.keys.names import endorser_key
 from rota.keys.secp256k1 import to_compact
 from rota.ledger.bindings import deploy_endorsed, separator_of
 from rota.ledger.hexadecimal import data
+from rota.model.blocks import ChainBlock
 from rota.model.digests import round_digest
 from rota.model.genesis import encode_genesis, genesis_hash
-from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, Outcome, Party
+from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, NodeName, Outcome, Party
+from rota.ports import Unavailable
 from tests.ledger.chains import in_loop
 from tests.service.kit import ALICE, CHAIN_ID, Network, network, send
 
@@ -59,14 +62,7 @@ def tell_of(nodes: Network, contract: ContractAddress) -> None:
 async def until_made_up(nodes: Network, contract: ContractAddress) -> None:
     """The victim has the contract, and has looked at its rounds on the chain."""
     running = nodes.processes[VICTIM].running
-
-    def is_taken_in() -> bool:
-        """The node begins to look at missed rounds in the turn in which the contract gets its height."""
-        known = running.contracts.known(contract)
-        return known is not None and known.taken_in_at > 0
-
-    await nodes.until(is_taken_in)
-    await nodes.until(lambda: not running.arrears.open_count)
+    await nodes.until(lambda: contract in running.contracts.addresses() and not running.arrears.is_behind(contract))
 
 
 @in_loop
@@ -106,3 +102,36 @@ async def test_contract_that_a_peer_shows_late_neither_restarts_a_node_nor_winds
         ours, theirs = (nodes.processes[name].running.adapters.store for name in (VICTIM, LIAR))
         rounds = await theirs.heights_with_outcomes(contract, 0, blocks[-1].height)
         assert await ours.heights_with_outcomes(contract, 0, blocks[-1].height) == rounds != frozenset()
+
+
+@in_loop
+async def test_nothing_depends_on_a_leaf_of_a_contract_whose_earlier_rounds_are_not_there_yet(tmp_path: Path) -> None:
+    """A leaf that is on the chain would be taken for one that was not committed in time."""
+    async with network(tmp_path, VICTIM, LIAR) as nodes:
+        await nodes.start(VICTIM, LIAR)
+        await nodes.connected()
+        contract = await kept_back(nodes, 1)
+        intent = await nodes.submit(LIAR, contract, "spend")
+        assert (await nodes.final(LIAR, intent)).outcome is Outcome.CONFIRMED
+        outcomes = [
+            each for block in nodes.processes[LIAR].running.engine.core.index.above(-1) for each in block.outcomes
+        ]
+        (leaf,) = (outcome.leaf for place, outcome in outcomes if (place, outcome.intent) == (contract, intent))
+        own = await nodes.create((f"{ALICE}@{VICTIM}",), threshold=1)
+        running, may_look = nodes.processes[VICTIM].running, asyncio.Event()
+        look = running.arrears._rounds_of
+
+        async def rounds_of(asked: ContractAddress, first: int, last: int) -> tuple[ChainBlock, ...]:
+            await may_look.wait()
+            return await look(asked, first, last)
+
+        running.arrears._rounds_of = rounds_of  # type: ignore[misc]
+        tell_of(nodes, contract)
+        await nodes.until(lambda: contract in running.contracts.addresses())
+        awaits = (AwaitedLeaf(contract, intent, leaf, valid_until_s=1),)
+        with pytest.raises(Unavailable, match="has not looked through the earlier rounds"):
+            await nodes.submit(VICTIM, own, "spend", awaits=awaits)
+        may_look.set()
+        await until_made_up(nodes, contract)
+        dependent = await nodes.submit(VICTIM, own, "spend", awaits=awaits)
+        assert (await nodes.final(VICTIM, dependent)).outcome is Outcome.CONFIRMED

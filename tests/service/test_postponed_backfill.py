@@ -29,10 +29,12 @@ async def test_postponed_backfill_is_logged_once_for_each_reason(monkeypatch: py
         done.set()
         return ()
 
-    async def confirmed(_: ContractAddress) -> None: ...
+    async def done_at_once(_: ContractAddress) -> None: ...
 
     known = KnownContract(Contract(FIRST, (NODE1,), (NODE1,), 1), intent_id(1), (FIRST,), deployed_at=1, taken_in_at=2)
-    backfill = arrears.Arrears(MagicMock(), rounds_of, lambda: 9, lambda _: None, lambda _: True, confirmed)
+    backfill = arrears.Arrears(
+        MagicMock(), rounds_of, lambda: 9, lambda _: None, lambda _: True, done_at_once, done_at_once
+    )
     with capture_logs() as logs:
         backfill.make_up_for(known)
         await done.wait()

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -32,6 +33,7 @@ from rota.model.types import ContractAddress, Fees, IntentId, Party, SubmitMode
 from rota.node.node import OWN
 from rota.ports import StoredSubmission
 from rota.service.public.held import PublicLimits
+from rota.service.public.public import Public
 from rota.service.public.transactions import PublicTransactions
 from rota.sim.disk import Fate
 from rota.store.group_commit import wall_clock_ms
@@ -220,6 +222,18 @@ async def test_what_is_given_up_uses_its_nonce_for_nothing(kind: str, tmp_path: 
         assert (await made.ended(after)).ending is not None
         assert await chain.rpc("eth_getBalance", OTHER, "latest") == hex(7)
         assert not await made.public.give_up(intent)
+
+
+@in_loop
+async def test_open_transaction_is_found_by_its_hash_without_reading_all_from_the_store(tmp_path: Path) -> None:
+    async with running("embedded", tmp_path) as chain, bench(chain, tmp_path) as made:
+        await chain.rpc("evm_setAutomine", False)
+        intent = await made.send(value_wei=5)
+        (version,) = (await made.in_state(intent, State.SENT)).versions
+        public = cast(Public, SimpleNamespace(_transactions=made.public, shown=lambda found: found.id))
+        found: object = Public.under_way(public, version.hash)
+        assert found == intent
+        assert Public.under_way(public, bytes(32)) is None
 
 
 @in_loop

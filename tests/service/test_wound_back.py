@@ -103,9 +103,10 @@ def test_a_payment_of_before_is_set_aside_and_not_paid_again(tmp_path: Path, has
                 await made.in_state(intent, State.SET_ASIDE)
                 await some_rounds(made)
                 assert await paid_wei(chain) == VALUE_WEI
-                assert [each.transaction.id for each in made.public.set_aside()] == [intent]
+                (aside,) = (each.transaction for each in made.public.open() if each.is_aside)
+                assert aside.id == intent
                 assert bool(made.opened.store.wound_back) is has_mark
-                reason = made.public.set_aside()[0].transaction.set_aside
+                reason = aside.set_aside
                 assert ("was wound back" if has_mark else "the chain has 1 transactions") in reason
             # It stays so: the next life finds a database that has gone on since.
             async with a_life(chain, tmp_path, mark) as made:
@@ -277,7 +278,7 @@ async def test_update_of_what_is_set_aside_is_refused(tmp_path: Path) -> None:
         async with a_life(chain, tmp_path, mark) as made:
             aside = await made.in_state(intent, State.SET_ASIDE)
             assert await made.update(replace(aside, value_wei=VALUE_WEI + 1)) != ""
-            assert made.public.set_aside()[0].transaction.value_wei == VALUE_WEI
+            assert [each.transaction.value_wei for each in made.public.open() if each.is_aside] == [VALUE_WEI]
 
 
 @in_loop

@@ -67,6 +67,12 @@ def test_longer_seed_is_clean(seed: int) -> None:
 
 
 @pytest.mark.slow
+def test_member_that_has_demoted_itself_does_not_send_delegations_in_a_circle() -> None:
+    """Seed 67: A, back from an outage, named B, which named A, 500 times a second, until B demoted A (L3)."""
+    assert Swarm(67, Settings()).play().violations == []
+
+
+@pytest.mark.slow
 def test_same_seed_plays_the_same_run() -> None:
     first, second = Swarm(7, SHORT).play(), Swarm(7, SHORT).play()
     assert first == second

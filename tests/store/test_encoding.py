@@ -49,7 +49,7 @@ STORED = {
     CallFailure: "number to verdict revert",
     ChainBlock: "height hash parent time_s outcomes mined deployments",
     FactoryDeployment: "intent contract genesis endorsers threshold transaction transaction_index log_index ledger",
-    KnownContract: "contract deployment signers genesis deployed_at taken_in_at source unconfirmed",
+    KnownContract: "contract deployment signers genesis deployed_at taken_in_at source unconfirmed has_rounds",
     Proposal: "peer deployment genesis request_id received_at_s endorser signers decision asked_at_s reason contract",
     MinedTransaction: "nonce status reason gas_used account",
     Permission: "number delegate leaf valid_until_s",  # Until schema 13 it was "number delegate transition".

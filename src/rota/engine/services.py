@@ -83,8 +83,9 @@ DomainOrder = AssembleIntents | CheckRound
 # Of a contract whose domain is asked elsewhere there are two: for own users, and for peers.
 _TurnKey = tuple[ContractAddress, bool]
 IsAnnounced = Callable[[Party], Awaitable[bool]]
-# The gas that a call of this contract needs, by its target and data; nothing when that is not known.
-EstimateCall = Callable[[ContractAddress, ContractAddress, bytes], Awaitable[int | None]]
+# The gas that a call of this contract needs, by its target, its data and the gas that it may have; nothing when that is
+# not known, or much more.
+EstimateCall = Callable[[ContractAddress, ContractAddress, bytes, int], Awaitable[int | None]]
 FindReserve = Callable[[ContractAddress, ContractAddress], Awaitable[Reserve | None]]
 
 
@@ -317,12 +318,12 @@ class Services:
     async def _gas_of_calls(self, contract: ContractAddress, events: Iterable[Event]) -> CallGas:
         """What the first call of each transition needs, as far as our own Ethereum node can tell."""
         made = [event.transition for event in events if isinstance(event, AssemblyFinished)]
-        first = {(each.calls[0].to, each.calls[0].data) for each in made if each is not None and each.calls}
+        calls = [each.calls[0] for each in made if each is not None and each.calls]
+        first = {(call.to, call.data): call.gas for call in calls}
         if self._estimate_call is None or not first:
             return {}
-        wanted = sorted(first)
-        found = await asyncio.gather(*(self._estimate_call(contract, *each) for each in wanted))
-        return {call: gas for call, gas in zip(wanted, found, strict=True) if gas is not None}
+        found = await asyncio.gather(*(self._estimate_call(contract, *call, first[call]) for call in sorted(first)))
+        return {call: gas for call, gas in zip(sorted(first), found, strict=True) if gas is not None}
 
     async def _assemble_as(self, hosted: host.Hosted, order: AssembleIntents, asked: Asked) -> list[Event]:
         elsewhere = self._elsewhere_for(hosted)

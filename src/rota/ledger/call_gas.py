@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from rota.ledger.client import RpcClient, RpcRefused
-from rota.ledger.hexadecimal import data, read_quantity
+from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.model.types import ContractAddress
 from rota.ports import Unavailable
 
+# Whether a call would succeed with more gas is tried with so much more than it may have. A target may use up all that
+# it is given, and an estimate takes many executions.
+MORE_GAS: Final = 500_000
 # What a transaction costs beside what its call uses: an estimate contains it, a call from a contract does not pay it.
 _TRANSACTION_GAS: Final = 21_000
 _ZERO_BYTE_GAS: Final = 4
@@ -21,11 +24,17 @@ def transaction_gas(call: bytes) -> int:
     return _TRANSACTION_GAS + _ZERO_BYTE_GAS * zeros + _BYTE_GAS * (len(call) - zeros)
 
 
-async def gas_of_call(client: RpcClient, caller: ContractAddress, to: ContractAddress, call: bytes) -> int | None:
-    """The gas that the call uses; nothing when it fails now, or the node does not answer."""
+async def gas_of_call(
+    client: RpcClient, caller: ContractAddress, to: ContractAddress, call: bytes, gas: int
+) -> int | None:
+    """The gas that a call uses which may have so much; nothing when it fails now, or the node does not answer.
+
+    One that needs a little more than it may have is estimated too.
+    """
+    before = transaction_gas(call)
     try:
-        wanted = {"from": caller, "to": to, "data": data(call)}
+        wanted = {"from": caller, "to": to, "data": data(call), "gas": quantity(before + gas + MORE_GAS)}
         estimate = read_quantity(await client.call("eth_estimateGas", wanted, attempts_max=1))
     except (RpcRefused, Unavailable, ValueError):
         return None
-    return max(0, estimate - transaction_gas(call))
+    return max(0, estimate - before)

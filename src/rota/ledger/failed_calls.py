@@ -6,15 +6,21 @@ the same call, from the same caller, with the same gas, on the state after that 
 changed was taken back, so that the answer may be another one than at the time. People read it, and the sender's own
 domain judges by it whether another attempt is worth its gas; it says nothing about what is on the chain. A call that
 follows others may need them: alone it is refused although it would succeed behind them, so its verdict is unknown.
+
+A stranger can have a call fail, in a contract of its own that this node follows, and a target can use up whatever gas
+it is given here. So a call that failed gets a little more gas than was paid for on the chain, and not much time: the
+index waits for the answers.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rota.ledger.bindings import FailedCall, explain_any
-from rota.ledger.call_gas import gas_of_call, transaction_gas
+from rota.ledger.call_gas import MORE_GAS, gas_of_call, transaction_gas
 from rota.ledger.client import Call, RpcClient
 from rota.ledger.hexadecimal import data, quantity, read_data
 from rota.ledger.transports import RpcFailure
@@ -23,6 +29,8 @@ from rota.ports import Unavailable
 
 # Whoever submits rounds again can have calls fail as often as he pays for it; more than these are not asked about.
 REASONS_A_RANGE_MAX: Final = 16
+# How long the index waits for all of them. A node that does not index for `ledger_grace` gives its roles up.
+REASONS_S: Final = 2.0
 REVERT_BYTES_MAX: Final = 1_024
 # What Ethereum nodes answer `eth_call` with when the contract reverts.
 REVERTED_CODE: Final = 3
@@ -55,36 +63,52 @@ class Reason:
 _UNKNOWN: Final = Reason("", CallVerdict.UNKNOWN)
 
 
-async def reason_of(client: RpcClient, asked: Asked) -> Reason:
+async def reasons_of(client: RpcClient, some: Sequence[Asked]) -> list[Reason]:
+    """The answers that come in time. How much gas is needed, which takes many executions, is asked about the first."""
+    if not some:
+        return []
+    tasks = [asyncio.create_task(reason_of(client, each, estimates=each is some[0])) for each in some]
+    await asyncio.wait(tasks, timeout=REASONS_S)
+    late = [task for task in tasks if not task.done()]
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    return [_UNKNOWN if task.cancelled() else task.result() for task in tasks]
+
+
+async def reason_of(client: RpcClient, asked: Asked, estimates: bool = True) -> Reason:
     """What the target says."""
-    reason = await _reason_alone(client, asked)
+    reason = await _reason_alone(client, asked, estimates)
     is_first = asked.failed.number == 0
     return (
         reason if is_first or reason.verdict is CallVerdict.SUCCEEDS else replace(reason, verdict=CallVerdict.UNKNOWN)
     )
 
 
-async def _reason_alone(client: RpcClient, asked: Asked) -> Reason:
+async def _reason_alone(client: RpcClient, asked: Asked, estimates: bool) -> Reason:
     call, block = asked.failed.call, quantity(asked.height)
     free = {"from": asked.failed.contract, "to": call.to, "data": data(call.data)}
     # A call of a contract has all of its gas for itself; a transaction pays for its data first.
-    wanted = {**free, "gas": quantity(call.gas + transaction_gas(call.data))}
+    gas = call.gas + transaction_gas(call.data)
+    wanted, more = {**free, "gas": quantity(gas)}, {**free, "gas": quantity(gas + MORE_GAS)}
     questions = (
         Call("eth_getCode", (call.to, block)),
         Call("eth_call", (wanted, block)),
-        Call("eth_call", (free, block)),
+        Call("eth_call", (more, block)),
     )
     try:
         # Nobody waits for it: what is not told at once is not told.
-        code, answer, unbounded = (await client.call_together(*questions, attempts_max=1)).answers
+        code, answer, with_more = (await client.call_together(*questions, attempts_max=1)).answers
     except Unavailable:
         return _UNKNOWN
     if code == "0x":
         return Reason("there is no contract", CallVerdict.NO_CONTRACT)
     if isinstance(answer, RpcFailure):
-        if isinstance(unbounded, RpcFailure):
-            return _refusal(unbounded)
-        needed = await gas_of_call(client, asked.failed.contract, call.to, call.data)
+        if isinstance(with_more, RpcFailure):
+            return _refusal(with_more)
+        needed = None
+        if estimates:
+            needed = await gas_of_call(client, asked.failed.contract, call.to, call.data, call.gas)
         about = f": it needs about {needed}" if needed is not None else ""
         return Reason(f"it ran out of gas, and would succeed with more{about}", CallVerdict.SUCCEEDS)
     if asked.is_move and answer not in (NOTHING, TRUE):

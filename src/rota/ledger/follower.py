@@ -34,7 +34,7 @@ from rota.chain.events import BlocksFetched, HeadSeen
 from rota.ledger.bindings import BlockOutcomes, FailedCall, deployment_topics, outcomes_of, read_deployment
 from rota.ledger.client import Call, RpcClient, RpcRefused, TimedOut
 from rota.ledger.consistency import Inconsistent, Patience
-from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reason_of
+from rota.ledger.failed_calls import REASONS_A_RANGE_MAX, Asked, Reason, reasons_of
 from rota.ledger.finality import hash_of, require_same_chain
 from rota.ledger.hexadecimal import data, quantity, read_quantity
 from rota.ledger.own_nonces import MinedHere, OwnNonces
@@ -357,7 +357,7 @@ class Follower:
     async def _with_reasons(self, blocks: tuple[ChainBlock, ...], failed: tuple[Asked, ...]) -> tuple[ChainBlock, ...]:
         """The same, where the calls that failed say why, as far as the chain tells."""
         asked = failed[:REASONS_A_RANGE_MAX]
-        reasons = await asyncio.gather(*(reason_of(self._client, each) for each in asked))
+        reasons = await reasons_of(self._client, asked)
         found = {
             (each.height, each.failed.leaf): (each.failed, reason) for each, reason in zip(asked, reasons, strict=True)
         }

@@ -8,7 +8,8 @@ block of the range gets it as taken, so that it is undone and found again with t
 
 How many transactions an account had sent when a block ended tells whether a range used any of our nonces, and by
 halving where. That needs a node that still has those states, and answers that are all of one chain. Where either is
-lacking, every block of the range is looked through instead: that is slow, and right.
+lacking, every block of the range is looked through instead: that is slow, and right. An account is asked about while a
+nonce of it has been seen in no block before the range: a node may have thousands of accounts, and the index waits.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class OwnNonces:
 
     async def _search(self, first: int, last: Header) -> _Search | None:
         """The blocks in which an account's nonce went past one of ours; nothing when this cannot be told."""
-        addresses = tuple(self._sent)
+        addresses = self._under_way(first)
         places = [(address, height) for address in addresses for height in (first - 1, last.height)]
         ends = await self._nonces_after(places, last)
         if ends is None:
@@ -140,8 +141,7 @@ class OwnNonces:
         taken: list[MinedTransaction] = []
         for address, before in zip(addresses, ends[::2], strict=True):
             for nonce, sent in sorted(self._sent[address].items()):
-                # Reported again while the index has not passed the block that got it.
-                if nonce < before and (sent.height is None or sent.height > first):
+                if nonce < before and sent.height is None:
                     sent.height = last.height
                     taken.append(MinedTransaction(nonce, MinedStatus.TAKEN, account=sent.account))
         heights: dict[int, None] = {}
@@ -165,6 +165,18 @@ class OwnNonces:
             ]
             open_ = _with_ours(tracked, halves)
         return _Search(sorted(heights), tuple(taken))
+
+    def _under_way(self, first: int) -> tuple[ContractAddress, ...]:
+        """The accounts with a nonce that no block up to this one has used.
+
+        The index has this block, and looks at those behind it, perhaps again: they may be others now.
+        """
+        for sent in (each for own in self._sent.values() for each in own.values()):
+            if sent.height is not None and sent.height > first:
+                sent.height = None
+        return tuple(
+            address for address, own in self._sent.items() if any(sent.height is None for sent in own.values())
+        )
 
     async def _nonces_after(self, places: list[tuple[ContractAddress, int]], last: Header) -> list[int] | None:
         """The next nonce of each account after each block, some at a time; nothing without one consistent answer."""

@@ -221,7 +221,8 @@ class KnownContract:
 
     `signers` are the addresses of its endorsers, in the order of `contract.endorsers`. It was deployed at one height of
     the chain, and the chain stood at another when this node took it in. `source` is the peer that it came from.
-    `unconfirmed` are the endorsers that have not confirmed that the address in `signers` is theirs.
+    `unconfirmed` are the endorsers that have not confirmed that the address in `signers` is theirs. `has_rounds` means
+    that the store has its rounds in earlier blocks, too.
     """
 
     contract: Contract
@@ -232,6 +233,7 @@ class KnownContract:
     taken_in_at: int = 0
     source: NodeName | None = None
     unconfirmed: tuple[NodeName, ...] = ()
+    has_rounds: bool = False
 
     def told_by(self, peer: NodeName) -> KnownContract:
         """The same from this peer, whose word counts for its own address."""

@@ -5,7 +5,8 @@ coordinator and endorser pass it over, and nothing that it says ends that. A dem
 later each time, or when every member is demoted. Others say whom they have demoted in `tried`. With f = n - k of n
 endorsers of whom k must sign, f + 1 accusers are believed at once, because one of them is honest. A single accuser is
 believed about one member in `ACCUSATION_RANGES` ranges; that another member could not be reached, it is believed once
-in as many. So no single member deposes whom it likes as often as it likes.
+in as many. So no single member deposes whom it likes as often as it likes. A member whose sender has demoted its own
+coordinator is believed about itself: it would send every delegation away.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ class Accuser:
     listed: dict[NodeName, Tried] = field(default_factory=dict)
     heard_ms: int = 0
     is_first_hand: bool = False
+    # It has demoted its own coordinator.
+    has_stepped_back: bool = False
     target: NodeName | None = None
     target_range: int = 0
     is_spent: bool = False
@@ -68,24 +71,28 @@ class Demotions:
         for seen in self.own.values():
             seen.until_ms = 0
         for accuser in self.accusers.values():
-            accuser.is_spent = True
+            accuser.is_spent, accuser.has_stepped_back = True, False
         return was_demoted
 
     def clear(self, node: NodeName) -> None:
-        """It does something here: no single accuser is believed about it any more."""
-        for accuser in self.accusers.values():
+        """It does something here: no single accuser is believed about it any more, nor is it about itself."""
+        for author, accuser in self.accusers.items():
             if accuser.target == node:
                 accuser.is_spent = True
+            if author == node:
+                accuser.has_stepped_back = False
 
     def hear(self, author: NodeName, tried: Iterable[Tried], accepted: NodeName | None, is_first_hand: bool) -> None:
         """Whom a delegation (first hand) or an endorsement request lists; the list takes the place of the last."""
         members = self.context.contract.committee
         others = (author, self.context.node)
         listed = {entry.node: entry for entry in tried if entry.node in members and entry.node not in others}
-        if not listed and author not in self.accusers:
+        steps_back = is_first_hand and any(entry.node == author and entry.is_demoted for entry in tried)
+        if not listed and not steps_back and author not in self.accusers:
             return
         accuser = self.accusers.setdefault(author, Accuser())
         accuser.listed, accuser.heard_ms, accuser.is_first_hand = listed, self.context.now_ms, is_first_hand
+        accuser.has_stepped_back = steps_back
         accused = [node for node, entry in listed.items() if entry.is_demoted]
         if accused and (accuser.target is None or self._is_long_ago(accuser.target_range)):
             accuser.target = accepted if accepted in accused else accused[0]
@@ -97,7 +104,7 @@ class Demotions:
         return seen is not None and self.context.now_ms < seen.until_ms
 
     def is_demoted(self, node: NodeName) -> bool:
-        """By our own experience, by f + 1 accusers, or by one that is believed about it."""
+        """By our own experience, by itself, by f + 1 accusers, or by one that is believed about it."""
         return self.is_own(node) or self._is_accused(node, self._standing())
 
     def first_hand(self, members: Iterable[NodeName]) -> tuple[NodeName, ...]:
@@ -143,6 +150,9 @@ class Demotions:
         ]
 
     def _is_accused(self, node: NodeName, standing: list[Accuser]) -> bool:
+        own = self.accusers.get(node)
+        if own is not None and own.has_stepped_back and any(own is each for each in standing):
+            return True
         accusing = [accuser for accuser in standing if node in accuser.listed and accuser.listed[node].is_demoted]
         return len(accusing) >= self.suffices or any(
             accuser.target == node and not accuser.is_spent for accuser in accusing

@@ -11,10 +11,11 @@ Being listed is not enough: a delegate with which none of our intents comes furt
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.machine.effects import IntentAccepted
 from rota.machine.events import IntentSubmitted
@@ -103,6 +104,9 @@ if TYPE_CHECKING:
 
 from rota.sequencer.rules import sender as rules
 from rota.sequencer.states.sender import LEAVING, Command, State
+
+# In `delegation_timeout`.
+REDIRECTS_AT_ONCE_MAX: Final = 8
 
 TABLE = Table(
     name="Sender",
@@ -231,6 +235,8 @@ class Sender(Machine):
         self.is_full = False
         self.unavailable: dict[NodeName, int] = {}
         self.told: dict[NodeName, Tried] = {}
+        # When redirects were followed, lately.
+        self.redirected_ms: deque[int] = deque(maxlen=REDIRECTS_AT_ONCE_MAX)
         self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
         # Until then endorsers may refuse what is external because it is not our turn.
         self.rests_until_ms = 0
@@ -594,6 +600,19 @@ class Sender(Machine):
                 return kept
         ranked = self.context.ranking(self.context.block_range)
         return next((node for node in ranked if self.is_available(node)), None)
+
+    def may_follow_redirect(self, teller: NodeName, active: NodeName) -> bool:
+        """It names another member. A few are followed without a pause: members may name one another, or liars do."""
+        if active not in self.context.contract.committee or active == teller:
+            return False
+        times, pause_ms = self.redirected_ms, self.context.config.delegation_timeout_ms
+        return len(times) < REDIRECTS_AT_ONCE_MAX or self.context.now_ms - times[0] >= pause_ms
+
+    def note_redirect(self, teller: NodeName, active: NodeName, number: HeartbeatNumber) -> None:
+        """A redirect is followed: the one that it names is available, as far as the teller knows."""
+        self.redirected_ms.append(self.context.now_ms)
+        self.told[teller] = Tried(active, max(number, self.known_number_of(active, teller)))
+        self.unavailable.pop(active, None)
 
     def _kept_or_successor(self) -> NodeName | None:
         """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""

@@ -218,6 +218,7 @@ class RunningNode:
             self._tell_of_arrears,
             self._are_holders_there,
             self.confirming.confirmed,
+            note_rounds=self._note_rounds,
         )
 
     # Its life.
@@ -417,6 +418,8 @@ class RunningNode:
         asked_at = max(known.deployed_at, await self.adapters.chain.latest_height())
         async with self.confirming.turn:
             await self.adapters.store.add_contract(replace(known, taken_in_at=asked_at))
+            if is_new:
+                self.arrears.expect(address)
             self._have(known)
             # Every fetch from here on looks for it; those that are under way go as far as the head of the index.
             head = self.engine.core.index.head
@@ -427,6 +430,14 @@ class RunningNode:
             self.contracts.add(complete)
             self.arrears.make_up_for(complete)
             catalogue.CONTRACT_ADDED.log(contract=address, peer=known.source)
+
+    async def _note_rounds(self, contract: ContractAddress) -> None:
+        """The store has all rounds of a contract. If this is not written, the next run looks for them again."""
+        with suppress(Unavailable):
+            async with self.confirming.turn:
+                known = await self.adapters.store.contract(contract)
+                if known is not None:
+                    await self.adapters.store.add_contract(replace(known, has_rounds=True))
 
     def _have(self, known: KnownContract) -> None:
         self.confirming.add(known)

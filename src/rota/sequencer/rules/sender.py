@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rota.machine.effects import ReplyToUser
 from rota.machine.tables import Event
-from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation, Tried
+from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
 from rota.sequencer.events.sender import (
     DelegationAnswered,
     DelegationRefused,
@@ -111,9 +111,9 @@ def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
 
 
 def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
-    """NotPreferredCoordinator; the one named is available, or not demoted and with a greater number than ours for it"""
+    """NotPreferredCoordinator, rarely; the one named is available, or not demoted and with a greater number for it"""
     active = event.rejected.active
-    if not is_answer(sender, event) or active not in sender.context.contract.committee or active == event.peer:
+    if active is None or not is_answer(sender, event) or not sender.may_follow_redirect(event.peer, active):
         return False
     is_news = event.rejected.active_number > sender.known_number_of(active, event.peer)
     return sender.is_available(active) or (is_news and not sender.observer.is_demoted(active))
@@ -279,9 +279,7 @@ def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
     """Delegate to the one that it names; remember how much it knew of it."""
     active = event.rejected.active
     assert active is not None, "a redirect names somebody"
-    number = max(event.rejected.active_number, sender.known_number_of(active, event.peer))
-    sender.told[event.peer] = Tried(active, number)
-    sender.unavailable.pop(active, None)
+    sender.note_redirect(event.peer, active, event.rejected.active_number)
     _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
 
 

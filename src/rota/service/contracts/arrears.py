@@ -6,15 +6,17 @@ contract anew. Then two things are missing, in this order.
 Rounds. The index has blocks in which it did not look for the contract. When all of them are final, the chain is asked
 for the rounds of this contract in them, some blocks at a time, and what the index lacks is written. The index itself
 stays where it is, whatever it has of other contracts: any registered node can tell another one of a contract, so that
-this must not cost more than the contract's own rounds.
+this must not cost more than the contract's own rounds. Until they are there, no transaction may depend on a leaf of the
+contract (`is_behind`): one that is committed in them would seem not to be.
 
 States. What was distributed before the node had the contract is gone with whoever received it. Its peers are asked for
 the states of every leaf that was committed until then, and send what this node may see: it cannot know which
 those are, so it asks until nothing new has come a few times, with all there who may have them, and then takes the rest
 for somebody else's.
 
-Both begin when all endorsers have confirmed the contract (`confirming.py`). Of the contracts that one peer has told of,
-one is looked at on the chain at a time, in turns of some blocks.
+Both begin when all endorsers have confirmed the contract (`confirming.py`), which some never do: until then nothing of
+its genesis is in memory. Of the contracts of one peer, one is looked at on the chain at a time, in turns of some
+blocks. That is done once; states are asked for again after each start.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -56,6 +59,7 @@ class Arrears:
         tell: Tell,
         are_holders_there: Callable[[ContractAddress], bool],
         confirmed: Callable[[ContractAddress], Awaitable[None]],
+        note_rounds: Callable[[ContractAddress], Awaitable[None]],
     ) -> None:
         self._store: Final = store
         self._rounds_of: Final = rounds_of
@@ -63,13 +67,28 @@ class Arrears:
         self._tell: Final = tell
         self._are_holders_there: Final = are_holders_there
         self._confirmed: Final = confirmed
+        self._note_rounds: Final = note_rounds
+        self._behind: Final[set[ContractAddress]] = set()
         self._tasks: Final = Background("arrears")
         self._turns: Final[defaultdict[NodeName | None, asyncio.Lock]] = defaultdict(asyncio.Lock)
 
     def make_up_for(self, known: KnownContract) -> None:
         """Begin; a contract that was there from its deployment on has nothing to make up for."""
-        if known.taken_in_at > known.deployed_at:
-            self._tasks.begin(self._make_up_for(known))
+        has_missed = known.taken_in_at > known.deployed_at
+        if has_missed and not known.has_rounds:
+            self._behind.add(known.contract.address)
+        else:
+            self._behind.discard(known.contract.address)
+        if has_missed:
+            self._tasks.begin(self._make_up_for(replace(known, genesis=b"")))
+
+    def expect(self, contract: ContractAddress) -> None:
+        """It is about to be taken in; which rounds are missing will be known then."""
+        self._behind.add(contract)
+
+    def is_behind(self, contract: ContractAddress) -> bool:
+        """The store lacks rounds of the contract, or may lack some."""
+        return contract in self._behind
 
     @property
     def open_count(self) -> int:
@@ -82,13 +101,19 @@ class Arrears:
 
     async def _make_up_for(self, known: KnownContract) -> None:
         await self._confirmed(known.contract.address)
+        if not known.has_rounds:
+            await self._make_up_all_rounds(known)
+        await self._ask_for_states(known)
+
+    async def _make_up_all_rounds(self, known: KnownContract) -> None:
         while self._final_height() < known.taken_in_at:
             await asyncio.sleep(LOOK_S)
         for first in range(known.deployed_at, known.taken_in_at + 1, BLOCKS_A_QUESTION):
             last = min(known.taken_in_at, first + BLOCKS_A_QUESTION - 1)
             async with self._turns[known.source]:
                 await self._until_done(known.contract.address, partial(self._make_up_rounds, known, first, last))
-        await self._ask_for_states(known)
+        await self._note_rounds(known.contract.address)
+        self._behind.discard(known.contract.address)
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         """Until it does, and not for long: what is missed now is made up for later."""

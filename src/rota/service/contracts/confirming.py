@@ -11,8 +11,12 @@ Until all have answered, the node follows the contract on the chain and does not
 the contract, except for requests for its genesis, and refuses users. Peers repeat their messages. An operator who adds
 a contract (`seq_addContract`) answers for its endorsers. The node asks about a bounded number of contracts at a time,
 and about each of them more and more rarely: of the contracts of one peer about few, so that this peer cannot have all
-nodes ask an endorser of its choice. The others wait until a user names one, or an endorser sends a message of it, which
-is then asked.
+nodes ask an endorser of its choice. The others wait for their turn, the latest first, until a user names one, or an
+endorser sends a message of it, which is then asked.
+
+An endorser may never answer, and a peer lists all contracts that it has, also those that another node deployed. So a
+contract gives its place to the next after some seconds, and is asked about rarely from then on: the more such contracts
+came from its peer, the more rarely.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ FIRST_PAUSE_S: Final = 0.05
 PAUSE_MAX_S: Final = 60.0
 CONTRACTS_A_LOOK: Final = 4
 BEGUN_OF_PEER_MAX: Final = 8
+# A contract has its place for eight questions, six seconds long; most are confirmed by the first.
+PLACE_PAUSE_MAX_S: Final = 6.4
 HEARD_S: Final = 1.0
 # How long a user waits for a contract that has just been deployed.
 WAIT_S: Final = 5.0
@@ -54,6 +60,7 @@ class _Unconfirmed:
     missing: set[NodeName]
     source: NodeName | None
     is_begun: bool = False
+    is_late: bool = False
     pause_s: float = FIRST_PAUSE_S
     heard_s: float = -PAUSE_MAX_S
     confirmed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,6 +85,7 @@ class Confirming:
         self._open: Final[dict[ContractAddress, _Unconfirmed]] = {}
         self._due: Final[list[tuple[float, ContractAddress]]] = []
         self._begun_of: Final[Counter[NodeName | None]] = Counter()
+        self._late_of: Final[Counter[NodeName | None]] = Counter()
         self._waiting: Final[defaultdict[NodeName | None, dict[ContractAddress, None]]] = defaultdict(dict)
         self._said = 0
         self._woken: Final = asyncio.Event()
@@ -122,12 +130,24 @@ class Confirming:
             for endorser in sorted(unconfirmed.missing):
                 self._ask(endorser, address)
             heappush(self._due, (self._now_s() + unconfirmed.pause_s, address))
-            unconfirmed.pause_s = min(2 * unconfirmed.pause_s, PAUSE_MAX_S)
+            self._pause_longer(unconfirmed)
+
+    def _pause_longer(self, unconfirmed: _Unconfirmed) -> None:
+        source = unconfirmed.source
+        unconfirmed.pause_s = min(2 * unconfirmed.pause_s, PAUSE_MAX_S)
+        if unconfirmed.pause_s == PAUSE_MAX_S:
+            # As many questions in all as about contracts that have a place.
+            unconfirmed.pause_s *= max(1, self._late_of[source] / BEGUN_OF_PEER_MAX)
+        if unconfirmed.pause_s > PLACE_PAUSE_MAX_S and not unconfirmed.is_late:
+            unconfirmed.is_late = True
+            self._late_of[source] += 1
+            self._begun_of[source] -= 1
+            self._begin_next(source)
 
     def _begin_next(self, source: NodeName | None) -> None:
         waiting = self._waiting[source]
         while waiting and self._begun_of[source] < BEGUN_OF_PEER_MAX:
-            self._begin(next(iter(waiting)))
+            self._begin(next(reversed(waiting)))
 
     def _begin(self, address: ContractAddress) -> None:
         unconfirmed = self._open[address]
@@ -157,10 +177,16 @@ class Confirming:
 
     def _note_heard(self, peer: NodeName, contract: ContractAddress) -> None:
         """An endorser that has not answered has the contract, it seems: it is asked, once in a while."""
-        unconfirmed, now_s = self._open[contract], self._now_s()
-        if peer in unconfirmed.missing and now_s - unconfirmed.heard_s >= HEARD_S:
-            unconfirmed.heard_s = now_s
+        unconfirmed = self._open[contract]
+        if peer in unconfirmed.missing and self._may_ask_again(unconfirmed):
             self._ask(peer, contract)
+
+    def _may_ask_again(self, unconfirmed: _Unconfirmed) -> bool:
+        """Out of turn, once in a while."""
+        is_due = self._now_s() - unconfirmed.heard_s >= HEARD_S
+        if is_due:
+            unconfirmed.heard_s = self._now_s()
+        return is_due
 
     def _take_answer(self, peer: NodeName, contract: ContractAddress, answer: GenesisResponse) -> None:
         unconfirmed = self._open[contract]
@@ -193,6 +219,9 @@ class Confirming:
         if unconfirmed is None:
             return
         self._begin(contract)
+        if unconfirmed.is_late and self._may_ask_again(unconfirmed):
+            for endorser in sorted(unconfirmed.missing):
+                self._ask(endorser, contract)
         try:
             await asyncio.wait_for(unconfirmed.confirmed.wait(), WAIT_S)
         except TimeoutError:
@@ -210,5 +239,6 @@ class Confirming:
         if unconfirmed is not None:
             unconfirmed.confirmed.set()
             self._waiting[unconfirmed.source].pop(contract, None)
-            self._begun_of[unconfirmed.source] -= unconfirmed.is_begun
+            self._late_of[unconfirmed.source] -= unconfirmed.is_late
+            self._begun_of[unconfirmed.source] -= unconfirmed.is_begun and not unconfirmed.is_late
             self._begin_next(unconfirmed.source)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from rota.engine.accepting import Acceptance, Acceptances
 from rota.model.types import IntentId, intent_text
 from rota.rpc import errors
 from rota.service.interface import AsideView
+from rota.service.public.held import Held
 from rota.service.public.transactions import PublicTransactions
 
 
@@ -21,7 +22,7 @@ class Aside:
 
     def list(self) -> tuple[AsideView, ...]:
         """All of them, in the order of their acceptance."""
-        every = sorted((held.transaction for held in self._transactions.set_aside()), key=lambda each: each.number)
+        every = sorted((held.transaction for held in self._all()), key=lambda each: each.number)
         return tuple(
             AsideView(
                 each.id,
@@ -57,9 +58,13 @@ class Aside:
     def warnings(self, wound_back: str) -> tuple[str, ...]:
         """What an operator is told beside readiness."""
         told = [f"the store: {wound_back}"] if wound_back else []
-        if count := len(self._transactions.set_aside()):
+        if count := len(self._all()):
             told.append(f"{count} public transactions are set aside: `rota tx aside` shows them")
         return tuple(told)
+
+    def _all(self) -> Sequence[Held]:
+        """Those that an operator has to decide about."""
+        return [each for each in self._transactions.open() if each.is_aside]
 
 
 def _not_aside(intent: IntentId) -> errors.Rejected:

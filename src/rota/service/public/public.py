@@ -174,12 +174,12 @@ class Public:
         found = await self._store.numbered(number // NUMBERS)
         return self.shown(found) if found is not None else None
 
-    async def under_way(self, transaction_hash: bytes) -> PublicView | None:
+    def under_way(self, transaction_hash: bytes) -> PublicView | None:
         """The one that has not ended and that has this hash, in its latest version or an earlier one."""
-        for each in await self._store.open():
-            if any(version.hash == transaction_hash for version in each.versions):
-                return self.shown(each)
-        return None
+        # In memory: to read thousands with their data from the store would be a lot for one question.
+        every = (held.transaction for held in self._transactions.open())
+        found = (each for each in every if any(version.hash == transaction_hash for version in each.versions))
+        return next(map(self.shown, found), None)
 
     def shown(self, transaction: PublicTransaction) -> PublicView:
         """As clients read it."""

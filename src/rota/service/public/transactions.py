@@ -192,9 +192,9 @@ class PublicTransactions:
 
     # Operators.
 
-    def set_aside(self) -> tuple[Held, ...]:
-        """Those that an operator has to decide about."""
-        return tuple(each for each in self._held.values() if each.is_aside)
+    def open(self) -> tuple[Held, ...]:
+        """Those that have not ended, in memory."""
+        return tuple(self._held.values())
 
     async def release(self, intent: IntentId) -> bool:
         """It has not happened, says an operator: it goes on. False when it is not set aside."""
@@ -268,7 +268,7 @@ class PublicTransactions:
         return True
 
     def _tell_of_those_set_aside(self) -> None:
-        if aside := self.set_aside():
+        if aside := [each for each in self._held.values() if each.is_aside]:
             catalogue.PUBLIC_SET_ASIDE.log(transactions=len(aside), reason=aside[-1].transaction.set_aside)
 
     def _note_trouble(self, trouble: str) -> None:

@@ -363,7 +363,7 @@ class Following:
 
     async def public_with_hash(self, transaction_hash: bytes) -> PublicView | None:
         """Open transactions are looked for in the store, mined ones on the chain, which knows their nonces."""
-        own = await self._public.under_way(transaction_hash)
+        own = self._public.under_way(transaction_hash)
         if own is not None:
             return self._seen((own,))
         waiting = await self._store.traces.waiting_dispatch(transaction_hash)

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 from rota.model.awaited import with_bounds
+from rota.ports import Unavailable
 from rota.rpc import errors
 from rota.service import interface
 from rota.service.run import RunningNode
@@ -28,3 +29,6 @@ def require_followed(running: RunningNode, submission: interface.Submission) -> 
     for leaf in submission.awaits:
         if running.contracts.known(leaf.contract) is None:
             raise errors.invalid("dependsOn", f"must name a contract of {running.name}, and {leaf.contract} is none")
+        if running.arrears.is_behind(leaf.contract):
+            text = f"{running.name} has not looked through the earlier rounds of {leaf.contract} yet; try again later"
+            raise Unavailable(text)
