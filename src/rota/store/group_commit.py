@@ -311,9 +311,11 @@ class DatabaseStore:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._read(self._asking.states(contract, ids))
 
-    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+    async def transitions_of(
+        self, contract: ContractAddress, leaves: Sequence[Leaf], bytes_max: int | None = None
+    ) -> tuple[Transition, ...]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent."""
-        rounds = await self._read(self._asking.states_of(contract, tuple(leaves)))
+        rounds = await self._read(self._asking.states_of(contract, tuple(leaves), bytes_max=bytes_max))
         return tuple(transition for _, of_round in rounds for transition in of_round)
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
