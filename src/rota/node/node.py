@@ -9,7 +9,8 @@ is told. Its first effect makes its new incarnation durable: nothing it says can
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from rota.chain.effects import BlocksIndexed, DispatchRepriced, FetchBlocks, FinalityBroken, RoundDispatch
 from rota.chain.events import (
@@ -209,41 +210,7 @@ class Node:
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         """Be told one event at this time."""
         self.now_ms = now_ms
-        match event:
-            case MessageReceived():
-                self._take_message(event)
-            case Persisted() | PersistFailed():
-                self._take_written(event)
-            case ForContract():
-                self._take_for_contract(event.contract, event.event)
-            case HeadSeen() | BlocksFetched():
-                self._take_from_chain(event)
-            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused():
-                self.dispatches.take(event)
-            case AccountSeen() | DispatchesRecalled():
-                self.dispatches.take(event)
-            case AccountChosen():
-                self.submitters.take_chosen(event)
-            case RoundsMadeUp():
-                self.states.take_made_up(event)
-                self.dependencies.awaited.ask_again(event.contract)
-            case StatesWanted() | StatesFound() | DeliveriesRecalled():
-                self.states.take_own(event)
-            case IntentsLookedUp():
-                self._take_looked_up(event)
-            case PublicTransactionEnded(intent, outcome):
-                self.dependencies.note_outcome(intent, outcome)
-            case ContractLoaded() | ContractMissing():
-                self._take_from_store(event)
-            case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
-                self.tell(NO_CONTRACT, event)
-            case AcquisitionEnded():
-                self.acquaintance.handle(event)
-                self.tell(NO_CONTRACT, event)
-            case ContractsListed() | ContractsSifted() | GenesisFound():
-                self.acquaintance.handle(event)
-            case _:
-                self._take_for_all(event)
+        ROUTES.get(type(event), Node._take_for_all)(self, event)
         return self._take_effects()
 
     def next_deadline_ms(self) -> int | None:
@@ -298,7 +265,7 @@ class Node:
             self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)
         elif type(body) in NODE_MESSAGES:
             self._take_for_node(contract, event)
-        elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
+        elif type(body) is VerifierRequest and not self.verifiers.must_look_up(event.peer, contract, body):
             return
         elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self.tell(contract, event)
@@ -316,6 +283,13 @@ class Node:
         else:
             assert isinstance(body, ACQUAINTANCE_MESSAGES), "every message for the node is of one of these kinds"
             self.acquaintance.take(event.peer, contract, body)
+
+    def _take_for_deployments(self, event: Event) -> None:
+        self.tell(NO_CONTRACT, event)
+
+    def _take_acquisition(self, event: AcquisitionEnded) -> None:
+        self.acquaintance.handle(event)
+        self.tell(NO_CONTRACT, event)
 
     # Users.
 
@@ -432,10 +406,10 @@ class Node:
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         is_any_accepted = is_any_prepared = False
         for record in records:
-            if isinstance(record, IntentAccepted):
+            if type(record) is IntentAccepted:
                 self.intake.take_written(record.intent, succeeded)
                 is_any_accepted = True
-            elif isinstance(record, TransitionPrepared):
+            elif type(record) is TransitionPrepared:
                 is_any_prepared = True
         if is_any_prepared and succeeded:
             self.states.distribute_prepared(contract, records)
@@ -454,6 +428,10 @@ class Node:
                 self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if is_any_accepted and succeeded:
                     self.dependencies.take_written(records)
+
+    def _take_made_up(self, event: RoundsMadeUp) -> None:
+        self.states.take_made_up(event)
+        self.dependencies.awaited.ask_again(event.contract)
 
     # The chain.
 
@@ -701,24 +679,24 @@ class Node:
     def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
         for effect in effects:
+            if type(effect) not in KEPT_INSIDE:
+                self.effects.append(effect)
+                continue
             match effect:
-                case SendMessage():
-                    self.effects.append(effect)
-                case DispatchRound():
-                    self.dispatches.take_round(effect)
                 case Persist(_, inner, records):
                     self.persist(contract, inner, records)
+                case DispatchRound():
+                    self.dispatches.take_round(effect)
                 case DistributeStates(_, leaf):
                     self.states.distribute_own(contract, leaf)
                 case StoreStates(_, transition):
                     self.states.store_seen(contract, transition)
                 case ContractWanted(wanted, peer):
                     self.acquaintance.want_again(peer, wanted)
-                case ReportReceipt(receipt):
-                    self.effects.append(effect)
-                    self.dependencies.note_outcome(receipt.intent, receipt.outcome)
                 case _:
+                    assert isinstance(effect, ReportReceipt), "all of `KEPT_INSIDE` are here"
                     self.effects.append(effect)
+                    self.dependencies.note_outcome(effect.receipt.intent, effect.receipt.outcome)
 
     def deliver_states(self) -> None:
         """Send the private states that are due."""
@@ -772,3 +750,40 @@ def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
     return tuple(outcome for address, outcome in outcomes if address == contract)
+
+
+# Effects of a sequencer that the node looks at.
+KEPT_INSIDE: Final = frozenset((Persist, DispatchRound, DistributeStates, StoreStates, ContractWanted, ReportReceipt))
+
+# Who takes an event, by its type. What is not here concerns everybody.
+ROUTES: Final[Mapping[type[Event], Callable[[Node, Any], None]]] = {
+    MessageReceived: Node._take_message,
+    Persisted: Node._take_written,
+    PersistFailed: Node._take_written,
+    ForContract: lambda node, event: node._take_for_contract(event.contract, event.event),
+    HeadSeen: Node._take_from_chain,
+    BlocksFetched: Node._take_from_chain,
+    DispatchSigned: lambda node, event: node.dispatches.take(event),
+    DispatchNotSigned: lambda node, event: node.dispatches.take(event),
+    TransactionSent: lambda node, event: node.dispatches.take(event),
+    TransactionRefused: lambda node, event: node.dispatches.take(event),
+    AccountSeen: lambda node, event: node.dispatches.take(event),
+    DispatchesRecalled: lambda node, event: node.dispatches.take(event),
+    AccountChosen: lambda node, event: node.submitters.take_chosen(event),
+    RoundsMadeUp: Node._take_made_up,
+    StatesWanted: lambda node, event: node.states.take_own(event),
+    StatesFound: lambda node, event: node.states.take_own(event),
+    DeliveriesRecalled: lambda node, event: node.states.take_own(event),
+    IntentsLookedUp: Node._take_looked_up,
+    PublicTransactionEnded: lambda node, event: node.dependencies.note_outcome(event.intent, event.outcome),
+    ContractLoaded: Node._take_from_store,
+    ContractMissing: Node._take_from_store,
+    ProposalJudged: Node._take_for_deployments,
+    ProposalDecided: Node._take_for_deployments,
+    FactoryCalled: Node._take_for_deployments,
+    FactoryRefused: Node._take_for_deployments,
+    AcquisitionEnded: Node._take_acquisition,
+    ContractsListed: lambda node, event: node.acquaintance.handle(event),
+    ContractsSifted: lambda node, event: node.acquaintance.handle(event),
+    GenesisFound: lambda node, event: node.acquaintance.handle(event),
+}
