@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools import costs
 
 
-def test_transactions_cost_what_is_recorded() -> None:
+def test_counts_of_transactions_are_as_recorded() -> None:
     told = costs.RATCHET.check(costs.measure())
     assert not told, "\n".join(told)
 

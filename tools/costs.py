@@ -4,7 +4,7 @@ messages, bytes        between nodes; each message is encoded as a frame of its 
 signatures             made: of transitions, endorsements and dispatches
 verifications          signatures that are verified
 writes, statements     orders to the store, each of which is durable before anything leaves; SQL statements in them
-steps                  events that the core is told
+steps                  events that the core receives
 gas                    of one transition in a round of this size, on the contract
 
 All but the gas are of three nodes and so many intents of a load of `rota bench core`.

@@ -59,7 +59,7 @@ def walk_back(recalled: Recalled, first: int) -> int:
 
 
 @in_loop
-async def test_what_is_asked_in_steps_is_asked_again_with_what_it_lacked() -> None:
+async def test_a_question_in_steps_is_repeated_with_the_missing_states() -> None:
     steps: list[int] = []
 
     def judging(recalled: Recalled) -> Generator[None, None, int]:

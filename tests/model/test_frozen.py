@@ -1,4 +1,4 @@
-"""Records that nobody changes."""
+"""Frozen records."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ else:
 
     _StructMeta = type(msgspec.Struct)
     _FIELDS = "__dataclass_fields__"
-    # What a class statement adds by itself, and the new class has anew.
-    _MADE_ANEW = ("__dict__", "__weakref__", "__slots__")
+    # Attributes that each class statement adds.
+    _ADDED = ("__dict__", "__weakref__", "__slots__")
 
     def dataclass(*, frozen: bool = False, **options: bool) -> Callable[[type], type]:
         """The standard library's, with `frozen` left to type checkers."""
@@ -48,7 +48,7 @@ else:
 
     def _struct(cls: type) -> type:
         known = dataclasses.fields(dataclasses.dataclass(type(cls.__name__, cls.__bases__, dict(cls.__dict__))))
-        content = {name: value for name, value in cls.__dict__.items() if name not in _MADE_ANEW}
+        content = {name: value for name, value in cls.__dict__.items() if name not in _ADDED}
         for field in known:
             if field.default_factory is not dataclasses.MISSING:
                 content[field.name] = msgspec.field(default_factory=field.default_factory)

@@ -285,10 +285,8 @@ class Node:
             self.acquaintance.take(event.peer, contract, body)
 
     def _take_for_deployments(self, event: Event) -> None:
-        self.tell(NO_CONTRACT, event)
-
-    def _take_acquisition(self, event: AcquisitionEnded) -> None:
-        self.acquaintance.handle(event)
+        if isinstance(event, AcquisitionEnded):
+            self.acquaintance.handle(event)
         self.tell(NO_CONTRACT, event)
 
     # Users.
@@ -663,8 +661,7 @@ class Node:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
-            effects = sequencer.step(self.now_ms, event)
-            if effects:
+            if effects := sequencer.step(self.now_ms, event):
                 self.perform(contract, effects)
             self.sequencers.note_step(contract, sequencer)
         else:
@@ -752,38 +749,26 @@ def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, .
     return tuple(outcome for address, outcome in outcomes if address == contract)
 
 
-# Effects of a sequencer that the node looks at.
+# Effects of a sequencer that the node itself handles.
 KEPT_INSIDE: Final = frozenset((Persist, DispatchRound, DistributeStates, StoreStates, ContractWanted, ReportReceipt))
-
-# Who takes an event, by its type. What is not here concerns everybody.
-ROUTES: Final[Mapping[type[Event], Callable[[Node, Any], None]]] = {
+Route = Callable[[Node, Any], None]
+_to_acquaintance: Final[Route] = lambda node, event: node.acquaintance.handle(event)  # noqa: E731
+_to_dispatches: Final[Route] = lambda node, event: node.dispatches.take(event)  # noqa: E731
+# The handler of an event, by its type. `_take_for_all` handles the other types.
+ROUTES: Final[Mapping[type[Event], Route]] = {
     MessageReceived: Node._take_message,
-    Persisted: Node._take_written,
-    PersistFailed: Node._take_written,
+    **dict.fromkeys((Persisted, PersistFailed), Node._take_written),
     ForContract: lambda node, event: node._take_for_contract(event.contract, event.event),
-    HeadSeen: Node._take_from_chain,
-    BlocksFetched: Node._take_from_chain,
-    DispatchSigned: lambda node, event: node.dispatches.take(event),
-    DispatchNotSigned: lambda node, event: node.dispatches.take(event),
-    TransactionSent: lambda node, event: node.dispatches.take(event),
-    TransactionRefused: lambda node, event: node.dispatches.take(event),
-    AccountSeen: lambda node, event: node.dispatches.take(event),
-    DispatchesRecalled: lambda node, event: node.dispatches.take(event),
+    **dict.fromkeys((HeadSeen, BlocksFetched), Node._take_from_chain),
+    **dict.fromkeys((DispatchSigned, DispatchNotSigned, TransactionSent, TransactionRefused), _to_dispatches),
+    **dict.fromkeys((AccountSeen, DispatchesRecalled), _to_dispatches),
     AccountChosen: lambda node, event: node.submitters.take_chosen(event),
     RoundsMadeUp: Node._take_made_up,
-    StatesWanted: lambda node, event: node.states.take_own(event),
-    StatesFound: lambda node, event: node.states.take_own(event),
-    DeliveriesRecalled: lambda node, event: node.states.take_own(event),
+    **dict.fromkeys((StatesWanted, StatesFound, DeliveriesRecalled), lambda node, event: node.states.take_own(event)),
     IntentsLookedUp: Node._take_looked_up,
     PublicTransactionEnded: lambda node, event: node.dependencies.note_outcome(event.intent, event.outcome),
-    ContractLoaded: Node._take_from_store,
-    ContractMissing: Node._take_from_store,
-    ProposalJudged: Node._take_for_deployments,
-    ProposalDecided: Node._take_for_deployments,
-    FactoryCalled: Node._take_for_deployments,
-    FactoryRefused: Node._take_for_deployments,
-    AcquisitionEnded: Node._take_acquisition,
-    ContractsListed: lambda node, event: node.acquaintance.handle(event),
-    ContractsSifted: lambda node, event: node.acquaintance.handle(event),
-    GenesisFound: lambda node, event: node.acquaintance.handle(event),
+    **dict.fromkeys((ContractLoaded, ContractMissing), Node._take_from_store),
+    **dict.fromkeys((ProposalJudged, ProposalDecided, AcquisitionEnded), Node._take_for_deployments),
+    **dict.fromkeys((FactoryCalled, FactoryRefused), Node._take_for_deployments),
+    **dict.fromkeys((ContractsListed, ContractsSifted, GenesisFound), _to_acquaintance),
 }

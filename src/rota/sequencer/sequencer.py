@@ -416,7 +416,7 @@ class Sequencer:
                 self._take_message(node, envelope)
 
 
-# Who takes an event, by its type; the second part is what the domain, the signer and the key store answer.
+# The handler of an event, by its type; from `AssemblyFinished` on, answers of the domain, the signer and the key store.
 ROUTES: Final[Mapping[type[Event], Callable[[Sequencer, Any], object]]] = {
     MessageReceived: lambda self, event: self._take_message(event.peer, event.envelope),
     Persisted: lambda self, event: self.context.written(event.token, succeeded=True),
@@ -451,7 +451,7 @@ ROUTES: Final[Mapping[type[Event], Callable[[Sequencer, Any], object]]] = {
     VerifierWanted: lambda self, event: self.sender.parties.want(event.party, asks_announced=event.asks_announced),
 }
 
-# Who takes a message about single transactions, in the order of a transaction's way; the others concern coordinators.
+# The handler of a message about single transactions, by its type; other messages concern coordinators.
 TRANSACTION_MESSAGES: Final[Mapping[type[Message], Callable[[Sequencer, NodeName, Any, int], None]]] = {
     VerifierRequest: lambda self, peer, body, _: self.sender.parties.take_request(peer, body),
     VerifierResponse: lambda self, peer, body, _: self.sender.parties.take_response(peer, body),

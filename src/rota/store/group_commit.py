@@ -412,14 +412,12 @@ class DatabaseStore:
             self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
             return
         # Blocks of the same write may have rounds of a contract that comes with it.
-        for record in order.records:
-            if isinstance(record, ContractTaken):
-                self._note(record.known.contract)
+        for taken in (each for each in order.records if isinstance(each, ContractTaken)):
+            self._note(taken.known.contract)
+        write, contract = self._writing.statements, order.contract
         try:
             statements = tuple(
-                statement
-                for record in order.records
-                for statement in self._writing.statements(order.contract, record, self._next_number())
+                each for record in order.records for each in write(contract, record, self._next_number())
             )
         except (ValueError, OverflowError, TypeError) as problem:
             # A value that has no bytes: its contract's fault, and nobody else's.

@@ -294,7 +294,7 @@ class Writing:
             yield from self._contents(block, position, free.get(block.height, 0))
 
     def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
-        """The outcomes first, then what follows from them: most by one statement for all outcomes of the block."""
+        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block."""
         placed = tuple(enumerate(block.outcomes, first_place))
         for place, (contract, outcome) in placed:
             identity = (contract, outcome.intent, outcome.leaf, outcome.digest)
@@ -492,8 +492,8 @@ UPDATE node SET latest_chain_time_s = CASE WHEN latest_chain_time_s < ? THEN ? E
 _OUTCOME: Final = """
 INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 
-# Of all intents that a block committed: few of them are this node's own, and each is found by its id. Contract and height
-# are computed, so that no database takes their index, by which it would go through the whole block for each intent.
+# Of all intents that a block committed: few of them are this node's own, and each is found by its id. Contract and
+# height are computed, so that no database takes their index and goes through the whole block for each intent.
 _THIS_OUTCOME: Final = f"""outcomes.intent = intents.id AND outcomes.contract || '' = intents.contract
     AND outcomes.height + 0 = ? AND outcomes.status = '{LedgerStatus.COMMITTED.value}'"""
 _SETTLED: Final = f"""
