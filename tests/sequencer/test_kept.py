@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rota.model.blocks import LedgerOutcome, LedgerStatus
@@ -33,8 +35,7 @@ def test_states_are_kept_from_other_intents_that_spend_or_read_them() -> None:
     kept = Kept()
     kept.keep(kept_for("A-1", ONE))
     spends = transition("B-1", ONE)
-    reads = transition("B-1")
-    object.__setattr__(reads, "reads", (ONE,))
+    reads = replace(transition("B-1"), reads=(ONE,))
     assert kept.is_taken(spends)
     assert kept.is_taken(reads)
     assert is_free(kept, TWO)

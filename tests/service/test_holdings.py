@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from math import inf
 
 from rota.engine.contracts import KnownContracts
 from rota.evm.groups import pente
@@ -15,6 +17,7 @@ from rota.model.types import BlockHash, ContractAddress, Digest, Leaf, NodeName,
 from rota.ports import DueReceipt, Unavailable
 from rota.service.receipts.holdings import OPEN_OF_PEER_MAX, OWED_MAX, READ_BYTES_MAX, WAIT_S, Holdings, Patience
 from rota.wire.messages import HOLDINGS_ASKED_MAX, Envelope, Holding, HoldingsRequest, HoldingsResponse, Message
+from rota.wire.sizes import transition_bytes
 from tests.service.test_mail import CHAIN_ID, CONTRACT, NODE2, NODE3, STRANGER, group_contract
 from tests.store.kit import NODE, a_transition, in_loop, intent_id
 
@@ -39,12 +42,16 @@ class Stored:
     looks: int = 0
     given_bytes: int = 0
 
-    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+    async def transitions_of(
+        self, contract: ContractAddress, leaves: Sequence[Leaf], bytes_max: int | None = None
+    ) -> tuple[Transition, ...]:
         assert contract == CONTRACT
         self.looks += 1
         if self.is_away:
             raise Unavailable("the store is away")
         found = tuple(each for each in self.transitions if each.leaf in leaves)
+        read_bytes = [0, *accumulate(map(transition_bytes, found))]
+        found = tuple(each for each, before in zip(found, read_bytes, strict=False) if before < (bytes_max or inf))
         self.given_bytes += sum(len(state.content or b"") for each in found for state in each.outputs)
         return found
 
@@ -318,6 +325,19 @@ async def test_request_for_many_large_transitions_has_no_more_read_than_a_peer_m
     for _ in range(10):
         await place.pass_time()
     assert 0 < place.store.given_bytes <= 2 * READ_BYTES_MAX
+    await place.holdings.close()
+
+
+@in_loop
+async def test_store_is_asked_once_for_all_leaves_of_a_request() -> None:
+    place = Place()
+    place.store.transitions = [made(number, NODE, NODE2) for number in range(HOLDINGS_ASKED_MAX)]
+    holdings = tuple(asked(each, NODE2).holdings[0] for each in place.store.transitions)
+    place.hear(NODE2, replace(asked(place.store.transitions[0], NODE2), holdings=holdings))
+    await place.settle()
+    (answer,) = place.bodies(NODE2, HoldingsResponse)
+    assert isinstance(answer, HoldingsResponse)
+    assert (len(answer.leaves), place.store.looks) == (HOLDINGS_ASKED_MAX, 1)
     await place.holdings.close()
 
 

@@ -8,7 +8,7 @@ where the time goes and count what the machines are told.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter_ns
@@ -187,18 +187,33 @@ def _measure_load(load: Load, nodes: int, repeats: int) -> LoadFigures:
 
 def _run(load: Load, nodes: int, counts_bytes: bool = False) -> tuple[Counts, int]:
     """One run on a fresh network: what happened, and how long it took with the driver."""
-    names = _names("node", nodes)
-    network = Network(_contract(names), Config(), counts_bytes)
-    intents = [_intent(load, names[number % nodes], number) for number in range(load.intents)]
+    network = Network(contract_of(nodes), Config(), counts_bytes)
+    intents = intents_of(load, network)
     gc.collect()
     started_ns = perf_counter_ns()
-    submitted = 0
+    play(load, network, intents)
+    return network.counts, perf_counter_ns() - started_ns
+
+
+def contract_of(nodes: int) -> Contract:
+    """That of so many nodes."""
+    return _contract(_names("node", nodes))
+
+
+def intents_of(load: Load, network: Network) -> list[Intent]:
+    """All of a load; the nodes take turns."""
+    names = network.contract.committee
+    return [_intent(load, names[number % len(names)], number) for number in range(load.intents)]
+
+
+def play(load: Load, network: Network, intents: Sequence[Intent]) -> None:
+    """Until each intent has its receipt."""
+    names, submitted = network.contract.committee, 0
     while len(network.receipts) < load.intents:
         while submitted < load.intents and submitted - len(network.receipts) < load.in_flight:
-            network.submit(names[submitted % nodes], intents[submitted])
+            network.submit(names[submitted % len(names)], intents[submitted])
             submitted += 1
         network.run_until_receipts(len(network.receipts) + 1)
-    return network.counts, perf_counter_ns() - started_ns
 
 
 @contextmanager

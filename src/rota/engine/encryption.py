@@ -7,7 +7,6 @@ sends it again, and who lacks it asks for it again (protocol §6).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
 from typing import Final
@@ -20,6 +19,7 @@ from rota.logs import catalogue
 from rota.logs.trouble import PeerLines
 from rota.model.types import ContractAddress, NodeName, Party, State, Transition
 from rota.ports import UnknownKey
+from rota.ports.time_slice import in_slices
 
 
 class StateEncryption:
@@ -42,7 +42,7 @@ class StateEncryption:
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
     ) -> tuple[Transition, ...]:
         """Transitions as they leave for a peer; they have no bytes that it could not read."""
-        return await _in_steps(self.encrypting(hosted, peer, transitions))
+        return await in_slices(self.encrypting(hosted, peer, transitions))
 
     def encrypting(
         self, hosted: Hosted, peer: NodeName, transitions: Iterable[Transition]
@@ -61,7 +61,7 @@ class StateEncryption:
 
     async def decrypted(self, hosted: Hosted, transitions: Iterable[Transition]) -> tuple[Transition, ...]:
         """Transitions that came to us, with bytes that were encrypted for parties of this node, or `Rejected`."""
-        return await _in_steps(self.decrypting(hosted, transitions))
+        return await in_slices(self.decrypting(hosted, transitions))
 
     def decrypting(
         self, hosted: Hosted, transitions: Iterable[Transition]
@@ -94,13 +94,3 @@ def _changing(
             outputs.append(state)
         changed.append(replace(transition, outputs=tuple(outputs)))
     return tuple(changed)
-
-
-async def _in_steps(steps: Generator[None, None, tuple[Transition, ...]]) -> tuple[Transition, ...]:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: tuple[Transition, ...] = end.value
-            return made
-        await asyncio.sleep(0)

@@ -46,12 +46,12 @@ class Outbox:
         """The effects of one step: writes are ordered now, the rest leaves in its turn."""
         token: int | None = None
         for effect in effects:
-            if isinstance(effect, Persist):
+            if type(effect) is Persist:
                 if token is not None:
                     self._waiting.append(_Written(token))
                 token = effect.token
                 self._perform(effect)
-            elif isinstance(effect, SendMessage) and len(self._waiting) >= WAITING_MAX:
+            elif len(self._waiting) >= WAITING_MAX and isinstance(effect, SendMessage):
                 self.messages_dropped += 1
                 continue
             self._waiting.append(effect)
@@ -76,7 +76,7 @@ class Outbox:
             self._is_leaving = False
 
     def _may_leave(self, first: Effect | _Written) -> bool:
-        return not isinstance(first, Persist) or first.token in self._results
+        return type(first) is not Persist or first.token in self._results
 
     def _let_go(self, effect: Effect | _Written) -> None:
         match effect:

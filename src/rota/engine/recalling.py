@@ -7,7 +7,6 @@ domain's memory has forgotten it; then all states of the contract are fetched, a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Final, TypeVar
 
@@ -15,6 +14,7 @@ from rota.domains.base import Lacking
 from rota.engine.held_states import state_pages
 from rota.model.types import ContractAddress, State, StateId
 from rota.ports import Store
+from rota.ports.time_slice import in_slices
 
 RECALLS_MAX: Final = 32
 
@@ -48,19 +48,8 @@ async def ask_recalling(store: Store, contract: ContractAddress, ask: Callable[[
 async def ask_in_steps(
     store: Store, contract: ContractAddress, ask: Callable[[Recalled], Generator[None, None, Answer]]
 ) -> Answer:
-    """The same of what may take long: the event loop goes on between the steps."""
-
-    async def step_by_step(recalled: Recalled) -> Answer:
-        steps = ask(recalled)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                answer: Answer = end.value
-                return answer
-            await asyncio.sleep(0)
-
-    return await ask_elsewhere(store, contract, step_by_step)
+    """The same of what may take long: the event loop goes on between the steps, once in a time slice."""
+    return await ask_elsewhere(store, contract, lambda recalled: in_slices(ask(recalled)))
 
 
 async def ask_elsewhere(

@@ -80,7 +80,11 @@ class Debts:
 
     def is_clear(self, key: Hashable) -> bool:
         """It owes little enough for something more to be done."""
-        return self._owed(key) < self.most
+        return self.room(key) > 0
+
+    def room(self, key: Hashable) -> int:
+        """How much more may be done for it now; nothing if this is not positive."""
+        return self.most - self._owed(key)
 
     def charge(self, key: Hashable, amount: int) -> None:
         """So much was done for it; the one that was charged the longest ago is forgotten first."""

@@ -9,7 +9,8 @@ is told. Its first effect makes its new incarnation durable: nothing it says can
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from rota.chain.effects import BlocksIndexed, DispatchRepriced, FetchBlocks, FinalityBroken, RoundDispatch
 from rota.chain.events import (
@@ -209,41 +210,7 @@ class Node:
     def step(self, now_ms: int, event: Event) -> list[Effect]:
         """Be told one event at this time."""
         self.now_ms = now_ms
-        match event:
-            case MessageReceived():
-                self._take_message(event)
-            case Persisted() | PersistFailed():
-                self._take_written(event)
-            case ForContract():
-                self._take_for_contract(event.contract, event.event)
-            case HeadSeen() | BlocksFetched():
-                self._take_from_chain(event)
-            case DispatchSigned() | DispatchNotSigned() | TransactionSent() | TransactionRefused():
-                self.dispatches.take(event)
-            case AccountSeen() | DispatchesRecalled():
-                self.dispatches.take(event)
-            case AccountChosen():
-                self.submitters.take_chosen(event)
-            case RoundsMadeUp():
-                self.states.take_made_up(event)
-                self.dependencies.awaited.ask_again(event.contract)
-            case StatesWanted() | StatesFound() | DeliveriesRecalled():
-                self.states.take_own(event)
-            case IntentsLookedUp():
-                self._take_looked_up(event)
-            case PublicTransactionEnded(intent, outcome):
-                self.dependencies.note_outcome(intent, outcome)
-            case ContractLoaded() | ContractMissing():
-                self._take_from_store(event)
-            case ProposalJudged() | ProposalDecided() | FactoryCalled() | FactoryRefused():
-                self.tell(NO_CONTRACT, event)
-            case AcquisitionEnded():
-                self.acquaintance.handle(event)
-                self.tell(NO_CONTRACT, event)
-            case ContractsListed() | ContractsSifted() | GenesisFound():
-                self.acquaintance.handle(event)
-            case _:
-                self._take_for_all(event)
+        ROUTES.get(type(event), Node._take_for_all)(self, event)
         return self._take_effects()
 
     def next_deadline_ms(self) -> int | None:
@@ -298,7 +265,7 @@ class Node:
             self.acquaintance.note_unknown(event.peer, contract, is_decoy=True)
         elif type(body) in NODE_MESSAGES:
             self._take_for_node(contract, event)
-        elif isinstance(body, VerifierRequest) and not self.verifiers.must_look_up(event.peer, contract, body):
+        elif type(body) is VerifierRequest and not self.verifiers.must_look_up(event.peer, contract, body):
             return
         elif contract != NO_CONTRACT or isinstance(body, VerifierRequest | VerifierResponse):
             self.tell(contract, event)
@@ -316,6 +283,11 @@ class Node:
         else:
             assert isinstance(body, ACQUAINTANCE_MESSAGES), "every message for the node is of one of these kinds"
             self.acquaintance.take(event.peer, contract, body)
+
+    def _take_for_deployments(self, event: Event) -> None:
+        if isinstance(event, AcquisitionEnded):
+            self.acquaintance.handle(event)
+        self.tell(NO_CONTRACT, event)
 
     # Users.
 
@@ -432,10 +404,10 @@ class Node:
         assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
         is_any_accepted = is_any_prepared = False
         for record in records:
-            if isinstance(record, IntentAccepted):
+            if type(record) is IntentAccepted:
                 self.intake.take_written(record.intent, succeeded)
                 is_any_accepted = True
-            elif isinstance(record, TransitionPrepared):
+            elif type(record) is TransitionPrepared:
                 is_any_prepared = True
         if is_any_prepared and succeeded:
             self.states.distribute_prepared(contract, records)
@@ -454,6 +426,10 @@ class Node:
                 self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
                 if is_any_accepted and succeeded:
                     self.dependencies.take_written(records)
+
+    def _take_made_up(self, event: RoundsMadeUp) -> None:
+        self.states.take_made_up(event)
+        self.dependencies.awaited.ask_again(event.contract)
 
     # The chain.
 
@@ -685,8 +661,7 @@ class Node:
         """One step of a sequencer; one that is not in memory is loaded if there is room, when the chain names it."""
         sequencer = self.sequencers.loaded.get(contract)
         if sequencer is not None:
-            effects = sequencer.step(self.now_ms, event)
-            if effects:
+            if effects := sequencer.step(self.now_ms, event):
                 self.perform(contract, effects)
             self.sequencers.note_step(contract, sequencer)
         else:
@@ -701,24 +676,24 @@ class Node:
     def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
         for effect in effects:
+            if type(effect) not in KEPT_INSIDE:
+                self.effects.append(effect)
+                continue
             match effect:
-                case SendMessage():
-                    self.effects.append(effect)
-                case DispatchRound():
-                    self.dispatches.take_round(effect)
                 case Persist(_, inner, records):
                     self.persist(contract, inner, records)
+                case DispatchRound():
+                    self.dispatches.take_round(effect)
                 case DistributeStates(_, leaf):
                     self.states.distribute_own(contract, leaf)
                 case StoreStates(_, transition):
                     self.states.store_seen(contract, transition)
                 case ContractWanted(wanted, peer):
                     self.acquaintance.want_again(peer, wanted)
-                case ReportReceipt(receipt):
-                    self.effects.append(effect)
-                    self.dependencies.note_outcome(receipt.intent, receipt.outcome)
                 case _:
+                    assert isinstance(effect, ReportReceipt), "all of `KEPT_INSIDE` are here"
                     self.effects.append(effect)
+                    self.dependencies.note_outcome(effect.receipt.intent, effect.receipt.outcome)
 
     def deliver_states(self) -> None:
         """Send the private states that are due."""
@@ -772,3 +747,28 @@ def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
     return tuple(outcome for address, outcome in outcomes if address == contract)
+
+
+# Effects of a sequencer that the node itself handles.
+KEPT_INSIDE: Final = frozenset((Persist, DispatchRound, DistributeStates, StoreStates, ContractWanted, ReportReceipt))
+Route = Callable[[Node, Any], None]
+_to_acquaintance: Final[Route] = lambda node, event: node.acquaintance.handle(event)  # noqa: E731
+_to_dispatches: Final[Route] = lambda node, event: node.dispatches.take(event)  # noqa: E731
+# The handler of an event, by its type. `_take_for_all` handles the other types.
+ROUTES: Final[Mapping[type[Event], Route]] = {
+    MessageReceived: Node._take_message,
+    **dict.fromkeys((Persisted, PersistFailed), Node._take_written),
+    ForContract: lambda node, event: node._take_for_contract(event.contract, event.event),
+    **dict.fromkeys((HeadSeen, BlocksFetched), Node._take_from_chain),
+    **dict.fromkeys((DispatchSigned, DispatchNotSigned, TransactionSent, TransactionRefused), _to_dispatches),
+    **dict.fromkeys((AccountSeen, DispatchesRecalled), _to_dispatches),
+    AccountChosen: lambda node, event: node.submitters.take_chosen(event),
+    RoundsMadeUp: Node._take_made_up,
+    **dict.fromkeys((StatesWanted, StatesFound, DeliveriesRecalled), lambda node, event: node.states.take_own(event)),
+    IntentsLookedUp: Node._take_looked_up,
+    PublicTransactionEnded: lambda node, event: node.dependencies.note_outcome(event.intent, event.outcome),
+    **dict.fromkeys((ContractLoaded, ContractMissing), Node._take_from_store),
+    **dict.fromkeys((ProposalJudged, ProposalDecided, AcquisitionEnded), Node._take_for_deployments),
+    **dict.fromkeys((FactoryCalled, FactoryRefused), Node._take_for_deployments),
+    **dict.fromkeys((ContractsListed, ContractsSifted, GenesisFound), _to_acquaintance),
+}

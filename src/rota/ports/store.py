@@ -230,10 +230,13 @@ class Store(Protocol):
         """
         ...
 
-    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+    async def transitions_of(
+        self, contract: ContractAddress, leaves: Sequence[Leaf], bytes_max: int | None = None
+    ) -> tuple[Transition, ...]:
         """The transitions of these leaves that this node dispatched, permitted, prepared or was sent.
 
-        With what it has of their states. `Unavailable` when the store is away.
+        With what it has of their states. No more are read once those that were found have `bytes_max`, if that is
+        given. `Unavailable` when the store is away.
         """
         ...
 

@@ -6,6 +6,9 @@ being written; then they wait for the disk like every other message (protocol §
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
 from rota.machine.context import Ids
 from rota.machine.effects import Effect, ReplyToUser, SendMessage, TransitionPrepared
 from rota.machine.events import (
@@ -16,7 +19,6 @@ from rota.machine.events import (
     MessageReceived,
     Persisted,
     PersistFailed,
-    Result,
     ResumeRequested,
     StopRequested,
     Tick,
@@ -97,28 +99,6 @@ from rota.wire.messages import (
 
 # Above every height: nothing is missing.
 WHOLE_CHAIN = 2**63
-
-# Messages about a single transaction; the others concern coordinators.
-TRANSACTION_MESSAGES: frozenset[type[Message]] = frozenset(
-    (
-        VerifierRequest,
-        VerifierResponse,
-        AssembleRequest,
-        AssembleResponse,
-        AssembleError,
-        EndorsementRequest,
-        EndorsementResponse,
-        EndorsementError,
-        DispatchConfirmationRequest,
-        DispatchConfirmationResponse,
-        DispatchConfirmationError,
-        TransactionDispatched,
-        SubmitterHeartbeat,
-        TransactionReverted,
-        PreparedTransaction,
-        PreparedTransactionAcknowledgement,
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,47 +199,22 @@ class Sequencer:
     # Routing.
 
     def _take(self, event: Event) -> None:
-        match event:
-            case MessageReceived():
-                self._take_message(event.peer, event.envelope)
-            case Persisted(token):
-                self.context.written(token, succeeded=True)
-            case Result():
-                self._take_result(event)
-            case BlockIndexed():
-                self._block_indexed(event)
-            case OutcomesFinal():
-                self._outcomes_final(event)
-            case Tick():
-                self._run_timers()
-            case PeerSpoke():
-                if self.observer.hear(event.peer, event.envelope):
-                    self.coordinator.something_changed()
-            case PersistFailed(token):
-                self.context.written(token, succeeded=False)
-            case ConnectionLost(peer):
-                self._connection_lost(peer)
-            case ConnectionMade(peer):
-                self._connection_made(peer)
-            case BlocksRemoved():
-                self._blocks_removed(event)
-            case LedgerLost():
-                self.context.has_ledger = False
-                self.coordinator.handle(event)
-            case LedgerBack():
-                self.context.has_ledger = True
-                self.startup.send()
-                self.sender.handle(sender_events.PeerHeard(self.context.node))
-            case StopRequested():
-                self.coordinator.handle(event)
-            case IntentSubmitted() | ResumeRequested() | CancelRequested():
-                self._take_user(event)
-            case RoundDispatched() | RoundDispatchFailed() | RoundSubmitted():
-                self._take_submitter(event)
-            case TransitionsShown(peer, transitions):
-                self.sender.take_shown(peer, transitions)
-            case _:
-                raise AssertionError(f"the sequencer does not know {type(event).__name__}")
+        route = ROUTES.get(type(event))
+        assert route is not None, f"the sequencer does not know {type(event).__name__}"
+        route(self, event)
+
+    def _take_sign_of_life(self, event: PeerSpoke) -> None:
+        if self.observer.hear(event.peer, event.envelope):
+            self.coordinator.something_changed()
+
+    def _ledger_lost(self, event: LedgerLost) -> None:
+        self.context.has_ledger = False
+        self.coordinator.handle(event)
+
+    def _ledger_back(self, _: LedgerBack) -> None:
+        self.context.has_ledger = True
+        self.startup.send()
+        self.sender.handle(sender_events.PeerHeard(self.context.node))
 
     def _take_user(self, event: IntentSubmitted | ResumeRequested | CancelRequested) -> None:
         if isinstance(event, IntentSubmitted):
@@ -282,37 +237,20 @@ class Sequencer:
         else:
             self.coordinator.dispatching.take_submitted(event)
 
-    def _take_result(self, event: Result) -> None:
-        """What the domain, the signer and the key store answer."""
-        match event:
-            case AssemblyFinished():
-                self.sender.assembly.take_finished(event)
-            case AssemblyFailed():
-                self.sender.assembly.take_failed(event)
-            case TransitionSigned():
-                self.sender.assembly.take_signed(event)
-            case SignatureVerified(request_id, intent, is_ours):
-                transaction = self.sender.transactions.get(intent)
-                if transaction is not None:
-                    transaction.handle(sender_transaction_events.SignatureVerified(request_id, is_ours))
-            case FailureJudged(intent, leaf, is_worth_retrying):
-                transaction = self.sender.transactions.get(intent)
-                if transaction is not None:
-                    transaction.handle(sender_transaction_events.FailureJudged(leaf, is_worth_retrying))
-            case RoundChecked():
-                self.endorser.take_checked(event)
-            case EndorsementVerified():
-                self.coordinator.rounds.take_verified(event)
-                self.coordinator.voids.take_verified(event)
-            case PartiesVerified():
-                self.coordinator.signers.take_verified(event)
-            case EndorsersVerified():
-                self._take_verified(event)
-            case VerifierLookedUp():
-                self.sender.parties.answer(event)
-            case _:
-                assert isinstance(event, VerifierWanted), f"the sequencer does not know {type(event).__name__}"
-                self.sender.parties.want(event.party, asks_announced=event.asks_announced)
+    def _take_signature_verified(self, event: SignatureVerified) -> None:
+        transaction = self.sender.transactions.get(event.intent)
+        if transaction is not None:
+            transaction.handle(sender_transaction_events.SignatureVerified(event.request_id, event.is_ours))
+
+    def _take_failure_judged(self, event: FailureJudged) -> None:
+        transaction = self.sender.transactions.get(event.intent)
+        if transaction is not None:
+            judged = sender_transaction_events.FailureJudged(event.leaf, event.is_worth_retrying)
+            transaction.handle(judged)
+
+    def _take_endorsement_verified(self, event: EndorsementVerified) -> None:
+        self.coordinator.rounds.take_verified(event)
+        self.coordinator.voids.take_verified(event)
 
     def _take_verified(self, event: EndorsersVerified) -> None:
         """Signatures of endorsers that the sender, or the coordinator, had verified."""
@@ -329,8 +267,9 @@ class Sequencer:
             self.coordinator.something_changed()
         body = envelope.body
         self.startup.notice(body)
-        if type(body) in TRANSACTION_MESSAGES:
-            self._take_transaction_message(peer, envelope)
+        take = TRANSACTION_MESSAGES.get(type(body))
+        if take is not None:
+            take(self, peer, body, envelope.height)
             return
         match body:
             case DelegationCommand():
@@ -359,43 +298,13 @@ class Sequencer:
             case _:
                 raise AssertionError(f"the sequencer does not know {type(body).__name__}")
 
-    def _take_transaction_message(self, peer: NodeName, envelope: Envelope) -> None:
-        """A transaction's way, left to right."""
-        body = envelope.body
-        match body:
-            case VerifierRequest():
-                self.sender.parties.take_request(peer, body)
-            case VerifierResponse():
-                self.sender.parties.take_response(peer, body)
-            case AssembleRequest():
-                self.sender.assembly.take_request(peer, envelope.height, body)
-            case AssembleResponse():
-                self.coordinator.slots.take_assembly(peer, body)
-            case AssembleError():
-                self.coordinator.slots.take_assembly_error(peer, body)
-            case EndorsementRequest():
-                self.observer.weigh(peer, body.tried, is_first_hand=False)
-                self.endorser.take_request(peer, envelope.height, body)
-            case EndorsementResponse():
-                self.coordinator.rounds.take_endorsement(peer, body)
-                self.coordinator.voids.take_endorsement(peer, body)
-            case EndorsementError():
-                self.coordinator.rounds.take_endorsement_error(peer, body)
-            case DispatchConfirmationRequest():
-                self.sender.take_permission_request(peer, body)
-            case DispatchConfirmationResponse():
-                self.coordinator.permissions.take(peer, body)
-            case DispatchConfirmationError():
-                self.coordinator.permissions.take_error(peer, body)
-            case TransactionDispatched(_, intents) | SubmitterHeartbeat(_, intents):
-                self.sender.take_dispatched(peer, intents)
-            case TransactionReverted():
-                self.sender.take_reverted(peer, body)
-            case PreparedTransaction():
-                self.sender.take_prepared(peer, body)
-            case _:
-                assert isinstance(body, PreparedTransactionAcknowledgement), "all of `TRANSACTION_MESSAGES` are here"
-                self.coordinator.issuing.take_acknowledgement(peer, body)
+    def _take_endorsement_request(self, peer: NodeName, body: EndorsementRequest, height: int) -> None:
+        self.observer.weigh(peer, body.tried, is_first_hand=False)
+        self.endorser.take_request(peer, height, body)
+
+    def _take_endorsement(self, peer: NodeName, body: EndorsementResponse, _: int) -> None:
+        self.coordinator.rounds.take_endorsement(peer, body)
+        self.coordinator.voids.take_endorsement(peer, body)
 
     def _take_heartbeat(self, peer: NodeName, heartbeat: CoordinatorHeartbeat) -> None:
         """A stranger's heartbeat, an old or a repeated one changes nothing."""
@@ -505,3 +414,61 @@ class Sequencer:
             context.effects = [each for each in effects if not isinstance(each, SendMessage) or each.peer != node]
             for envelope in to_ourselves:
                 self._take_message(node, envelope)
+
+
+# The handler of an event, by its type; from `AssemblyFinished` on, answers of the domain, the signer and the key store.
+ROUTES: Final[Mapping[type[Event], Callable[[Sequencer, Any], object]]] = {
+    MessageReceived: lambda self, event: self._take_message(event.peer, event.envelope),
+    Persisted: lambda self, event: self.context.written(event.token, succeeded=True),
+    PersistFailed: lambda self, event: self.context.written(event.token, succeeded=False),
+    BlockIndexed: Sequencer._block_indexed,
+    OutcomesFinal: Sequencer._outcomes_final,
+    BlocksRemoved: Sequencer._blocks_removed,
+    Tick: lambda self, _: self._run_timers(),
+    PeerSpoke: Sequencer._take_sign_of_life,
+    ConnectionLost: lambda self, event: self._connection_lost(event.peer),
+    ConnectionMade: lambda self, event: self._connection_made(event.peer),
+    LedgerLost: Sequencer._ledger_lost,
+    LedgerBack: Sequencer._ledger_back,
+    StopRequested: lambda self, event: self.coordinator.handle(event),
+    IntentSubmitted: Sequencer._take_user,
+    ResumeRequested: Sequencer._take_user,
+    CancelRequested: Sequencer._take_user,
+    RoundDispatched: Sequencer._take_submitter,
+    RoundDispatchFailed: Sequencer._take_submitter,
+    RoundSubmitted: Sequencer._take_submitter,
+    TransitionsShown: lambda self, event: self.sender.take_shown(event.peer, event.transitions),
+    AssemblyFinished: lambda self, event: self.sender.assembly.take_finished(event),
+    AssemblyFailed: lambda self, event: self.sender.assembly.take_failed(event),
+    TransitionSigned: lambda self, event: self.sender.assembly.take_signed(event),
+    SignatureVerified: Sequencer._take_signature_verified,
+    FailureJudged: Sequencer._take_failure_judged,
+    RoundChecked: lambda self, event: self.endorser.take_checked(event),
+    EndorsementVerified: Sequencer._take_endorsement_verified,
+    PartiesVerified: lambda self, event: self.coordinator.signers.take_verified(event),
+    EndorsersVerified: Sequencer._take_verified,
+    VerifierLookedUp: lambda self, event: self.sender.parties.answer(event),
+    VerifierWanted: lambda self, event: self.sender.parties.want(event.party, asks_announced=event.asks_announced),
+}
+
+# The handler of a message about single transactions, by its type; other messages concern coordinators.
+TRANSACTION_MESSAGES: Final[Mapping[type[Message], Callable[[Sequencer, NodeName, Any, int], None]]] = {
+    VerifierRequest: lambda self, peer, body, _: self.sender.parties.take_request(peer, body),
+    VerifierResponse: lambda self, peer, body, _: self.sender.parties.take_response(peer, body),
+    AssembleRequest: lambda self, peer, body, height: self.sender.assembly.take_request(peer, height, body),
+    AssembleResponse: lambda self, peer, body, _: self.coordinator.slots.take_assembly(peer, body),
+    AssembleError: lambda self, peer, body, _: self.coordinator.slots.take_assembly_error(peer, body),
+    EndorsementRequest: Sequencer._take_endorsement_request,
+    EndorsementResponse: Sequencer._take_endorsement,
+    EndorsementError: lambda self, peer, body, _: self.coordinator.rounds.take_endorsement_error(peer, body),
+    DispatchConfirmationRequest: lambda self, peer, body, _: self.sender.take_permission_request(peer, body),
+    DispatchConfirmationResponse: lambda self, peer, body, _: self.coordinator.permissions.take(peer, body),
+    DispatchConfirmationError: lambda self, peer, body, _: self.coordinator.permissions.take_error(peer, body),
+    TransactionDispatched: lambda self, peer, body, _: self.sender.take_dispatched(peer, body.intents),
+    SubmitterHeartbeat: lambda self, peer, body, _: self.sender.take_dispatched(peer, body.intents),
+    TransactionReverted: lambda self, peer, body, _: self.sender.take_reverted(peer, body),
+    PreparedTransaction: lambda self, peer, body, _: self.sender.take_prepared(peer, body),
+    PreparedTransactionAcknowledgement: lambda self, peer, body, _: self.coordinator.issuing.take_acknowledgement(
+        peer, body
+    ),
+}

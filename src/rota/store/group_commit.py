@@ -311,9 +311,11 @@ class DatabaseStore:
         """Those of these states that this node holds, also spent ones and such as are not on the chain."""
         return await self._read(self._asking.states(contract, ids))
 
-    async def transitions_of(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[Transition, ...]:
+    async def transitions_of(
+        self, contract: ContractAddress, leaves: Sequence[Leaf], bytes_max: int | None = None
+    ) -> tuple[Transition, ...]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent."""
-        rounds = await self._read(self._asking.states_of(contract, tuple(leaves)))
+        rounds = await self._read(self._asking.states_of(contract, tuple(leaves), bytes_max=bytes_max))
         return tuple(transition for _, of_round in rounds for transition in of_round)
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
@@ -410,14 +412,12 @@ class DatabaseStore:
             self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
             return
         # Blocks of the same write may have rounds of a contract that comes with it.
-        for record in order.records:
-            if isinstance(record, ContractTaken):
-                self._note(record.known.contract)
+        for taken in (each for each in order.records if isinstance(each, ContractTaken)):
+            self._note(taken.known.contract)
+        write, contract = self._writing.statements, order.contract
         try:
             statements = tuple(
-                statement
-                for record in order.records
-                for statement in self._writing.statements(order.contract, record, self._next_number())
+                each for record in order.records for each in write(contract, record, self._next_number())
             )
         except (ValueError, OverflowError, TypeError) as problem:
             # A value that has no bytes: its contract's fault, and nobody else's.

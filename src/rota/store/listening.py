@@ -61,9 +61,9 @@ def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
     return Statement(_SIGNED_DUE, _due_of(contract, transition), transition.leaf)
 
 
-def transition_committed(contract: ContractAddress, leaf: Leaf, height: int) -> Statement:
-    """A block committed it; if it is due, its receipt can be numbered when the block is final."""
-    return Statement(_COMMITTED, (height, contract, leaf))
+def transitions_committed(height: int, first_place: int, last_place: int) -> Statement:
+    """A block committed these; the receipts of those that are due can be numbered when the block is final."""
+    return Statement(_COMMITTED, (height, height, first_place, last_place))
 
 
 def ending_due(contract: ContractAddress, receipt: Receipt) -> Statement:
@@ -312,11 +312,14 @@ def _added(listener: StoredListener) -> Statement:
 
 
 # Its states may come when it is on the chain already; otherwise the block that commits it notes its height
-# (`transition_committed`).
+# (`transitions_committed`).
 _COMMITTED_AT: Final = f"""(
     SELECT MIN(height) FROM outcomes WHERE intent = ? AND contract || '' = ? AND leaf = ?
     AND status = '{LedgerStatus.COMMITTED.value}')"""
-_COMMITTED: Final = "UPDATE receipts_due SET committed_at = ? WHERE contract = ? AND leaf = ?"
+COMMITTED_IN_BLOCK: Final = f"height = ? AND place BETWEEN ? AND ? AND status = '{LedgerStatus.COMMITTED.value}'"
+_COMMITTED: Final = f"""
+UPDATE receipts_due SET committed_at = ?
+WHERE (contract, leaf) IN (SELECT contract, leaf FROM outcomes WHERE {COMMITTED_IN_BLOCK})"""
 _DUE: Final = f"""
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, committed_at, valid_until_s)
 VALUES (?, ?, ?, 0, 1, {_COMMITTED_AT}, ?)

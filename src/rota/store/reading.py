@@ -316,10 +316,14 @@ class Asking:
         return commits
 
     def states_of(
-        self, contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None = None
+        self,
+        contract: ContractAddress,
+        leaves: tuple[Leaf, ...],
+        peer: NodeName | None = None,
+        bytes_max: int | None = None,
     ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
         """The transitions of these leaves that this node dispatched, signed, prepared or was sent, by round."""
-        return transitions_found(contract, leaves, None if peer == self.node else peer)
+        return transitions_found(contract, leaves, None if peer == self.node else peer, bytes_max)
 
     def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> Reading[frozenset[int]]:
         """The blocks of this range that the index has something of a contract in."""

@@ -56,7 +56,14 @@ from rota.store.database import Statement
 from rota.store.encoding import encode, encode_ending, encode_text
 from rota.store.finality import marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
-from rota.store.listening import ending_due, sent_due, signed_due, transition_committed, transition_due
+from rota.store.listening import (
+    COMMITTED_IN_BLOCK,
+    ending_due,
+    sent_due,
+    signed_due,
+    transition_due,
+    transitions_committed,
+)
 from rota.store.transitions import known_alone, known_transition, sent_transition
 from rota.wire.sizes import transition_bytes
 
@@ -287,33 +294,28 @@ class Writing:
             yield from self._contents(block, position, free.get(block.height, 0))
 
     def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
-        for place, (contract, outcome) in enumerate(block.outcomes, first_place):
-            yield Statement(
-                _OUTCOME,
-                (
-                    block.height,
-                    place,
-                    contract,
-                    outcome.intent,
-                    outcome.leaf,
-                    outcome.digest,
-                    outcome.status.value,
-                    encode(outcome),
-                ),
-            )
-            if outcome.status is LedgerStatus.COMMITTED:
-                if self._voids(contract, outcome.intent, outcome.leaf):
-                    yield Statement(_VOIDED, (block.height, outcome.intent, contract))
-                    yield from restoring(contract, outcome.intent)
-                else:
-                    yield Statement(_SETTLED, (block.height, outcome.intent, contract, outcome.leaf))
-                    yield Statement(_USED, (block.height, outcome.leaf, outcome.intent, contract))
-                yield transition_committed(contract, outcome.leaf, block.height)
-                yield Statement(_STATES_COMMITTED, (block.height, place, position, position, contract, outcome.leaf))
-                for spent in outcome.inputs:
-                    yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
-                    if is_nullifier(spent):
-                        yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
+        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block."""
+        placed = tuple(enumerate(block.outcomes, first_place))
+        for place, (contract, outcome) in placed:
+            identity = (contract, outcome.intent, outcome.leaf, outcome.digest)
+            yield Statement(_OUTCOME, (block.height, place, *identity, outcome.status.value, encode(outcome)))
+        committed = [each for each in placed if each[1][1].status is LedgerStatus.COMMITTED]
+        for _, (contract, outcome) in committed:
+            if self._voids(contract, outcome.intent, outcome.leaf):
+                yield Statement(_VOIDED, (block.height, outcome.intent, contract))
+                yield from restoring(contract, outcome.intent)
+        if committed:
+            places = (block.height, committed[0][0], committed[-1][0])
+            yield Statement(_SETTLED, (block.height, *places, block.height))
+            yield Statement(_USED, (block.height, block.height, *places, block.height, block.height))
+            yield transitions_committed(*places)
+        for place, (contract, outcome) in committed:
+            yield Statement(_STATES_COMMITTED, (block.height, place, position, position, contract, outcome.leaf))
+        for _, (contract, outcome) in committed:
+            for spent in outcome.inputs:
+                yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
+                if is_nullifier(spent):
+                    yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
             yield from restoring(NO_CONTRACT, deployed.intent)
@@ -490,11 +492,22 @@ UPDATE node SET latest_chain_time_s = CASE WHEN latest_chain_time_s < ? THEN ? E
 _OUTCOME: Final = """
 INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
 
-_SETTLED: Final = """
-UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ?
-AND EXISTS (SELECT 1 FROM signed_leaves WHERE signed_leaves.intent = intents.id AND signed_leaves.leaf = ?)"""
-_USED: Final = """
-UPDATE intents SET used_at = ?, used_leaf = ? WHERE id = ? AND contract = ? AND settled_at IS NULL"""
+# Of all intents that a block committed: few of them are this node's own, and each is found by its id. Contract and
+# height are computed, so that no database takes their index and goes through the whole block for each intent.
+_THIS_OUTCOME: Final = f"""outcomes.intent = intents.id AND outcomes.contract || '' = intents.contract
+    AND outcomes.height + 0 = ? AND outcomes.status = '{LedgerStatus.COMMITTED.value}'"""
+_SETTLED: Final = f"""
+UPDATE intents SET settled_at = ? WHERE id IN (SELECT intent FROM outcomes WHERE {COMMITTED_IN_BLOCK})
+AND EXISTS (
+    SELECT 1 FROM outcomes, signed_leaves WHERE {_THIS_OUTCOME}
+    AND signed_leaves.intent = outcomes.intent AND signed_leaves.leaf = outcomes.leaf)"""
+# Whether a leaf voids the intent only its contract's separator can tell: such an intent is marked before.
+_USED: Final = f"""
+UPDATE intents SET used_at = ?, used_leaf = (
+    SELECT leaf FROM outcomes WHERE {_THIS_OUTCOME} ORDER BY place DESC LIMIT 1)
+WHERE id IN (SELECT intent FROM outcomes WHERE {COMMITTED_IN_BLOCK})
+AND EXISTS (SELECT 1 FROM outcomes WHERE {_THIS_OUTCOME})
+AND settled_at IS NULL AND (voided_at IS NULL OR voided_at <> ?)"""
 _SIGN: Final = """
 INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?)
 ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s

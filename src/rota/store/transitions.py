@@ -47,12 +47,14 @@ def sent_transition(contract: ContractAddress, digest: Digest, transition: Trans
 
 
 def transitions_found(
-    contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None
+    contract: ContractAddress, leaves: tuple[Leaf, ...], peer: NodeName | None, bytes_max: int | None = None
 ) -> Reading[tuple[tuple[Digest, tuple[Transition, ...]], ...]]:
     """Of each of these leaves the copy in which there is most for this peer, or for this node itself, by round.
 
-    A peer is told of as many as `FOUND_BYTES_MAX` hold, and of one at least: it asks again for what it still lacks.
+    No more are read once those that were found have `bytes_max`, if that is given. A peer is told of as many as
+    `FOUND_BYTES_MAX` hold, and of one at least: it asks again for what it still lacks.
     """
+    bytes_max = FOUND_BYTES_MAX if peer is not None and bytes_max is None else bytes_max
     best: list[tuple[Digest, Transition]] = []
     size_bytes = 0
     for leaf in dict.fromkeys(leaves):
@@ -61,7 +63,7 @@ def transitions_found(
         for digest, (transition,) in fullest(copies, (leaf,), peer):
             best.append((digest, transition))
             size_bytes += transition_bytes(transition)
-        if peer is not None and size_bytes >= FOUND_BYTES_MAX:
+        if bytes_max is not None and size_bytes >= bytes_max:
             break
     return fullest(best, leaves)
 

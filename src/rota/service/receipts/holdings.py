@@ -56,6 +56,7 @@ OPEN_MAX: Final = 256
 # What is read from the store for a peer in a second; a leaf that is looked for counts as so much.
 READ_BYTES_MAX: Final = 4_194_304
 LOOK_BYTES: Final = 1_024
+READ_AT_ONCE_BYTES: Final = 262_144
 LEAF_BYTES: Final = 32
 
 
@@ -206,9 +207,11 @@ class Holdings:
         height = self._final_height()
         block_hash = self._block_at(height)
         by_peer: dict[NodeName, list[Holding]] = {}
-        for leaf in leaves:
-            for peer, content in _readers(leaf, made).items():
-                if peer != self._node and peer in self._connected():
+        connected = frozenset(self._connected()) - {self._node}
+        for transition in made:
+            leaf = transition.leaf
+            for peer, content in _readers(transition).items():
+                if peer in connected:
                     proof = holding_proof(self._node, peer, leaf, content)
                     by_peer.setdefault(peer, []).append(Holding(leaf, proof))
         if block_hash is None or not by_peer:
@@ -337,30 +340,28 @@ class Holdings:
     async def _proved(self, peer: NodeName, contract: ContractAddress, missing: dict[Leaf, Digest]) -> tuple[Leaf, ...]:
         """The leaves that are held and that the peer proves to have; removes those that are held from `missing`.
 
-        The store is asked for one at a time, within the peer's allowance: a transition may have a MiB.
+        The store is asked within the peer's allowance and for `READ_AT_ONCE_BYTES`: a transition may have a MiB.
         """
         proved: list[Leaf] = []
-        for leaf, proof in tuple(missing.items()):
-            if not self._read().is_clear(peer):
-                break
-            self._read().charge(peer, LOOK_BYTES)
-            made = await self._store.transitions_of(contract, (leaf,))
-            self._read().charge(peer, sum(map(transition_bytes, made)))
-            if is_held(self._node, leaf, made):
-                del missing[leaf]
-                if self._is_proved(peer, leaf, proof, made):
-                    proved.append(leaf)
+        leaves = tuple(missing)
+        self._read().charge(peer, LOOK_BYTES * len(leaves))
+        while leaves and (room_bytes := self._read().room(peer)) > 0:
+            most_bytes = min(room_bytes, READ_AT_ONCE_BYTES)
+            made = await self._store.transitions_of(contract, leaves, most_bytes)
+            read_bytes = sum(map(transition_bytes, made))
+            self._read().charge(peer, read_bytes)
+            for each in made:
+                if is_held(self._node, each.leaf, (each,)):
+                    proof = missing.pop(each.leaf)
+                    if self._is_proved(peer, each, proof):
+                        proved.append(each.leaf)
+            found = [leaves.index(each.leaf) for each in made]
+            leaves = leaves[max(found) + 1 :] if read_bytes >= most_bytes else ()
         return tuple(proved)
 
-    def _is_proved(self, peer: NodeName, leaf: Leaf, proof: bytes, made: Iterable[Transition]) -> bool:
-        contents = {
-            state.content
-            for transition in made
-            if transition.leaf == leaf
-            for state in transition.outputs
-            if state.content is not None and self._node in state.distribution
-        }
-        return any(holding_proof(peer, self._node, leaf, content) == proof for content in contents)
+    def _is_proved(self, peer: NodeName, made: Transition, proof: bytes) -> bool:
+        contents = {state.content for state in made.outputs if self._node in state.distribution}
+        return any(holding_proof(peer, self._node, made.leaf, each) == proof for each in contents if each is not None)
 
     def _read(self) -> Debts:
         """What was read for each peer, as of now."""
@@ -387,14 +388,13 @@ def is_held(node: NodeName, leaf: Leaf, made: Iterable[Transition]) -> bool:
     return False
 
 
-def _readers(leaf: Leaf, made: Iterable[Transition]) -> dict[NodeName, bytes]:
-    """Who may see something that this leaf made, each with a content that it may see."""
+def _readers(made: Transition) -> dict[NodeName, bytes]:
+    """Who may see something that this transition made, each with a content that it may see."""
     readers: dict[NodeName, bytes] = {}
-    for transition in made:
-        for state in transition.outputs if transition.leaf == leaf else ():
-            if state.content is not None:
-                for peer in state.distribution:
-                    readers.setdefault(peer, state.content)
+    for state in made.outputs:
+        if state.content is not None:
+            for peer in state.distribution:
+                readers.setdefault(peer, state.content)
     return readers
 
 
