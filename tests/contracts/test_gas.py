@@ -59,6 +59,7 @@ def test_random_rounds_never_need_more_than_their_bound(seed: int, attempts: int
         order = Commit(Digest(b""), attempt.entries, VALID_UNTIL_S, caller=BOB, condition=CONDITION)
         model.commit(order, VALID_UNTIL_S, lambda transition: runs_well(transition, is_target_broken=False))
         writer.available = list(model.unspent)
+        writer.delegates = {lock: record.delegate for lock, record in model.locks.items()}
         assert gas <= bound
         used.append(gas / bound)
     print(f"of the bound, random rounds used {sum(used) / len(used):.0%} on average and {max(used):.1%} at most")
