@@ -73,9 +73,7 @@ locks = st.none() | st.one_of(
         cancels=words.map(Leaf),
     ),
     st.builds(LockChange, kind=st.just(LockKind.DELEGATE), lock=words, presumed=delegates, delegate=delegates),
-    st.builds(
-        LockChange, kind=st.sampled_from([LockKind.SPENT, LockKind.CANCELLED]), lock=words, presumed=delegates
-    ),
+    st.builds(LockChange, kind=st.sampled_from([LockKind.SPENT, LockKind.CANCELLED]), lock=words, presumed=delegates),
 )
 
 

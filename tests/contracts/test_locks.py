@@ -21,6 +21,7 @@ from rota.model.digests import round_digest
 from rota.model.types import (
     LOCK_EXPIRY_MAX,
     NO_DELEGATE,
+    NO_LEAF,
     Call,
     ContractAddress,
     Leaf,
@@ -88,7 +89,6 @@ class Locked:
         found: tuple[object, ...] = self.ledger.chain.call("Endorsed", self.ledger.address, "getLock", LOCK)
         return found
 
-    @property
     def is_active(self) -> bool:
         return bool(self.ledger.chain.call("Endorsed", self.ledger.address, "isLockActive", LOCK))
 
@@ -120,7 +120,7 @@ def reverts(act: object) -> Reverted:
 
 def test_set_writes_a_record_that_shows_its_delegate_and_no_owner(locked: Locked) -> None:
     assert locked.info() == (NO_OWNER, BOB, locked.spending.leaf, locked.cancelling.leaf, EXPIRES_AT_S)
-    assert locked.is_active
+    assert locked.is_active()
     assert names(locked.created) == ["LockCreated", "Round"]
     created = locked.created.events[0]
     assert created.topics[1] == LOCK
@@ -166,14 +166,14 @@ def test_delegate_spends_without_a_signature(locked: Locked) -> None:
     assert [(each.leaf, each.is_committed) for each in found.committals] == [(locked.spending.leaf, True)]  # type: ignore[union-attr]
     assert locked.ledger.unspent(locked.spending.leaf) == 0b11
     assert locked.ledger.is_used(locked.spending.intent)
-    assert not locked.is_active
+    assert not locked.is_active()
 
 
 def test_delegate_cancels_before_the_lock_expires(locked: Locked) -> None:
     assert names(locked.cancel()) == ["LockCancelled", "Round"]
     assert locked.ledger.unspent(locked.cancelling.leaf) == 1
     assert locked.ledger.unspent(locked.spending.leaf) == 0
-    assert not locked.is_active
+    assert not locked.is_active()
 
 
 def test_body_may_be_given_as_its_hash(locked: Locked) -> None:
@@ -225,7 +225,7 @@ def test_only_the_permitted_leaf_is_committed(locked: Locked) -> None:
         lambda: locked.cancel(transition=other),
     ):
         assert reverts(act).name == "TooFewSignatures"
-    assert locked.is_active
+    assert locked.is_active()
     assert not locked.ledger.is_used(locked.spending.intent)
 
 
@@ -249,7 +249,7 @@ def test_nothing_rides_along_with_a_permitted_leaf(locked: Locked) -> None:
     }
     for args, error in payloads.items():
         assert reverts(lambda args=args: locked.send(encode_spend_lock(LOCK, args))).name == error
-    assert locked.is_active
+    assert locked.is_active()
 
 
 def test_permission_is_worth_nothing_outside_of_the_lock(locked: Locked) -> None:
@@ -265,7 +265,7 @@ def test_what_would_be_skipped_reverts_and_leaves_the_lock(locked: Locked) -> No
     for act in (locked.spend, locked.cancel):
         reverted = reverts(act)
         assert (reverted.name, reverted.arguments) == ("NotCommitted", (SkipReason.INTENT_USED, bytes(32), 0))
-    assert locked.is_active
+    assert locked.is_active()
 
 
 def test_lack_of_an_input_is_named() -> None:
@@ -347,20 +347,22 @@ def test_lock_may_never_expire() -> None:
     locked.ledger.chain.time_s = 2**62
     assert reverts(lambda: locked.cancel(CAROL)).name == "LockUnauthorized"
     locked.spend()
-    assert not locked.is_active
+    assert not locked.is_active()
 
 
 # What transitions do to it.
 
 
 @pytest.mark.parametrize(
-    ("kind", "event"), [(LockKind.SPENT, "LockSpent"), (LockKind.CANCELLED, "LockCancelled")], ids=["spent", "cancelled"]
+    ("kind", "event"),
+    [(LockKind.SPENT, "LockSpent"), (LockKind.CANCELLED, "LockCancelled")],
+    ids=["spent", "cancelled"],
 )
 def test_endorsed_transition_ends_a_lock(locked: Locked, kind: LockKind, event: str) -> None:
     ending = locked.change(3, kind=kind, presumed=BOB)
     answer = locked.send(locked.ledger.call(ending), ALICE)
     assert names(answer) == [event, "Round"]
-    assert not locked.is_active
+    assert not locked.is_active()
     assert str(reverts(locked.spend)) == str(Reverted("LockNotActive", (LOCK,)))
 
 
@@ -456,10 +458,10 @@ def test_lock_is_not_changed_when_a_call_fails(locked: Locked) -> None:
     fails, touches = (Call(target, 60_000, call_data("Target", name)) for name in ("fail", "touch"))
     [skip] = ledger.commit(ledger.write(3, calls=(touches, fails), lock=change)).skipped
     assert (skip.reason, skip.state.output) == (SkipReason.CALL_FAILED, 1)
-    assert locked.is_active
+    assert locked.is_active()
     assert ledger.chain.call("Target", target, "count") == 0
     assert ledger.commit(ledger.write(3, calls=(touches,), lock=change)).mask == 1
-    assert not locked.is_active
+    assert not locked.is_active()
     assert ledger.chain.call("Target", target, "count") == 1
 
 
@@ -498,7 +500,7 @@ def test_prepared_transition_may_change_a_lock(locked: Locked) -> None:
     ending = locked.ledger.write(3, lock=change, preparation=Preparation(CAROL, condition))
     assert reverts(lambda: locked.ledger.commit(ending, condition=condition)).name == "WrongCommitter"
     assert locked.ledger.commit(ending, condition=condition, sender=CAROL).mask == 1
-    assert not locked.is_active
+    assert not locked.is_active()
 
 
 # What the leaf binds.
@@ -542,8 +544,8 @@ def test_unknown_kind_of_change_is_refused(kind: int) -> None:
 @pytest.mark.parametrize("kind", list(LockKind))
 def test_change_that_is_cut_short_is_refused(kind: LockKind) -> None:
     ledger = EndorsedLedger()
-    leaves = {"spends": Leaf(bytes(32)), "cancels": Leaf(bytes(32))} if kind is LockKind.SET else {}
-    written = ledger.write(0, lock=LockChange(kind=kind, lock=LOCK, **leaves))
+    leaf = Leaf(bytes(32)) if kind is LockKind.SET else NO_LEAF
+    written = ledger.write(0, lock=LockChange(kind=kind, lock=LOCK, spends=leaf, cancels=leaf))
     payload = encode_payload((written,), VALID_UNTIL_S)
     reverted = reverts(lambda: ledger.commit_bytes(payload[:-1], (written.leaf,)))
     assert (reverted.name, reverted.arguments) == ("Malformed", (0, "length"))

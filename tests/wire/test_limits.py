@@ -252,11 +252,7 @@ BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]
         20,
         lambda body, value: setattr(_transition(body).preparation, "committer", value),
     ),
-    "id of a lock": (
-        messages.AssembleResponse,
-        32,
-        lambda body, value: setattr(_transition(body).lock, "lock", value),
-    ),
+    "id of a lock": (messages.AssembleResponse, 32, lambda body, value: setattr(_transition(body).lock, "lock", value)),
     "presumed delegate of a lock": (
         messages.AssembleResponse,
         20,

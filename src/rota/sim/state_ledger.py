@@ -9,7 +9,8 @@ random rounds and requires the same outcome, intent by intent.
   condition other than that of a prepared transition.
 - What does depend on it skips that transition and nothing else, for the first of these reasons: its intent is
   used; a read is not available; an input is not available, also because it is listed for the second time; a
-  lock has another delegate than presumed, or is not there; a call failed. A skip changes nothing, so that what depends on it is skipped too.
+  lock has another delegate than presumed, or is not there; a call failed. A skip changes nothing, so that what
+  depends on it is skipped too.
 - A lock permits its delegate to commit one of two leaves without signatures, until it expires, and anybody one of
   them afterwards; what would be skipped then reverts.
 
