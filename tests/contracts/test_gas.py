@@ -25,17 +25,7 @@ from rota.calldata import (
 from rota.cli.bench import gas as gas_command
 from rota.cli.main import main
 from rota.model.digests import round_digest
-from rota.model.types import (
-    Call,
-    ContractAddress,
-    Digest,
-    Leaf,
-    LockChange,
-    LockKind,
-    Preparation,
-    StateId,
-    Transition,
-)
+from rota.model.types import Call, ContractAddress, Digest, Leaf, LockChange, LockKind, Preparation, StateId, Transition
 from rota.sim.state_ledger import Commit, StateLedger
 from tests.contracts.evm import BOB, Chain, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, ids, write
@@ -97,12 +87,7 @@ def test_gas_of_locks_stays_below_its_target() -> None:
     coin = write(ledger.separator, 0, outputs=1)
     spend, cancel = (write(ledger.separator, 1, outputs=size, page=b"lock") for size in (2, 1))
     change = LockChange(
-        kind=LockKind.SET,
-        lock=lock,
-        delegate=BOB,
-        expires_at_s=VALID_UNTIL_S,
-        spends=spend.leaf,
-        cancels=cancel.leaf,
+        kind=LockKind.SET, lock=lock, delegate=BOB, expires_at_s=VALID_UNTIL_S, spends=spend.leaf, cancels=cancel.leaf
     )
     commit_with_bound(ledger, (coin,))
     found = {"set": commit_with_bound(ledger, (write(ledger.separator, 2, inputs=ids(coin), lock=change),))[0]}

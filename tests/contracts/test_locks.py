@@ -1,4 +1,4 @@
-"""Locks with a public side: their record on the ledger, and what delegates and everybody else can do to it."""
+"""Locks with a public side: their record on the ledger, and the powers of delegates and of other accounts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def reverts(act: object) -> Reverted:
     return reverted.value
 
 
-# What a record is.
+# Records.
 
 
 def test_set_writes_a_record_that_shows_its_delegate_and_no_owner(locked: Locked) -> None:
@@ -137,7 +137,7 @@ def test_round_log_of_a_transition_with_a_lock_is_read_back(locked: Locked) -> N
     assert entry.lock == locked.setting.lock  # type: ignore[union-attr]
 
 
-def test_lock_that_nobody_set_is_not_active(locked: Locked) -> None:
+def test_lock_without_a_record_is_not_active(locked: Locked) -> None:
     other = keccak(b"another lock")
     ledger = locked.ledger
     assert not ledger.chain.call("Endorsed", ledger.address, "isLockActive", other)
@@ -152,7 +152,7 @@ def test_lock_that_nobody_set_is_not_active(locked: Locked) -> None:
         assert str(reverts(look)) == str(Reverted("LockNotActive", (other,)))
 
 
-# What a delegate does.
+# Delegates.
 
 
 def test_delegate_spends_without_a_signature(locked: Locked) -> None:
@@ -207,13 +207,13 @@ def test_only_the_delegate_acts_before_the_lock_expires(locked: Locked, caller: 
     assert locked.info()[1] == BOB
 
 
-def test_lock_without_a_delegate_is_nobodys_to_spend() -> None:
+def test_lock_without_a_delegate_cannot_be_spent() -> None:
     locked = Locked(NO_DELEGATE)
     for act in (locked.spend, locked.cancel, lambda: locked.delegate(BOB)):
         assert str(reverts(act)) == str(Reverted("LockUnauthorized", (LOCK, NO_DELEGATE, BOB)))
 
 
-# What is committed.
+# The committed leaf.
 
 
 def test_only_the_permitted_leaf_is_committed(locked: Locked) -> None:
@@ -259,7 +259,7 @@ def test_permission_is_worth_nothing_outside_of_the_lock(locked: Locked) -> None
         assert reverts(lambda caller=caller: locked.send(call, caller)).name == "TooFewSignatures"
 
 
-def test_what_would_be_skipped_reverts_and_leaves_the_lock(locked: Locked) -> None:
+def test_leaf_that_cannot_be_committed_reverts_and_leaves_the_lock(locked: Locked) -> None:
     used = locked.ledger.write(1)
     locked.ledger.commit(used)
     for act in (locked.spend, locked.cancel):
@@ -319,10 +319,10 @@ def test_permission_of_one_contract_is_worth_nothing_in_another(locked: Locked) 
     assert reverts(lambda: third.chain.send(third.address, stolen)).name == "NotEndorsed"
 
 
-# When a lock expires.
+# Expiry.
 
 
-def test_after_it_expired_anybody_cancels_and_nobody_spends(locked: Locked) -> None:
+def test_expired_lock_is_cancelled_by_any_account_and_spent_by_none(locked: Locked) -> None:
     chain = locked.ledger.chain
     chain.time_s = EXPIRES_AT_S
     assert reverts(lambda: locked.cancel(CAROL)).name == "LockUnauthorized"
@@ -350,7 +350,7 @@ def test_lock_may_never_expire() -> None:
     assert not locked.is_active()
 
 
-# What transitions do to it.
+# Transitions that change a lock.
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ def test_prepared_transition_may_change_a_lock(locked: Locked) -> None:
     assert not locked.is_active()
 
 
-# What the leaf binds.
+# Fields that the leaf binds.
 
 
 def test_every_field_of_a_lock_is_bound() -> None:
@@ -560,7 +560,7 @@ def test_ledger_that_proves_knows_no_locks() -> None:
     assert (reverted.name, reverted.arguments) == ("Malformed", (0, "flags"))
 
 
-def test_largest_transition_with_a_lock_is_hashed_as_the_model_says() -> None:
+def test_largest_transition_with_a_lock_is_hashed_as_in_the_model() -> None:
     """A preimage has room for 30 references, and calls and lock together for one word."""
     ledger = EndorsedLedger()
     target = ledger.chain.deploy("Target")

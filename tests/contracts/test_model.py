@@ -121,7 +121,7 @@ def compare(
 
 
 def use_lock(ledger: EndorsedLedger, model: StateLedger, writer: RandomRounds, leaves: set[Leaf]) -> str:
-    """Somebody uses a public function of some lock, on both; what came of it."""
+    """Call a public function of some lock, on both; its name, or the error's."""
     chance, chain = writer.chance, ledger.chain
     lock = chance.choice(list(model.locks) if model.locks and chance.random() < 0.8 else LOCKS)
     caller = chance.choice((ALICE, BOB))

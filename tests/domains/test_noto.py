@@ -519,6 +519,42 @@ def test_receipts_say_who_paid_whom_as_far_as_one_may_see(rich: Town) -> None:
     assert rich.receipt(delegated, NODE1)["lockInfo"] == {"lockId": lock, "delegate": DELEGATE}
 
 
+def test_clients_see_addresses_and_names_beside_them(rich: Town) -> None:
+    addresses = {ALICE: "0x" + "a1" * 20, BOB: "0x" + "b0" * 20}
+    made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30})
+    told: Any = rich.receipt(made, NODE2, addresses)
+    parties = {"from": addresses[ALICE], "fromParty": ALICE, "to": addresses[BOB], "toParty": BOB}
+    assert told["transfers"] == [{**parties, "amount": "30"}]
+    owners = [(each["data"]["owner"], each["data"]["ownerParty"]) for each in told["states"]["outputs"]]
+    assert owners == [(addresses[BOB], BOB), (addresses[ALICE], ALICE)]
+    assert {len(bytes.fromhex(each["id"][2:])) for each in told["states"]["outputs"]} == {32}
+    burned = rich.do(ALICE, "burn", {"amount": 20})
+    burning = {"from": addresses[ALICE], "fromParty": ALICE, "amount": "20"}
+    assert rich.receipt(burned, NODE2, addresses)["transfers"] == [burning]
+    locking: Any = rich.receipt(rich.do(ALICE, "lock", {"amount": 5}), NODE2, addresses)
+    [lock] = locking["states"]["lockedOutputs"]
+    assert (lock["data"]["owner"], lock["data"]["ownerParty"]) == (addresses[ALICE], ALICE)
+
+
+def test_party_without_a_known_address_is_shown_by_its_name(rich: Town) -> None:
+    """Without `to` it would be a burn."""
+    made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30})
+    told = rich.receipt(made, NODE2, {})
+    assert told["transfers"] == [{"from": ALICE, "fromParty": ALICE, "to": BOB, "toParty": BOB, "amount": "30"}]
+
+
+def test_only_owners_of_coins_and_locks_are_shown_by_address() -> None:
+    domain = Noto()
+    promise = Promised(bytes(32), BOB, 3)
+    coin = Coin(BOB, 3)
+    assert domain.parties_in(coin) == (BOB,)
+    assert domain.addressed(coin, {BOB: "0x01"}) == Coin(Party("0x01"), 3)
+    assert domain.addressed(coin, {}) == coin
+    assert domain.parties_in(promise) == ()
+    assert domain.addressed(promise, {BOB: "0x01"}) is promise
+    assert domain.show(promise, {BOB: "0x01"})["to"] == BOB
+
+
 # Names.
 
 

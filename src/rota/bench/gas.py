@@ -238,7 +238,7 @@ class MeasuredLedger:
         gas_limit: int = GAS_LIMIT,
         locks: tuple[bytes, ...] = (),
     ) -> tuple[int, int]:
-        """Send a transaction of which this is the payload, and which names these locks; gas, and what was committed."""
+        """Send a transaction with this payload, which names these locks; its gas, and the mask of committed leaves."""
         block = BlockEnv(timestamp=TIME_S, number=1)
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=block), gas_limit=GAS_LIMIT)
         for address, code in ((self.address, self.code), *self.others.items()):

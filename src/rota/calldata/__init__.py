@@ -1,4 +1,4 @@
-"""Rounds on their way to the chain and from it: how they are written (`rounds`, `references`), and what they cost."""
+"""Rounds on their way to the chain and from it: how they are written, and what they cost."""
 
 from __future__ import annotations
 

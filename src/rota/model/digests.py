@@ -70,7 +70,7 @@ ROUND_LEAVES_MAX: Final = 255
 # masks the others before it hashes. `page` and `body` tell how this copy is written down: whether the page is
 # spelled out, and whether the outputs or only their hash follow. Whoever submits chooses them after the
 # signatures were made, so were they bound, compression would change a leaf. `calls` and `lock` are content: they
-# tell whether one more word is hashed, and of what. `prepared` is content too, but the second hash binds it: a core is
+# show whether one more word is hashed. `prepared` is content too, but the second hash binds it: a core is
 # by definition the leaf that the transition would have if it were not prepared.
 _FLAGS: Final = 0x80
 _FLAG_CALLS: Final = 0x04
@@ -235,7 +235,7 @@ def packed_lock(change: LockChange) -> bytes:
 
 
 def packed_more(calls: tuple[Call, ...], lock: LockChange | None) -> bytes:
-    """What stands behind a transition's body: its calls, if it has any, then its lock."""
+    """The end of a transition, behind its body: its calls, if it has any, then its lock."""
     return (packed_calls(calls) if calls else b"") + (packed_lock(lock) if lock is not None else b"")
 
 

@@ -357,7 +357,7 @@ class LockChange:
 
     `presumed` is the delegate that the record must have; the ledger skips the transition if it has another. `SET` makes
     a record, or replaces it: `delegate` may commit the transition with the leaf `spends` until `expires_at_s`, or the
-    one with the leaf `cancels`; later anybody may commit the second. `DELEGATE` names another delegate. The others
+    one with the leaf `cancels`; later any account may commit the second. `DELEGATE` names another delegate. The others
     remove the record.
     """
 
@@ -377,7 +377,7 @@ class LockChange:
         size = LOCK_WORD_BYTES if is_set else 0
         assert len(self.spends) == len(self.cancels) == size, f"a leaf of {self.kind.name} is {size} bytes"
         assert 0 <= self.expires_at_s <= (LOCK_EXPIRY_MAX if is_set else 0), "only a new record has an end"
-        assert self.kind in NAMING_DELEGATE or self.delegate == NO_DELEGATE, "what ends a lock names no new delegate"
+        assert self.kind in NAMING_DELEGATE or self.delegate == NO_DELEGATE, "the end of a lock names no new delegate"
 
 
 @dataclass(frozen=True, slots=True)

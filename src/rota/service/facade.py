@@ -47,6 +47,7 @@ from rota.service.explain.rings import ring_of
 from rota.service.groups.groups import Groups
 from rota.service.groups.interface import MessageDefinition, MessageView
 from rota.service.interface import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.service.keys.addresses import PartyAddresses
 from rota.service.keys.keys import Keys
 from rota.service.keys.verifiers import PartyVerifiers
 from rota.service.listeners.listeners import DurableListeners
@@ -125,7 +126,8 @@ class NodeFacade:
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
-        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        addresses = PartyAddresses(verifiers.of, time.monotonic)
+        self.states: Final = States(running.name, running.contracts, store, running.mail, addresses)
         self.neighbours: Final = Neighbours(
             running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
         )
@@ -164,7 +166,13 @@ class NodeFacade:
         self.accounts: Final = PayingAccounts(running, signer, client)
         self._receipts: Final = ReceiptViews(running, self.public)
         self.following: Final = Following(
-            running, self._submitting, self.public, self._receipts, self._settlements.leg, surroundings.looking_up
+            running,
+            self._submitting,
+            self.public,
+            self._receipts,
+            self._settlements.leg,
+            surroundings.looking_up,
+            addresses,
         )
         self._listeners: Final = NodeListeners(
             running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation

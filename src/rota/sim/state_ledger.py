@@ -11,8 +11,8 @@ random rounds and requires the same outcome, intent by intent.
   used; a read is not available; an input is not available, also because it is listed for the second time; a
   lock has another delegate than presumed, or is not there; a call failed. A skip changes nothing, so that what
   depends on it is skipped too.
-- A lock permits its delegate to commit one of two leaves without signatures, until it expires, and anybody one of
-  them afterwards; what would be skipped then reverts.
+- A lock permits its delegate to commit one of two leaves without signatures, until it expires, and every account one of
+  them afterwards. A call that cannot commit its leaf reverts.
 
 Everything that was committed stands in a journal, so that a reorganisation can take it back from its end.
 """
@@ -99,7 +99,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """What the contract keeps of a lock."""
+    """The record of a lock in the contract."""
 
     delegate: ContractAddress
     expires_at_s: int
@@ -152,7 +152,7 @@ class StateLedger:
         refused = None if is_expired and not is_spent else self._refusal_of(lock, caller, time_s)
         if refused is not None:
             return refused
-        assert record is not None, "what is not there is refused"
+        assert record is not None, "a missing record is refused"
         if transition.leaf != (record.spends if is_spent else record.cancels):
             return LockRefusal.NOT_PERMITTED
         self._set_lock(lock, None)
@@ -276,7 +276,7 @@ def _write(locks: dict[bytes, LockRecord], lock: bytes, record: LockRecord | Non
 
 @dataclass(frozen=True, slots=True)
 class _LockWritten:
-    """A record that was written, and what stood there before."""
+    """A record that was written, and the one that it replaced."""
 
     lock: bytes
     before: LockRecord | None

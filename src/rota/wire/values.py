@@ -64,7 +64,7 @@ def lock_change(wire: pb.LockChange) -> types.LockChange:
     if not is_set and (wire.expires_at_s or wire.spends or wire.cancels):
         refuse("a change of a lock has what only a new record has")
     if kind not in types.NAMING_DELEGATE and wire.delegate:
-        refuse("what ends a lock names a delegate")
+        refuse("the end of a lock names a delegate")
     return types.LockChange(
         kind=kind,
         lock=word(wire.lock, "a lock's id"),

@@ -203,7 +203,10 @@ def test_lock_of_somebody_else_or_of_nobody_is_named() -> None:
     node = Node("node2", states_after([minted(pay(ALICE, 5))]))
     arguments = {"lockedInputs": [77], "delegate": "", "transfers": [pay(BOB, 3)]}
     (refused,) = node.slot(UserCall(ALICE, "transferLocked", arguments, SubmitMode.EXTERNAL))
-    assert refused.reason == "lockedInputs[0]: must be the commitment of a locked coin of alice@node2"
+    assert (
+        refused.reason
+        == "lockedInputs[0]: must be the commitment or the state's id of a locked coin of alice@node2, named once"
+    )
 
 
 def test_balance_is_what_is_free_of_an_account() -> None:
