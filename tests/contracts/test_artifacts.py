@@ -19,8 +19,8 @@ def test_artifacts_were_compiled_from_the_sources_that_are_here() -> None:
     assert digest() == (ROOT / DIGEST).read_text(encoding="utf-8").strip(), "run `make contracts`"
 
 
-# Nodes compare the code of zero-knowledge tokens with their own (`ledger/proved_ledgers.py`). With other code they would
-# not know the tokens that were deployed before.
+# Nodes compare the code of zero-knowledge tokens with their own (`ledger/proved_ledgers.py`). With other code they
+# would not know the tokens that were deployed before.
 PROVED_CODE = {
     "Proved": "6b843ff831323fa0c70e9428ee8bdf3c291c6e096aed77e4d7ccbb183f44c80a",
     "Nullified": "c51f453375686410d78aa3c0470048f8df2a8b002fa89a42b1ffc4b13e5ddc61",
