@@ -24,7 +24,8 @@ class Nodes:
         self.asked: list[Party] = []
         self.silent: set[Party] = set()
         self.now_s = 1_000.0
-        self.addresses = PartyAddresses(self.verifier_of, lambda: self.now_s)
+        self.late: dict[Party, str] = {}
+        self.addresses = PartyAddresses(self.verifier_of, self.late.get, lambda: self.now_s)
 
     async def verifier_of(self, party: Party, algorithm: str, verifier_type: str) -> str:
         assert (algorithm, verifier_type) == ("ecdsa:secp256k1", "eth_address")
@@ -78,9 +79,12 @@ async def test_answer_that_comes_too_late_is_not_waited_for(monkeypatch: pytest.
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody answers")
 
-    found = PartyAddresses(never, lambda: 0.0)
+    late: dict[Party, str] = {}
+    found = PartyAddresses(never, late.get, lambda: 0.0)
     assert await found.of((BOB,)) == {}
     assert await found.of((CAROL,)) == {}
+    late[BOB] = "address of Bob"
+    assert await found.of((BOB, CAROL)) == late
     assert asked == [BOB]
 
 

@@ -44,7 +44,7 @@ async def _stranger(_party: Party, _algorithm: str, _verifier_type: str) -> str:
     return ""
 
 
-NO_ADDRESSES = PartyAddresses(_stranger, lambda: 0.0)
+NO_ADDRESSES = PartyAddresses(_stranger, lambda _: None, lambda: 0.0)
 
 
 def forged(honest: Transition, told: Transition) -> Transition:

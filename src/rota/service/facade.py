@@ -126,7 +126,8 @@ class NodeFacade:
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
-        addresses = PartyAddresses(verifiers.of, time.monotonic)
+        others = running.adapters.verifiers
+        addresses = PartyAddresses(verifiers.of, lambda party: others.known(NO_CONTRACT, party), time.monotonic)
         self.states: Final = States(running.name, running.contracts, store, running.mail, addresses)
         self.neighbours: Final = Neighbours(
             running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said

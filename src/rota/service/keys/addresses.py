@@ -8,32 +8,32 @@ known, clients see the party's name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from rota.model.types import NodeName, Party, Rejected, node_of
 from rota.ports import Unavailable
 from rota.service.keys.verifiers import ETH_ADDRESS, SECP256K1
 
-WAIT_S: Final = 2.0
-SILENT_S: Final = 60.0
+WAIT_S: Final = 4.0
+SILENT_S: Final = 30.0
 # How many addresses one receipt or query asks other nodes for, and how many are kept.
 ASKED_MAX: Final = 64
 KEPT_MAX: Final = 100_000
 
 
-class VerifierOf(Protocol):
-    """`PartyVerifiers.of`."""
-
-    async def __call__(self, party: Party, algorithm: str, verifier_type: str) -> str:
-        """The verifier of a party, empty for a stranger."""
+# `PartyVerifiers.of`: the verifier of a party by algorithm and type, empty for a stranger.
+VerifierOf = Callable[[Party, str, str], Awaitable[str]]
 
 
 class PartyAddresses:
     """At one node."""
 
-    def __init__(self, verifier_of: VerifierOf, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, verifier_of: VerifierOf, known: Callable[[Party], str | None], now_s: Callable[[], float]
+    ) -> None:
         self._verifier_of: Final = verifier_of
+        self._known: Final = known
         self._now_s: Final = now_s
         self._kept: Final[dict[Party, str]] = {}
         self._silent_until_s: Final[dict[NodeName, float]] = {}
@@ -41,6 +41,10 @@ class PartyAddresses:
     async def of(self, parties: Iterable[Party]) -> dict[Party, str]:
         """The addresses of these parties that are known, or told in time."""
         wanted = dict.fromkeys(parties)
+        for party in wanted:
+            # An answer that came after the wait is known without another one.
+            if party not in self._kept and (address := self._known(party)):
+                self._keep(party, address)
         unknown = [party for party in wanted if party not in self._kept and not self._is_silent(node_of(party))]
         if unknown:
             await asyncio.gather(*(self._ask(party) for party in unknown[:ASKED_MAX]))
@@ -60,7 +64,10 @@ class PartyAddresses:
         except Rejected:
             pass  # A name that has no key here; it is shown as it is.
         else:
-            if len(self._kept) >= KEPT_MAX:
-                self._kept.clear()
             if address:
-                self._kept[party] = address
+                self._keep(party, address)
+
+    def _keep(self, party: Party, address: str) -> None:
+        if len(self._kept) >= KEPT_MAX:
+            self._kept.clear()
+        self._kept[party] = address
