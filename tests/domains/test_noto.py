@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from rota.domains.addressed import parties_in, shown_with_addresses, with_addresses
 from rota.domains.available import Available
 from rota.domains.base import NewState, Rejected
 from rota.domains.contents import Content, Role, Told, distribution_of, is_info, schema_of, seal, unseal
@@ -544,15 +545,14 @@ def test_party_without_a_known_address_is_shown_by_its_name(rich: Town) -> None:
 
 
 def test_only_owners_of_coins_and_locks_are_shown_by_address() -> None:
-    domain = Noto()
     promise = Promised(bytes(32), BOB, 3)
     coin = Coin(BOB, 3)
-    assert domain.parties_in(coin) == (BOB,)
-    assert domain.addressed(coin, {BOB: "0x01"}) == Coin(Party("0x01"), 3)
-    assert domain.addressed(coin, {}) == coin
-    assert domain.parties_in(promise) == ()
-    assert domain.addressed(promise, {BOB: "0x01"}) is promise
-    assert domain.show(promise, {BOB: "0x01"})["to"] == BOB
+    assert parties_in(coin) == (BOB,)
+    assert with_addresses(coin, {BOB: "0x01"}) == Coin(Party("0x01"), 3)
+    assert with_addresses(coin, {}) == coin
+    assert parties_in(promise) == ()
+    assert with_addresses(promise, {BOB: "0x01"}) is promise
+    assert shown_with_addresses(promise, {BOB: "0x01"})["to"] == BOB
 
 
 # Names.

@@ -25,10 +25,9 @@ class Nodes:
         self.silent: set[Party] = set()
         self.now_s = 1_000.0
         self.late: dict[Party, str] = {}
-        self.addresses = PartyAddresses(self.verifier_of, self.late.get, lambda: self.now_s)
+        self.addresses = PartyAddresses(self.address_of, self.late.get, lambda: self.now_s)
 
-    async def verifier_of(self, party: Party, algorithm: str, verifier_type: str) -> str:
-        assert (algorithm, verifier_type) == ("ecdsa:secp256k1", "eth_address")
+    async def address_of(self, party: Party) -> str:
         self.asked.append(party)
         if party in self.silent:
             raise Unavailable("no answer")
@@ -74,7 +73,7 @@ async def test_answer_that_comes_too_late_is_not_waited_for(monkeypatch: pytest.
     monkeypatch.setattr(addresses, "WAIT_S", 0)
     asked: list[Party] = []
 
-    async def never(party: Party, _algorithm: str, _type: str) -> str:
+    async def never(party: Party) -> str:
         asked.append(party)
         await asyncio.get_running_loop().create_future()
         raise AssertionError("nobody answers")

@@ -40,11 +40,11 @@ from tests.ledger.chains import in_loop
 from tests.store.kit import new_sqlite, opened_on
 
 
-async def _stranger(_party: Party, _algorithm: str, _verifier_type: str) -> str:
+async def _stranger(_party: Party) -> str:
     return ""
 
 
-NO_ADDRESSES = PartyAddresses(_stranger, lambda _: None, lambda: 0.0)
+NO_ADDRESSES = PartyAddresses(_stranger, lambda _: None)
 
 
 def forged(honest: Transition, told: Transition) -> Transition:
@@ -131,10 +131,10 @@ async def test_full_receipt_shows_no_coin_that_an_earlier_nullifier_spends(tmp_p
             return None
 
         running: Any = SimpleNamespace(contracts=contracts, name=NODE2, adapters=SimpleNamespace(store=store))
-        receipts: Any = SimpleNamespace(of=receipt_of)
+        receipts: Any = SimpleNamespace(of=receipt_of, addresses=NO_ADDRESSES)
         public: Any = SimpleNamespace(view=no_view)
         unused: Any = None
-        following = Following(running, unused, public, receipts, unused, unused, NO_ADDRESSES)
+        following = Following(running, unused, public, receipts, unused, unused)
         shown = {}
         for made in (FALSE, FIRST, AGAIN):
             full = await following.full_receipt(made.intent)

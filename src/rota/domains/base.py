@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
-from rota.domains.records import Record, Rejected, Schema, shown
+from rota.domains.records import Record, Rejected, Schema
 from rota.model.types import (
     Call,
     CallFailure,
@@ -250,11 +250,7 @@ class Question(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[C]):
-    """A committed transition, as far as this node may see it, `is_whole` or not; `sender` is an own party's address.
-
-    `addresses` are the known ones of the parties in its records (`Domain.parties_in`), for clients that know parties by
-    them; None where names are wanted.
-    """
+    """A committed transition, as far as this node may see it, `is_whole` or not; `sender` is an own party's address."""
 
     contract: Contract
     configuration: C
@@ -265,7 +261,7 @@ class Settled(Generic[C]):
     told: tuple[Known[Record], ...]
     is_whole: bool
     sender: str = ""
-    addresses: Mapping[Party, str] | None = None
+    addresses: Mapping[Party, str] | None = None  # Of parties in its records, for clients; None where names are wanted.
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,18 +565,6 @@ class Domain(ABC, Generic[C]):
     def receipt(self, settled: Settled[C]) -> dict[str, object]:
         """What users are told of a committed transition, as JSON."""
         return {}
-
-    def parties_in(self, record: Record) -> tuple[Party, ...]:
-        """The parties in a state's record that clients know by their addresses."""
-        return ()
-
-    def addressed(self, record: Record, addresses: Mapping[Party, str]) -> Record:
-        """The record as clients compare it in queries: with addresses in the place of these parties' names."""
-        return record
-
-    def show(self, record: Record, addresses: Mapping[Party, str]) -> dict[str, object]:
-        """The record of a state as clients read it; `addresses` has the known ones of `parties_in`."""
-        return shown(record)
 
     def explain(self, arguments: Record, revert: bytes) -> str | None:
         """What a public contract said that a transaction had called in vain; nothing when its words are not known."""

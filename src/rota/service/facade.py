@@ -47,7 +47,6 @@ from rota.service.explain.rings import ring_of
 from rota.service.groups.groups import Groups
 from rota.service.groups.interface import MessageDefinition, MessageView
 from rota.service.interface import ContractStatus, ContractSummary, Measurements, StateCount
-from rota.service.keys.addresses import PartyAddresses
 from rota.service.keys.keys import Keys
 from rota.service.keys.verifiers import PartyVerifiers
 from rota.service.listeners.listeners import DurableListeners
@@ -126,9 +125,7 @@ class NodeFacade:
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
-        others = running.adapters.verifiers
-        addresses = PartyAddresses(verifiers.of, lambda party: others.known(NO_CONTRACT, party), time.monotonic)
-        self.states: Final = States(running.name, running.contracts, store, running.mail, addresses)
+        self.states: Final = States(running.name, running.contracts, store, running.mail, verifiers.addresses)
         self.neighbours: Final = Neighbours(
             running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
         )
@@ -165,15 +162,9 @@ class NodeFacade:
         self.aside: Final = Aside(running.adapters.public, running.acceptances)
         self.consents: Final = Consents(running, self._ask)
         self.accounts: Final = PayingAccounts(running, signer, client)
-        self._receipts: Final = ReceiptViews(running, self.public)
+        self._receipts: Final = ReceiptViews(running, self.public, verifiers.addresses)
         self.following: Final = Following(
-            running,
-            self._submitting,
-            self.public,
-            self._receipts,
-            self._settlements.leg,
-            surroundings.looking_up,
-            addresses,
+            running, self._submitting, self.public, self._receipts, self._settlements.leg, surroundings.looking_up
         )
         self._listeners: Final = NodeListeners(
             running, client, self._receipts.at, self.following.full_receipt_at, self._receipts.relation

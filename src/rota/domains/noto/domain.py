@@ -54,7 +54,7 @@ from rota.domains.noto.operations import (
     parties_of,
     whole,
 )
-from rota.domains.noto.receipts import receipt_of, shown_to_clients
+from rota.domains.noto.receipts import receipt_of
 from rota.domains.noto.records import (
     NO_CONDITION,
     Account,
@@ -211,20 +211,6 @@ class Noto(Domain[Configuration]):
             case _:
                 told = question.configuration
                 return {"0": {"name": told.name, "symbol": told.symbol, "decimals": str(DECIMALS)}[question.function]}
-
-    def parties_in(self, record: Record) -> tuple[Party, ...]:
-        """The owner of a coin or lock."""
-        return (record.owner,) if isinstance(record, Coin | Lock) else ()
-
-    def addressed(self, record: Record, addresses: Mapping[Party, str]) -> Record:
-        """With the owner's address."""
-        if not isinstance(record, Coin | Lock):
-            return record
-        return replace(record, owner=Party(addresses.get(record.owner, record.owner)))
-
-    def show(self, record: Record, addresses: Mapping[Party, str]) -> dict[str, object]:
-        """`owner` is an address, and `ownerParty` the name."""
-        return shown_to_clients(record, addresses)
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
         """Who paid whom, as far as this node may see it."""

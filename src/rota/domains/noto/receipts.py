@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from rota.domains.addressed import named, shown_with_addresses
 from rota.domains.available import Known
 from rota.domains.base import Settled
 from rota.domains.contents import schema_of
@@ -38,21 +39,13 @@ def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     return told
 
 
-def shown_to_clients(record: Record, addresses: Mapping[Party, str]) -> dict[str, object]:
-    """A state's record with its owner's address, and the owner's name beside it; the name where it has none."""
-    told = shown(record)
-    if isinstance(record, Coin | Lock):
-        told |= {"owner": addresses.get(record.owner, record.owner), "ownerParty": record.owner}
-    return told
-
-
 def _shown(
     states: Iterable[Known[Record]], record_type: type[Record], addresses: Mapping[Party, str] | None
 ) -> list[object]:
     schema = "0x" + schema_of(record_type).id.hex()
 
     def data_of(record: Record) -> dict[str, object]:
-        return shown(record) if addresses is None else shown_to_clients(record, addresses)
+        return shown(record) if addresses is None else shown_with_addresses(record, addresses)
 
     return [
         {
@@ -88,10 +81,7 @@ def _transfers(settled: Settled[Configuration]) -> list[object]:
 
 
 def _named(field: str, party: Party, addresses: Mapping[Party, str] | None) -> dict[str, object]:
-    """A party by its address where that is known, with its name in a field of its own; or by its name alone."""
-    if addresses is None:
-        return {field: party}
-    return {field: addresses.get(party, party), f"{field}Party": party}
+    return {field: party} if addresses is None else named(field, party, addresses)
 
 
 def _owned(states: Iterable[Known[Record]]) -> list[tuple[Party, int]]:

@@ -8,12 +8,12 @@ known, clients see the party's name.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from rota.model.types import NodeName, Party, Rejected, node_of
 from rota.ports import Unavailable
-from rota.service.keys.verifiers import ETH_ADDRESS, SECP256K1
 
 WAIT_S: Final = 4.0
 SILENT_S: Final = 30.0
@@ -22,17 +22,17 @@ ASKED_MAX: Final = 64
 KEPT_MAX: Final = 100_000
 
 
-# `PartyVerifiers.of`: the verifier of a party by algorithm and type, empty for a stranger.
-VerifierOf = Callable[[Party, str, str], Awaitable[str]]
-
-
 class PartyAddresses:
     """At one node."""
 
     def __init__(
-        self, verifier_of: VerifierOf, known: Callable[[Party], str | None], now_s: Callable[[], float]
+        self,
+        ask: Callable[[Party], Awaitable[str]],
+        known: Callable[[Party], str | None],
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._verifier_of: Final = verifier_of
+        """`ask` has the address of a party, empty for a stranger; `known` has it without asking another node."""
+        self._address_of: Final = ask
         self._known: Final = known
         self._now_s: Final = now_s
         self._kept: Final[dict[Party, str]] = {}
@@ -56,7 +56,7 @@ class PartyAddresses:
     async def _ask(self, party: Party) -> None:
         try:
             async with asyncio.timeout(WAIT_S):
-                address = await self._verifier_of(party, SECP256K1, ETH_ADDRESS)
+                address = await self._address_of(party)
         except (TimeoutError, Unavailable):
             if len(self._silent_until_s) >= KEPT_MAX:
                 self._silent_until_s.clear()

@@ -17,6 +17,7 @@ from rota import host
 from rota.abi import codec
 from rota.abi.codec import Entry
 from rota.chain.effects import RoundDispatch
+from rota.domains.addressed import parties_in, shown_with_addresses
 from rota.domains.available import readable
 from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
@@ -60,7 +61,6 @@ from rota.service.interface import (
     TransactionType,
     TransactionView,
 )
-from rota.service.keys.addresses import PartyAddresses
 from rota.service.public.public import NUMBERS, Public
 from rota.service.receipts.twins import without_twins
 from rota.service.receipts.views import ReceiptViews
@@ -88,10 +88,8 @@ class Following:
         receipts: ReceiptViews,
         leg_of: LegOf,
         looking_up: LookingUp,
-        addresses: PartyAddresses,
     ) -> None:
         self._running: Final = running
-        self._addresses: Final = addresses
         self._submitting: Final = submitting
         self._public: Final = public
         self._receipts: Final = receipts
@@ -227,7 +225,7 @@ class Following:
         """The addresses of the parties that clients know by them."""
         contents = (self._content(hosted, state) for state in states)
         records = (content.record for content in contents if content is not None and content.record is not None)
-        return await self._addresses.of(party for record in records for party in hosted.domain.parties_in(record))
+        return await self._receipts.addresses.of(party for record in records for party in parties_in(record))
 
     async def _held(self, hosted: host.Hosted, states: Sequence[StateId]) -> host.Held:
         found = await self._store.states(hosted.contract.address, states)
@@ -535,7 +533,7 @@ def _state_view(
     hosted: host.Hosted, state: StateId, content: Content, at_ms: int, addresses: Mapping[Party, str]
 ) -> StateView:
     assert content.record is not None, "an info is shown by itself"
-    data = {"salt": "0x" + content.salt.hex(), **hosted.domain.show(content.record, addresses)}
+    data = {"salt": "0x" + content.salt.hex(), **shown_with_addresses(content.record, addresses)}
     return StateView(
         shown_state_id(state),
         at_ms,

@@ -11,11 +11,12 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 from uuid import UUID
 
+from rota.domains.addressed import parties_in, shown_with_addresses, with_addresses
 from rota.domains.available import Known, known_in
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
@@ -136,7 +137,9 @@ class States:
                 continue
             if not isinstance(known.record, record_type):
                 continue
-            record = await self._addressed(domain, known.record) if by_address else known.record
+            record = known.record
+            if by_address:
+                record = with_addresses(record, await self._addresses.of(parties_in(record)))
             if not _is(is_wanted, record):
                 continue
             found.append((address, archived, known))
@@ -144,8 +147,8 @@ class States:
             if not wanted.sort and not own_sort and len(found) >= (wanted.limit or ROWS_DEFAULT):
                 break
         chosen = _sorted(found, wanted, own_sort)
-        addresses = await self._addresses.of(self._parties_in(domain, (known.record for _, _, known in chosen)))
-        return tuple(self._shown(domain, schema, *each, addresses) for each in chosen)
+        addresses = await self._addresses.of(party for _, _, known in chosen for party in parties_in(known.record))
+        return tuple(_shown(domain, schema, *each, addresses) for each in chosen)
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
         """A state that no transaction made; its id is made of what it holds, so that it is stored once."""
@@ -162,8 +165,8 @@ class States:
         now_ms = _now_ms()
         await self._archive.store_by_hand(contract, state, now_ms)
         archived = ArchivedState(state, now_ms, False, None, False, None)
-        addresses = await self._addresses.of(self._parties_in(domain, (record,)))
-        return self._shown(domain, schema, contract, archived, Known(identity, record, salt, ()), addresses)
+        addresses = await self._addresses.of(parties_in(record))
+        return _shown(domain, schema, contract, archived, Known(identity, record, salt, ()), addresses)
 
     async def transfer(self, domain: str, state: bytes, recipient: str) -> IntentId:
         """Only to a node that is on the state's own list: who may see it was bound when it was made."""
@@ -240,36 +243,6 @@ class States:
         return known_in(hosted.known, state.as_seen_by(self._node)) if hosted is not None else None
 
     # What is asked for.
-
-    async def _addressed(self, domain: str, record: Record) -> Record:
-        known = self._domain(domain)
-        return known.addressed(record, await self._addresses.of(known.parties_in(record)))
-
-    def _parties_in(self, domain: str, records: Iterable[Record]) -> Iterable[Party]:
-        known = self._domain(domain)
-        return (party for record in records for party in known.parties_in(record))
-
-    def _shown(
-        self,
-        domain: str,
-        schema: bytes,
-        contract: ContractAddress,
-        archived: ArchivedState,
-        known: Known[Record],
-        addresses: Mapping[Party, str],
-    ) -> PrivateState:
-        spent = StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None
-        return PrivateState(
-            HexText("0x" + shown_state_id(archived.state.id).hex()),
-            timestamp_of(archived.created_at_ms),
-            domain,
-            word_of(schema),
-            Address(contract),
-            cast(JsonValue, {"salt": "0x" + known.salt.hex(), **self._domain(domain).show(known.record, addresses)}),
-            StateConfirmRecord(_uuid(archived.made_by)) if archived.is_committed else None,
-            spent,
-            StateNullifier(word_of(archived.nullifier), spent) if archived.nullifier is not None else None,
-        )
 
     def _domain(self, name: str) -> AnyDomain:
         domain = self._contracts.domain_named(name)
@@ -362,6 +335,28 @@ def _sorted(found: Sequence[Found], query: Query, own_sort: tuple[tuple[str, boo
         return Query(sort=query.sort, limit=query.limit or ROWS_DEFAULT).ordered(ordered, lambda each: each[2].record)
     except DomainRejected as flaw:
         raise of_query(flaw) from None
+
+
+def _shown(
+    domain: str,
+    schema: bytes,
+    contract: ContractAddress,
+    archived: ArchivedState,
+    known: Known[Record],
+    addresses: Mapping[Party, str],
+) -> PrivateState:
+    spent = StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None
+    return PrivateState(
+        HexText("0x" + shown_state_id(archived.state.id).hex()),
+        timestamp_of(archived.created_at_ms),
+        domain,
+        word_of(schema),
+        Address(contract),
+        cast(JsonValue, {"salt": "0x" + known.salt.hex(), **shown_with_addresses(known.record, addresses)}),
+        StateConfirmRecord(_uuid(archived.made_by)) if archived.is_committed else None,
+        spent,
+        StateNullifier(word_of(archived.nullifier), spent) if archived.nullifier is not None else None,
+    )
 
 
 def _uuid(intent: IntentId | None) -> Uuid | None:
