@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StateLedger} from "./StateLedger.sol";
+import {Locks} from "./Locks.sol";
 
 /// @title A ledger whose rounds are signed by k of n endorsers
 /// @notice A notary is one of one; a privacy group is all of its members, or k of them.
@@ -14,7 +14,7 @@ import {StateLedger} from "./StateLedger.sol";
 ///
 /// Bit i of the mask stands for endorser i. A signature is r, then s with the parity of the point as its highest bit
 /// (EIP-2098). There is one `auth` for a set of signatures: s is in the lower half, and no byte may be left over.
-contract Endorsed is StateLedger {
+contract Endorsed is Locks {
     /// @notice There are 1 to 32 endorsers.
     error WrongEndorserCount(uint256 count);
 
@@ -77,7 +77,25 @@ contract Endorsed is StateLedger {
     function _authorise(bytes32 digest, bytes calldata auth) internal view override {
         unchecked {
             uint256 count = _endorserCount;
-            uint256 mask = _maskOf(auth, count);
+            (uint256 mask, uint256 signers) = _maskOf(auth, count);
+            if (signers >= _threshold) {
+                uint256 required = 4 + 64 * signers + 20 * (count - signers);
+                if (auth.length != required) revert WrongAuthLength(auth.length, required);
+                if (_hashOfSet(digest, auth, mask, count) != _policy) revert NotEndorsed(digest);
+            } else if (!_isPermitted(digest)) {
+                // What a lock permits was signed when the lock was set.
+                revert TooFewSignatures(signers, _threshold);
+            }
+        }
+    }
+
+    /// @dev The hash of the set that `auth` spells out: who is recovered from signatures, and who did not sign.
+    function _hashOfSet(bytes32 digest, bytes calldata auth, uint256 mask, uint256 count)
+        private
+        pure
+        returns (bytes32)
+    {
+        unchecked {
             uint256 set = _allocate(32 * count);
             uint256 cursor;
             assembly ("memory-safe") {
@@ -97,12 +115,12 @@ contract Endorsed is StateLedger {
                     cursor += 20;
                 }
             }
-            if (bytes32(_hash(set, 32 * count)) != _policy) revert NotEndorsed(digest);
+            return bytes32(_hash(set, 32 * count));
         }
     }
 
-    /// @dev Who signed, once it is clear that `auth` holds all that this says.
-    function _maskOf(bytes calldata auth, uint256 count) private view returns (uint256 mask) {
+    /// @dev Who signed as `auth` begins, and how many that are.
+    function _maskOf(bytes calldata auth, uint256 count) private pure returns (uint256 mask, uint256 signers) {
         unchecked {
             uint256 offset;
             assembly ("memory-safe") {
@@ -111,11 +129,7 @@ contract Endorsed is StateLedger {
             // What is missing of a mask is read as zero or as other call data; the length then tells.
             mask = _loadCall(offset) >> 224;
             if (mask >> count != 0) revert UnknownSigner(mask);
-            uint256 signers = 0;
             for (uint256 left = mask; left != 0; left &= left - 1) ++signers;
-            if (signers < _threshold) revert TooFewSignatures(signers, _threshold);
-            uint256 required = 4 + 64 * signers + 20 * (count - signers);
-            if (auth.length != required) revert WrongAuthLength(auth.length, required);
         }
     }
 

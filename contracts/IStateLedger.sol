@@ -14,7 +14,8 @@ interface IStateLedger {
     /// @param intent The intent that the transition serves
     /// @param leaf The hash of the transition
     /// @param reason Why it was skipped
-    /// @param stateLeaf The leaf that makes the state which was not available; zero for the other reasons
+    /// @param stateLeaf The leaf that makes the state which was not available, or the id of the lock that is not as
+    /// presumed; zero for the other reasons
     /// @param stateOutput That state's number among its leaf's outputs; for a failed call, the call's number
     event Skipped(
         bytes16 indexed intent, bytes32 indexed leaf, SkipReason reason, bytes32 stateLeaf, uint8 stateOutput
@@ -26,7 +27,8 @@ interface IStateLedger {
         IntentUsed,
         ReadUnavailable,
         InputUnavailable,
-        CallFailed
+        CallFailed,
+        LockChanged
     }
 
     /// @notice Commit a round, or a part of it.

@@ -22,11 +22,11 @@ import {IStateLedger} from "./IStateLedger.sol";
 ///     bare      = 00 | leaf 32
 ///     full      = flags | counter u8 | inputs:outputs | reads:info | [page 15] | [committer 20, condition 32]
 ///                 | references (reads, then inputs) | outputs 32*, info 32* (or their body hash 32)
-///                 | [calls: n u8, (to 20, gas u32, length u16, data)*]
-///     flags     = 80 | 1 page | 2 prepared | 4 calls | 8 body
+///                 | [calls: n u8, (to 20, gas u32, length u16, data)*] | [lock, see `Locks`]
+///     flags     = 80 | 1 page | 2 prepared | 4 calls | 8 body | 10 lock
 ///     reference = position u8, output u8 (an earlier leaf of this payload) | FF, output u8, leaf 32
-///     core      = keccak(separator | intent 16, flags & 84, counts | per reference: leaf 32, output u8
-///                 | keccak(outputs | info) | [keccak(calls)])
+///     core      = keccak(separator | intent 16, flags & 94, counts | per reference: leaf 32, output u8
+///                 | keccak(outputs | info) | [keccak(calls | lock)])
 ///     leaf      = core, or when prepared keccak(core, committer, condition)
 ///
 /// Memory. Room for a preimage, the leaves, their plans, and the payload. It is copied there once, behind the words
@@ -91,6 +91,7 @@ abstract contract StateLedger is IStateLedger {
     uint256 internal constant FLAG_PREPARED = 0x02;
     uint256 internal constant FLAG_CALLS = 0x04;
     uint256 internal constant FLAG_BODY = 0x08;
+    uint256 internal constant FLAG_LOCK = 0x10;
     uint256 internal constant FLAGS_FULL = 0x80;
     uint256 internal constant FLAGS_FULL_MASK = 0xf0;
     uint256 internal constant FLAGS_BOUND = 0x84;
@@ -229,6 +230,22 @@ abstract contract StateLedger is IStateLedger {
     /// @dev Reverts unless all of `auth` was used.
     function _finish(Work memory work, bytes calldata auth) internal virtual {}
 
+    /// @dev `FLAG_LOCK` where transitions may change a lock, else nought.
+    function _lockFlag() internal pure virtual returns (uint256) {
+        return 0;
+    }
+
+    /// @dev How many bytes the lock section takes that begins at `cursor`. Reverts if there is none.
+    function _lockBytes(uint256 position, uint256 cursor) internal pure virtual returns (uint256) {}
+
+    /// @dev Skips a transition whose calls or lock stand in the way, given what `_run` said.
+    function _skipMore(uint256 leafAt, uint256 plan, uint256 number) internal virtual returns (uint256) {
+        return _skip(leafAt, plan, SkipReason.CallFailed, 0, number);
+    }
+
+    /// @dev Reverts where a transition must not be skipped.
+    function _beforeSkip(SkipReason reason, bytes32 stateLeaf, uint256 stateOutput) internal view virtual {}
+
     /// @dev Whether inputs are states, which are spent by clearing their bits.
     function _areInputsStates() internal pure virtual returns (bool);
 
@@ -310,7 +327,9 @@ abstract contract StateLedger is IStateLedger {
                 leaf = _load(cursor + 1);
                 cursor += 33;
             } else {
-                if (flags & FLAGS_FULL_MASK != FLAGS_FULL) revert Malformed(_positionOf(work, leafAt), "flags");
+                if (flags & (FLAGS_FULL_MASK ^ _lockFlag()) != FLAGS_FULL) {
+                    revert Malformed(_positionOf(work, leafAt), "flags");
+                }
                 cursor += 4;
                 if (flags & FLAG_PAGE != 0) {
                     page = _load(cursor) >> 136;
@@ -321,7 +340,7 @@ abstract contract StateLedger is IStateLedger {
                 if (flags & FLAG_PREPARED != 0) cursor += PREPARATION_BYTES;
                 uint256 plan = (page << 136) | (((head >> 240) & 0xff) << 128) | (((head >> 224) & 0xffff) << 104);
                 _save(leafAt + 32 * work.count, plan | (flags << 120) | cursor);
-                _save(work.leaves - PREIMAGE_BYTES + 32, plan | ((flags & FLAGS_BOUND) << 120));
+                _save(work.leaves - PREIMAGE_BYTES + 32, plan | ((flags & (FLAGS_BOUND | _lockFlag())) << 120));
                 (cursor, leaf) = _readRest(work, leafAt, cursor, plan | (flags << 120), condition);
             }
             if (cursor > work.end) revert Malformed(_positionOf(work, leafAt), "length");
@@ -354,10 +373,14 @@ abstract contract StateLedger is IStateLedger {
             _save(tail, flags & FLAG_BODY != 0 ? _load(cursor) : _hash(cursor, bodyBytes));
             cursor += bodyBytes;
             tail += 32;
-            if (flags & FLAG_CALLS != 0) {
-                uint256 callsBytes = _callsBytes(_positionOf(work, leafAt), cursor, work.end);
-                _save(tail, _hash(cursor, callsBytes));
-                cursor += callsBytes;
+            if (flags & (FLAG_CALLS | _lockFlag()) != 0) {
+                uint256 moreBytes = 0;
+                if (_lockFlag() == 0 || flags & FLAG_CALLS != 0) {
+                    moreBytes = _callsBytes(_positionOf(work, leafAt), cursor, work.end);
+                }
+                if (flags & _lockFlag() != 0) moreBytes += _lockBytes(_positionOf(work, leafAt), cursor + moreBytes);
+                _save(tail, _hash(cursor, moreBytes));
+                cursor += moreBytes;
                 tail += 32;
             }
             uint256 leaf = _hash(preimage, tail - preimage);
@@ -455,7 +478,7 @@ abstract contract StateLedger is IStateLedger {
     }
 
     /// @dev How many bytes the calls that begin at `cursor` take.
-    function _callsBytes(uint256 position, uint256 cursor, uint256 end) private view returns (uint256) {
+    function _callsBytes(uint256 position, uint256 cursor, uint256 end) internal view returns (uint256) {
         unchecked {
             uint256 next = cursor + 1;
             uint256 count = _load(cursor) >> 248;
@@ -468,6 +491,12 @@ abstract contract StateLedger is IStateLedger {
             }
             return next - cursor;
         }
+    }
+
+    /// @dev The digest of a round of one leaf.
+    function _digestOf(bytes32 leaf, uint256 validUntil) internal view returns (bytes32) {
+        bytes32 structHash = keccak256(abi.encode(ROUND_TYPE, keccak256(abi.encode(leaf)), validUntil));
+        return keccak256(bytes.concat(hex"1901", domainSeparator(), structHash));
     }
 
     function _digest(Work memory work, bytes32 separator, uint256 validUntil) private pure returns (bytes32) {
@@ -520,11 +549,11 @@ abstract contract StateLedger is IStateLedger {
                 _restoreInputs(work, inputs, body);
                 return _skip(leafAt, plan, SkipReason.ReadUnavailable, lacking, NOT_HERE);
             }
-            if ((plan >> 120) & FLAG_CALLS != 0) {
+            if ((plan >> 120) & (FLAG_CALLS | _lockFlag()) != 0) {
                 (bool isDone, uint256 number) = _run(work, leafAt, plan, body, payload);
                 if (!isDone) {
                     _restoreInputs(work, inputs, body);
-                    return _skip(leafAt, plan, SkipReason.CallFailed, 0, number);
+                    return _skipMore(leafAt, plan, number);
                 }
             }
             // Last, when nothing can skip it any more: what is noted of its proof stays.
@@ -593,16 +622,18 @@ abstract contract StateLedger is IStateLedger {
     }
 
     function _skip(uint256 leafAt, uint256 plan, SkipReason reason, bytes32 stateLeaf, uint256 stateOutput)
-        private
+        internal
         returns (uint256)
     {
+        _beforeSkip(reason, stateLeaf, stateOutput);
         emit Skipped(bytes16(uint128(plan >> 128)), bytes32(_load(leafAt)), reason, stateLeaf, uint8(stateOutput));
         return 0;
     }
 
     /// @dev Runs the calls of a transition in a frame of their own. Says whether all succeeded, or which failed.
     function _run(Work memory work, uint256 leafAt, uint256 plan, uint256 body, bytes calldata payload)
-        private
+        internal
+        virtual
         returns (bool, uint256)
     {
         uint256 position = _positionOf(work, leafAt);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +34,21 @@ from rota.calldata import (
     split_round,
 )
 from rota.model.digests import domain_separator, leaf_of_transition
-from rota.model.types import Call, ContractAddress, IntentId, Leaf, NodeName, Preparation, State, StateId, Transition
+from rota.model.types import (
+    LOCK_EXPIRY_MAX,
+    NO_DELEGATE,
+    Call,
+    ContractAddress,
+    IntentId,
+    Leaf,
+    LockChange,
+    LockKind,
+    NodeName,
+    Preparation,
+    State,
+    StateId,
+    Transition,
+)
 
 A, B, C = (ContractAddress(f"0x{n:040x}") for n in (0xA, 0xB, 0xC))
 SEPARATOR = domain_separator(1337, A)
@@ -44,6 +60,21 @@ words = st.binary(min_size=32, max_size=32)
 references = st.builds(StateId, words.map(Leaf), st.integers(0, 255))
 calls = st.builds(Call, st.sampled_from([A, B]), st.integers(0, 2**32 - 1), st.binary(max_size=70))
 preparations = st.none() | st.builds(Preparation, st.sampled_from([A, B]), words)
+delegates = st.sampled_from([A, B, NO_DELEGATE])
+locks = st.none() | st.one_of(
+    st.builds(
+        LockChange,
+        kind=st.just(LockKind.SET),
+        lock=words,
+        presumed=delegates,
+        delegate=delegates,
+        expires_at_s=st.integers(0, LOCK_EXPIRY_MAX),
+        spends=words.map(Leaf),
+        cancels=words.map(Leaf),
+    ),
+    st.builds(LockChange, kind=st.just(LockKind.DELEGATE), lock=words, presumed=delegates, delegate=delegates),
+    st.builds(LockChange, kind=st.sampled_from([LockKind.SPENT, LockKind.CANCELLED]), lock=words, presumed=delegates),
+)
 
 
 def sealed(
@@ -54,12 +85,14 @@ def sealed(
     info: tuple[bytes, ...] = (),
     calls: tuple[Call, ...] = (),
     preparation: Preparation | None = None,
+    lock: LockChange | None = None,
 ) -> Transition:
     """A transition with its own leaf."""
 
     def with_leaf(leaf: Leaf) -> Transition:
         states = tuple(State(StateId(leaf, n), word, (NodeName("node1"),)) for n, word in enumerate(outputs))
-        return Transition(IntentId(intent), leaf, inputs, reads, states, info, calls=calls, preparation=preparation)
+        made = Transition(IntentId(intent), leaf, inputs, reads, states, info, calls=calls, preparation=preparation)
+        return replace(made, lock=lock)
 
     return with_leaf(leaf_of_transition(SEPARATOR, with_leaf(Leaf(bytes(32)))))
 
@@ -81,6 +114,7 @@ def rounds(draw: st.DrawFn) -> tuple[Entry, ...]:
             draw(st.lists(words, max_size=2).map(tuple)),
             draw(st.lists(calls, max_size=2).map(tuple)),
             draw(preparations),
+            draw(locks),
         )
         entries.append(made if draw(st.booleans()) else made.leaf)
     return tuple(entries)
@@ -98,7 +132,7 @@ def test_what_is_written_is_read_back(entries: tuple[Entry, ...], is_body_hashed
             assert isinstance(found, FullLeaf)
             assert (found.intent, found.leaf) == (entry.intent, entry.leaf)
             assert (found.inputs, found.reads) == (entry.inputs, entry.reads)
-            assert (found.calls, found.preparation) == (entry.calls, entry.preparation)
+            assert (found.calls, found.preparation, found.lock) == (entry.calls, entry.preparation, entry.lock)
             assert (found.output_count, found.info_count) == (len(entry.outputs), len(entry.info))
             commitments = tuple(state.commitment for state in entry.outputs)
             assert found.outputs == (None if is_body_hashed else commitments)
@@ -141,7 +175,9 @@ def test_reason_names_leaf_and_field() -> None:
     reasons = {
         b"": "validUntil: ends after 0 bytes, needs 8",
         head + b"\0": "leaves: must be 1 to 255, not 0",
-        head + b"\1\x90": "leaf 0: flags: must be 00, or 80 with 1, 2, 4 and 8, not 90",
+        head + b"\1\xa0": "leaf 0: flags: must be 00, or 80 with 1, 2, 4, 8 and 10, not a0",
+        head + b"\1\x91\0\0\0" + page + b"\5": "leaf 0: lock: must be 1 to 4, not 5",
+        head + b"\1\x91\0\0\0" + page + b"\3" + bytes(51): "leaf 0: lock: ends after 80 bytes, needs 81",
         head + b"\1\x80\0\0\0": "leaf 0: page: must be given, as no full leaf stands before it",
         head + b"\1\x81\0\x10\0" + page + b"\0\0": "leaf 0: reference: must be to an earlier leaf, not to 0",
         head + b"\1\x85\0\0\0" + page + b"\0": "leaf 0: calls: must be 1 to 255, not 0",

@@ -119,7 +119,8 @@ async def test_receipts_come_with_their_states_and_a_listener_is_made_for_one_th
             if receipt.id == sent.id:
                 break
         assert receipt.domain_receipt is not None
-        assert receipt.domain_receipt["transfers"] == [{"to": "bank@node1", "amount": "7"}]
+        bank = await client.address_of("bank@node1")
+        assert receipt.domain_receipt["transfers"] == [{"to": bank, "toParty": "bank@node1", "amount": "7"}]
         with pytest.raises(
             Refused, match=r"the listener 'whole' was made with {'domain': 'noto'}, not with {}"
         ) as caught:

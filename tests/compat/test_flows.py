@@ -44,4 +44,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 3" in ran.stdout, ran.stdout
+    assert "# pass 4" in ran.stdout, ran.stdout

@@ -11,6 +11,7 @@ from rota.bench.gas import address_of
 from rota.calldata import (
     NO_CONDITION,
     ROUND_TOPIC,
+    SKIPPED_TOPIC,
     Entry,
     Malformed,
     RoundLog,
@@ -25,7 +26,18 @@ from rota.domains.zeto.reserve import is_deposit, moved_by
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of, coins_in, encode_proofs
 from rota.model.digests import Core, core_of, domain_separator, intent_of, leaf_of, round_digest
-from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf, Preparation, State, StateId, Transition
+from rota.model.types import (
+    Call,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    LockChange,
+    Preparation,
+    State,
+    StateId,
+    Transition,
+)
 from tests.contracts.evm import ALICE, GAS_LIMIT, TIME_S, Answer, Chain, keccak
 
 VALID_UNTIL_S: Final = TIME_S + 600
@@ -81,6 +93,7 @@ def write(
     info: int = 0,
     calls: tuple[Call, ...] = (),
     preparation: Preparation | None = None,
+    lock: LockChange | None = None,
     salt: bytes = b"",
     page: bytes = b"page",
     is_proved: bool = False,
@@ -91,11 +104,12 @@ def write(
     infos = tuple(keccak(b"info %d %d" % (number, n) + salt) for n in range(info))
     if is_proved:
         infos = tuple((int.from_bytes(each, "big") % FIELD).to_bytes(32, "big") for each in infos)
-    core = core_of(separator, intent, reads=reads, inputs=inputs, outputs=commitments, info=infos, calls=calls)
-    leaf = leaf_of(core, preparation)
-    return Transition(
-        intent, leaf, inputs, reads, states_of(leaf, commitments), infos, calls=calls, preparation=preparation
+    core = core_of(
+        separator, intent, reads=reads, inputs=inputs, outputs=commitments, info=infos, calls=calls, lock=lock
     )
+    leaf = leaf_of(core, preparation)
+    states = states_of(leaf, commitments)
+    return Transition(intent, leaf, inputs, reads, states, infos, calls=calls, preparation=preparation, lock=lock)
 
 
 def core_of_transition(separator: bytes, transition: Transition) -> Core:
@@ -107,6 +121,7 @@ def core_of_transition(separator: bytes, transition: Transition) -> Core:
         outputs=tuple(state.commitment for state in transition.outputs),
         info=transition.info,
         calls=transition.calls,
+        lock=transition.lock,
     )
 
 
@@ -132,7 +147,7 @@ def read_answer(answer: Answer, separator: bytes, ledger: ContractAddress) -> Co
     rounds = [decode_round_log(e.topics, e.content, separator) for e in events if e.topics[0] == ROUND_TOPIC]
     assert len(rounds) == 1
     assert not isinstance(rounds[0], Malformed), rounds[0]
-    skipped = [decode_skipped_log(e.topics, e.content) for e in events if e.topics[0] != ROUND_TOPIC]
+    skipped = [decode_skipped_log(e.topics, e.content) for e in events if e.topics[0] == SKIPPED_TOPIC]
     assert all(isinstance(each, SkippedLog) for each in skipped)
     mask, prepared_hash = int.from_bytes(answer.output[:32], "big"), answer.output[32:]
     kept = tuple(each for each in skipped if isinstance(each, SkippedLog))

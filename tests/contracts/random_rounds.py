@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rota.calldata import NO_CONDITION, Entry
-from rota.model.types import Call, ContractAddress, Leaf, Preparation, StateId, Transition
+from rota.model.types import (
+    NO_DELEGATE,
+    Call,
+    ContractAddress,
+    Leaf,
+    LockChange,
+    LockKind,
+    Preparation,
+    StateId,
+    Transition,
+)
 from tests.contracts.evm import ALICE, BOB, TIME_S, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, ids, write
 
@@ -18,6 +28,8 @@ CONDITION: Final = keccak(b"condition")
 ROUND_MAX: Final = 9
 KNOWN_MAX: Final = 30
 CALL_GAS: Final = 60_000
+LOCKS: Final = tuple(keccak(b"lock %d" % number) for number in range(3))
+DELEGATES: Final = (NO_DELEGATE, ALICE, BOB, BOB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,8 @@ class RandomRounds:
     known: list[StateId] = field(default_factory=list)
     available: list[StateId] = field(default_factory=list)
     rounds: list[tuple[Transition, ...]] = field(default_factory=list)
+    permitted: list[Transition] = field(default_factory=list)
+    delegates: dict[bytes, ContractAddress] = field(default_factory=dict)
 
     def attempt(self) -> Attempt:
         """A new round or an old one, whole or in part, mostly submitted as it should be."""
@@ -99,6 +113,7 @@ class RandomRounds:
             info=info,
             calls=() if self.is_proved else self._calls(),
             preparation=Preparation(BOB, CONDITION) if chance.random() < 0.06 else None,
+            lock=None if self.is_proved else self._lock(),
             salt=b"%d" % chance.randrange(1 << 30),
             page=chance.choice((b"alice", b"alice", b"bob")),
             is_proved=self.is_proved,
@@ -123,6 +138,36 @@ class RandomRounds:
         if chosen and chance.random() < 0.03:
             chosen.append(StateId(chosen[0].leaf, chance.choice((15, 16, 240, 255))))
         return tuple(chosen)
+
+    def _lock(self) -> LockChange | None:
+        """A change of one of a few locks, which mostly presumes what another one left."""
+        chance = self.chance
+        if chance.random() < 0.75:
+            return None
+        lock, presumed, delegate = chance.choice(LOCKS), chance.choice(DELEGATES), chance.choice(DELEGATES)
+        if chance.random() < 0.7:
+            presumed = self.delegates.get(lock, NO_DELEGATE)
+        kind = chance.choice((LockKind.SET,) * 3 + tuple(LockKind))
+        if kind is LockKind.DELEGATE:
+            return LockChange(kind=kind, lock=lock, presumed=presumed, delegate=delegate)
+        if kind is not LockKind.SET:
+            return LockChange(kind=kind, lock=lock, presumed=presumed)
+        number = self.intents
+        self.intents += 1
+        inputs = self._states([], 0.7)
+        spends, cancels = (
+            write(self.separator, number, inputs=inputs, outputs=2, salt=salt) for salt in (b"spend", b"cancel")
+        )
+        self.permitted = [*self.permitted, spends, cancels][-KNOWN_MAX:]
+        return LockChange(
+            kind=kind,
+            lock=lock,
+            presumed=presumed,
+            delegate=delegate,
+            expires_at_s=chance.choice((TIME_S + 100, VALID_UNTIL_S, 2**64 - 1)),
+            spends=spends.leaf,
+            cancels=cancels.leaf,
+        )
 
     def _calls(self) -> tuple[Call, ...]:
         chance = self.chance

@@ -19,6 +19,19 @@ def test_artifacts_were_compiled_from_the_sources_that_are_here() -> None:
     assert digest() == (ROOT / DIGEST).read_text(encoding="utf-8").strip(), "run `make contracts`"
 
 
+# Nodes compare the code of zero-knowledge tokens with their own (`ledger/proved_ledgers.py`). With other code they
+# would not know the tokens that were deployed before.
+PROVED_CODE = {
+    "Proved": "6b843ff831323fa0c70e9428ee8bdf3c291c6e096aed77e4d7ccbb183f44c80a",
+    "Nullified": "c51f453375686410d78aa3c0470048f8df2a8b002fa89a42b1ffc4b13e5ddc61",
+}
+
+
+@pytest.mark.parametrize("name", list(PROVED_CODE))
+def test_code_of_proved_ledgers_is_that_of_earlier_releases(name: str) -> None:
+    assert keccak(load_artifact(name).bytecode).hex() == PROVED_CODE[name]
+
+
 @pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")

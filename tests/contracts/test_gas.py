@@ -10,11 +10,22 @@ from click.testing import CliRunner
 
 from rota.bench import gas as bench
 from rota.bench.gas import MeasuredLedger, Writer, measure_load
-from rota.calldata import AuthCost, Entry, encode_auth, encode_commit, encode_payload, gas_bound
+from rota.calldata import (
+    AuthCost,
+    Entry,
+    encode_auth,
+    encode_cancel_lock,
+    encode_commit,
+    encode_delegate_lock,
+    encode_payload,
+    encode_spend_lock,
+    gas_bound,
+    permitted_payload,
+)
 from rota.cli.bench import gas as gas_command
 from rota.cli.main import main
 from rota.model.digests import round_digest
-from rota.model.types import Call, ContractAddress, Digest, Leaf, Preparation, StateId, Transition
+from rota.model.types import Call, ContractAddress, Digest, Leaf, LockChange, LockKind, Preparation, StateId, Transition
 from rota.sim.state_ledger import Commit, StateLedger
 from tests.contracts.evm import BOB, Chain, call_data, keccak
 from tests.contracts.kit import VALID_UNTIL_S, ids, write
@@ -59,10 +70,38 @@ def test_random_rounds_never_need_more_than_their_bound(seed: int, attempts: int
         order = Commit(Digest(b""), attempt.entries, VALID_UNTIL_S, caller=BOB, condition=CONDITION)
         model.commit(order, VALID_UNTIL_S, lambda transition: runs_well(transition, is_target_broken=False))
         writer.available = list(model.unspent)
+        writer.delegates = {lock: record.delegate for lock, record in model.locks.items()}
         assert gas <= bound
         used.append(gas / bound)
     print(f"of the bound, random rounds used {sum(used) / len(used):.0%} on average and {max(used):.1%} at most")
     assert max(used) > 0.5, "a bound that nothing comes near says little"
+
+
+# What a lock of a notary token costs, each time as a transaction of its own on cold storage.
+LOCK_GAS = {"set": 116_000, "delegate": 31_500, "spend": 81_500, "cancel": 80_500}
+
+
+def test_gas_of_locks_stays_below_its_target() -> None:
+    lock = keccak(b"lock")
+    ledger = MeasuredLedger.with_endorsers(1)
+    coin = write(ledger.separator, 0, outputs=1)
+    spend, cancel = (write(ledger.separator, 1, outputs=size, page=b"lock") for size in (2, 1))
+    change = LockChange(
+        kind=LockKind.SET, lock=lock, delegate=BOB, expires_at_s=VALID_UNTIL_S, spends=spend.leaf, cancels=cancel.leaf
+    )
+    commit_with_bound(ledger, (coin,))
+    found = {"set": commit_with_bound(ledger, (write(ledger.separator, 2, inputs=ids(coin), lock=change),))[0]}
+    stored = dict(ledger.storage)
+    for name, made, encode in (("spend", spend, encode_spend_lock), ("cancel", cancel, encode_cancel_lock)):
+        ledger.storage = dict(stored)
+        args = permitted_payload(made)
+        found[name], _ = ledger.call(args, encode(lock, args), BOB, locks=(lock,))
+        assert all(not ledger.storage[slot] for slot in bench.lock_slots(lock)), "the record is cleared"
+    ledger.storage = dict(stored)
+    args = permitted_payload(spend)
+    found["delegate"], _ = ledger.call(args, encode_delegate_lock(lock, TARGET), BOB, locks=(lock,))
+    print(found)
+    assert all(found[name] <= most for name, most in LOCK_GAS.items()), found
 
 
 @pytest.mark.parametrize("load", [bench.group_transition, bench.chained_transfer, bench.unspent_transfer, bench.mint])
@@ -98,6 +137,27 @@ def test_chain_of_which_any_part_was_committed_before_stays_below_its_bound() ->
             assert gas <= bound
 
 
+def lock_rounds(separator: bytes) -> tuple[tuple[Entry, ...], ...]:
+    """Many new locks, each of them replaced with another delegate, delegated, and ended."""
+    locks = [keccak(b"lock %d" % number) for number in range(30)]
+    leaf = Leaf(b"l" * 32)
+    new = {"kind": LockKind.SET, "spends": leaf, "cancels": leaf}
+    kinds: tuple[dict[str, object], ...] = (
+        {**new, "delegate": BOB, "expires_at_s": VALID_UNTIL_S},
+        {**new, "presumed": BOB, "delegate": TARGET, "expires_at_s": 2**64 - 1},
+        {"kind": LockKind.DELEGATE, "presumed": TARGET, "delegate": BOB},
+        {"kind": LockKind.SPENT, "presumed": TARGET},
+        {"kind": LockKind.CANCELLED, "presumed": BOB},
+    )
+    return tuple(
+        tuple(
+            write(separator, n, lock=LockChange(lock=lock, **what), page=b"locks %d" % place)  # type: ignore[arg-type]
+            for n, lock in enumerate(locks)
+        )
+        for place, what in enumerate(kinds)
+    )
+
+
 def test_rounds_at_the_limits_stay_below_their_bound() -> None:
     ledger = MeasuredLedger.with_endorsers(32)
     ledger.others[TARGET] = target_code()
@@ -119,6 +179,7 @@ def test_rounds_at_the_limits_stay_below_their_bound() -> None:
         (write(separator, 141, calls=(*(touch,) * 10, tiny)),),
         (write(separator, 142, calls=(loud,) * 3), write(separator, 143, calls=(burn,)), write(separator, 144)),
         tuple(write(separator, 150 + n, outputs=1, preparation=prepared) for n in range(50)),
+        *lock_rounds(separator),
     )
     for entries in rounds:
         for body in (False, True):

@@ -12,16 +12,29 @@ from dataclasses import replace
 
 import pytest
 
-from rota.calldata import AuthCost, Entry, FullLeaf, encode_commit, encode_payload, gas_bound
+from rota.calldata import (
+    PERMITTED_UNTIL_S,
+    AuthCost,
+    Entry,
+    FullLeaf,
+    encode_cancel_lock,
+    encode_commit,
+    encode_delegate_lock,
+    encode_payload,
+    encode_spend_lock,
+    gas_bound,
+    permitted_payload,
+)
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.digests import round_digest
-from rota.model.types import Digest, Leaf, Transition
-from rota.sim.state_ledger import SKIP_TEXTS, Commit, RevertReason, SkipReason, StateLedger
-from tests.contracts.evm import ALICE, Chain, Reverted
+from rota.model.types import NO_DELEGATE, Digest, Leaf, Transition
+from rota.sim.state_ledger import SKIP_TEXTS, Commit, LockRefusal, RevertReason, SkipReason, StateLedger
+from tests.contracts.evm import ALICE, BOB, Chain, Reverted
 from tests.contracts.kit import VALID_UNTIL_S, Committed, EndorsedLedger, ProvedLedger, read_answer
-from tests.contracts.random_rounds import Attempt, RandomRounds, runs_well
+from tests.contracts.random_rounds import LOCKS, Attempt, RandomRounds, runs_well
 
 LEDGER_LOOKS_EVERY = 50
+LOCK_USES = 2
 REVERTS = {
     "Expired": RevertReason.EXPIRED,
     "TooFewSignatures": RevertReason.TOO_FEW_SIGNATURES,
@@ -95,6 +108,9 @@ def compare(
         expected = model.commit(order, attempt.time_s, lambda t: runs_well(t, attempt.is_target_broken))  # noqa: B023
         assert outcomes_on_chain(attempt, digest, found) == expected, f"attempt {number}"
         counts.update(outcome.reason or outcome.status.value for outcome in expected)
+        if isinstance(ledger, EndorsedLedger):
+            counts.update(use_lock(ledger, model, writer, leaves) for _ in range(LOCK_USES))
+            writer.delegates = {lock: record.delegate for lock, record in model.locks.items()}
         counts["bare leaf"] += sum(not isinstance(entry, Transition) for entry in attempt.entries)
         leaves.update(leaves_of(attempt.entries))
         writer.available = list(model.unspent)
@@ -102,6 +118,35 @@ def compare(
             assert_same_ledger(chain, ledger, model, leaves)
     assert_same_ledger(chain, ledger, model, leaves)
     return counts
+
+
+def use_lock(ledger: EndorsedLedger, model: StateLedger, writer: RandomRounds, leaves: set[Leaf]) -> str:
+    """Call a public function of some lock, on both; its name, or the error's."""
+    chance, chain = writer.chance, ledger.chain
+    lock = chance.choice(list(model.locks) if model.locks and chance.random() < 0.8 else LOCKS)
+    caller = chance.choice((ALICE, BOB))
+    record = model.locks.get(lock)
+    named = (record.spends, record.cancels) if record is not None and chance.random() < 0.8 else ()
+    pool = [each for each in writer.permitted if each.leaf in named] or writer.permitted
+    way = chance.choice(("delegate", "spend", "cancel", "cancel"))
+    expected: LockRefusal | LedgerOutcome | None
+    if way == "delegate" or not pool:
+        new = chance.choice((ALICE, BOB))
+        expected = model.delegate_lock(lock, caller, new, chain.time_s)
+        call = encode_delegate_lock(lock, new)
+    else:
+        made = chance.choice(pool)
+        digest = round_digest(ledger.separator, (made.leaf,), PERMITTED_UNTIL_S)
+        expected = model.end_lock(lock, caller, made, digest, chain.time_s, is_spent=way == "spend")
+        encode = encode_spend_lock if way == "spend" else encode_cancel_lock
+        call = encode(lock, permitted_payload(made))
+        leaves.add(made.leaf)
+    if isinstance(expected, LockRefusal):
+        with pytest.raises(Reverted, match=rf"{expected.value}\("):
+            chain.send(ledger.address, call, caller)
+        return expected.value
+    chain.send(ledger.address, call, caller)
+    return way
 
 
 def assert_same_ledger(
@@ -113,6 +158,12 @@ def assert_same_ledger(
     for leaf, word in words.items():
         assert chain.call("Endorsed", ledger.address, "unspentOf", leaf) == word
     assert all(chain.call("Endorsed", ledger.address, "isUsed", intent) for intent in model.used)
+    for lock in LOCKS if isinstance(ledger, EndorsedLedger) else ():
+        record = model.locks.get(lock)
+        assert chain.call("Endorsed", ledger.address, "isLockActive", lock) is (record is not None)
+        if record is not None:
+            shown = (NO_DELEGATE, record.delegate, record.spends, record.cancels, record.expires_at_s)
+            assert chain.call("Endorsed", ledger.address, "getLock", lock) == shown
 
 
 def require_all(counts: Counter[str], without: set[str] | frozenset[str] = frozenset()) -> None:
@@ -123,7 +174,7 @@ def require_all(counts: Counter[str], without: set[str] | frozenset[str] = froze
 
 @pytest.mark.parametrize(
     ("seed", "attempts"),
-    [(1, 100), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
+    [(6, 150), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
 )
 def test_endorsed_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
     ledger = EndorsedLedger(3, 2)
@@ -134,7 +185,10 @@ def test_endorsed_contract_and_model_agree_on_random_rounds(seed: int, attempts:
     def auth(_: tuple[Entry, ...], digest: Digest, signers: int) -> bytes:
         return ledger.auth(digest, signers)
 
-    require_all(compare(ledger, model, writer, auth, AuthCost.of_signatures(3, 2), attempts))
+    counts = compare(ledger, model, writer, auth, AuthCost.of_signatures(3, 2), attempts)
+    require_all(counts)
+    ways = {"delegate", "spend", "cancel", *(refusal.value for refusal in LockRefusal)}
+    assert all(counts[way] > 0 for way in ways), {way: counts[way] for way in sorted(ways)}
 
 
 @pytest.mark.parametrize(("seed", "attempts"), [(4, 100), pytest.param(5, 600, marks=pytest.mark.slow)])
@@ -152,7 +206,8 @@ def test_proved_contract_and_model_agree_on_random_rounds(seed: int, attempts: i
         return ledger.auth(*proved.values())
 
     counts = compare(ledger, model, writer, auth, AuthCost.of_proofs(), attempts)
-    require_all(counts, {RevertReason.TOO_FEW_SIGNATURES.value, SKIP_TEXTS[SkipReason.CALL_FAILED]})
+    without = {SKIP_TEXTS[SkipReason.CALL_FAILED], SKIP_TEXTS[SkipReason.LOCK_CHANGED]}
+    require_all(counts, {RevertReason.TOO_FEW_SIGNATURES.value} | without)
 
 
 def test_model_takes_back_what_it_committed_and_commits_it_again() -> None:
@@ -164,11 +219,12 @@ def test_model_takes_back_what_it_committed_and_commits_it_again() -> None:
     for _ in range(60):
         attempt = writer.attempt()
         order = Commit(Digest(b""), attempt.entries, attempt.valid_until_s, 1, attempt.sender, attempt.condition)
-        snapshots.append((ledger.journal_length, dict(ledger.used), dict(ledger.unspent), dict(ledger.spent)))
+        tables = (dict(ledger.used), dict(ledger.unspent), dict(ledger.spent), dict(ledger.locks))
+        snapshots.append((ledger.journal_length, *tables))
         orders.append((order, ledger.commit(order, attempt.time_s), attempt.time_s))
     for depth in (1, 3, 60):
         length, *before = snapshots[-depth]
         ledger.undo_to(length)
-        assert [ledger.used, ledger.unspent, ledger.spent] == before
+        assert [ledger.used, ledger.unspent, ledger.spent, ledger.locks] == before
         for order, outcomes, time_s in orders[-depth:]:
             assert ledger.commit(order, time_s) == outcomes

@@ -36,6 +36,8 @@ from rota.model.types import (
     ContractAddress,
     IntentId,
     Leaf,
+    LockChange,
+    LockKind,
     Mode,
     NodeName,
     Party,
@@ -318,6 +320,13 @@ def test_calls_pass_only_where_the_domain_makes_calls(hosted: Hosted, call: Call
     calling = remade(hosted, made, replace(made, calls=(call,)))
     (refusal,) = check(hosted, round_of(hosted, (calling,), (ALICE,)), {}, NODE1).refusals
     assert refusal.reason == "its domain makes no calls"
+
+
+def test_lock_on_the_ledger_passes_in_no_domain(hosted: Hosted) -> None:
+    (made,) = raised(hosted, 5)
+    locking = remade(hosted, made, replace(made, lock=LockChange(kind=LockKind.SPENT, lock=bytes(32))))
+    (refusal,) = check(hosted, round_of(hosted, (locking,), (ALICE,)), {}, NODE1).refusals
+    assert refusal.reason == "its domain changes no locks on the ledger"
 
 
 def test_calls_take_no_more_gas_than_the_domain_allows(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:

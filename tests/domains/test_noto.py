@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from rota.domains.addressed import parties_in, shown_with_addresses, with_addresses
 from rota.domains.available import Available
 from rota.domains.base import NewState, Rejected
 from rota.domains.contents import Content, Role, Told, distribution_of, is_info, schema_of, seal, unseal
@@ -517,6 +518,41 @@ def test_receipts_say_who_paid_whom_as_far_as_one_may_see(rich: Town) -> None:
     lock = locked(rich)
     delegated = rich.do(ALICE, "delegateLock", {"lockId": lock, "delegate": DELEGATE})
     assert rich.receipt(delegated, NODE1)["lockInfo"] == {"lockId": lock, "delegate": DELEGATE}
+
+
+def test_clients_see_addresses_and_names_beside_them(rich: Town) -> None:
+    addresses = {ALICE: "0x" + "a1" * 20, BOB: "0x" + "b0" * 20}
+    made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30})
+    told: Any = rich.receipt(made, NODE2, addresses)
+    parties = {"from": addresses[ALICE], "fromParty": ALICE, "to": addresses[BOB], "toParty": BOB}
+    assert told["transfers"] == [{**parties, "amount": "30"}]
+    owners = [(each["data"]["owner"], each["data"]["ownerParty"]) for each in told["states"]["outputs"]]
+    assert owners == [(addresses[BOB], BOB), (addresses[ALICE], ALICE)]
+    assert {len(bytes.fromhex(each["id"][2:])) for each in told["states"]["outputs"]} == {32}
+    burned = rich.do(ALICE, "burn", {"amount": 20})
+    burning = {"from": addresses[ALICE], "fromParty": ALICE, "amount": "20"}
+    assert rich.receipt(burned, NODE2, addresses)["transfers"] == [burning]
+    locking: Any = rich.receipt(rich.do(ALICE, "lock", {"amount": 5}), NODE2, addresses)
+    [lock] = locking["states"]["lockedOutputs"]
+    assert (lock["data"]["owner"], lock["data"]["ownerParty"]) == (addresses[ALICE], ALICE)
+
+
+def test_party_without_a_known_address_is_shown_by_its_name(rich: Town) -> None:
+    """Without `to` it would be a burn."""
+    made = rich.do(ALICE, "transfer", {"to": BOB, "amount": 30})
+    told = rich.receipt(made, NODE2, {})
+    assert told["transfers"] == [{"from": ALICE, "fromParty": ALICE, "to": BOB, "toParty": BOB, "amount": "30"}]
+
+
+def test_only_owners_of_coins_and_locks_are_shown_by_address() -> None:
+    promise = Promised(bytes(32), BOB, 3)
+    coin = Coin(BOB, 3)
+    assert parties_in(coin) == (BOB,)
+    assert with_addresses(coin, {BOB: "0x01"}) == Coin(Party("0x01"), 3)
+    assert with_addresses(coin, {}) == coin
+    assert parties_in(promise) == ()
+    assert with_addresses(promise, {BOB: "0x01"}) is promise
+    assert shown_with_addresses(promise, {BOB: "0x01"})["to"] == BOB
 
 
 # Names.

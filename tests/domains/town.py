@@ -81,10 +81,12 @@ class Town:
         """What the asker's node answers."""
         return call(self.hosted, UserCall(asker, function, arguments), self.held(node_of(asker)), node_of(asker))
 
-    def receipt(self, transition: Transition, node: NodeName) -> dict[str, object]:
-        """What a node tells of a transition."""
+    def receipt(
+        self, transition: Transition, node: NodeName, addresses: Mapping[Party, str] | None = None
+    ) -> dict[str, object]:
+        """What a node tells of a transition; with addresses, to clients that know parties by them."""
         known: Mapping[StateId, State] = {ref: s for ref, s in self.every.items() if node in s.distribution}
-        return receipt(self.hosted, transition.as_seen_by(node), known, node)
+        return receipt(self.hosted, transition.as_seen_by(node), known, node, addresses=addresses)
 
     def records(self, transition: Transition, node: NodeName) -> list[Record]:
         """The records that a node sees in what a transition makes."""

@@ -29,6 +29,8 @@ from rota.model.types import (
     Digest,
     IntentId,
     Leaf,
+    LockChange,
+    LockKind,
     NodeName,
     Party,
     PartySignature,
@@ -270,6 +272,7 @@ class Content:
     info: tuple[bytes, ...] = ()
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
+    lock: LockChange | None = None
     separator: bytes = SEPARATOR
 
     @property
@@ -282,6 +285,7 @@ class Content:
             outputs=self.outputs,
             info=self.info,
             calls=self.calls,
+            lock=self.lock,
         )
 
     @property
@@ -298,6 +302,18 @@ FULL = Content(
     calls=(Call(TARGET, 100_000, b"\x01\x02"), Call(SETTLEMENT, 1)),
     preparation=Preparation(SETTLEMENT, word(9)),
 )
+LOCKED = replace(
+    FULL,
+    lock=LockChange(
+        kind=LockKind.SET,
+        lock=word(10),
+        presumed=TARGET,
+        delegate=SETTLEMENT,
+        expires_at_s=11,
+        spends=Leaf(word(12)),
+        cancels=Leaf(word(13)),
+    ),
+)
 
 some_intents = st.binary(min_size=16, max_size=16).map(IntentId)
 some_states = st.builds(StateId, leaves, st.integers(0, 255))
@@ -311,6 +327,19 @@ contents = st.builds(
     info=st.lists(words, max_size=3).map(tuple),
     calls=st.lists(some_calls, max_size=2).map(tuple),
     preparation=st.none() | st.builds(Preparation, addresses, words),
+    lock=st.none()
+    | st.builds(LockChange, kind=st.just(LockKind.SPENT), lock=words, presumed=addresses)
+    | st.builds(LockChange, kind=st.just(LockKind.DELEGATE), lock=words, presumed=addresses, delegate=addresses)
+    | st.builds(
+        LockChange,
+        kind=st.just(LockKind.SET),
+        lock=words,
+        presumed=addresses,
+        delegate=addresses,
+        expires_at_s=st.integers(0, 2**64 - 1),
+        spends=leaves,
+        cancels=leaves,
+    ),
 )
 
 
@@ -357,6 +386,21 @@ def with_one_field_changed(content: Content, bit: int) -> Iterator[Content]:
         yield replace(content, preparation=None)
         yield replace(content, preparation=Preparation(address_flipped(committer, bit), condition))
         yield replace(content, preparation=Preparation(committer, flip(condition)))
+    lock = content.lock
+    if lock is None:
+        yield replace(content, lock=LockChange(kind=LockKind.SPENT, lock=word(bit)))
+        return
+    yield replace(content, lock=None)
+    changes: dict[str, object] = {"lock": flip(lock.lock), "presumed": address_flipped(lock.presumed, bit)}
+    if lock.kind is LockKind.SPENT:
+        changes["kind"] = LockKind.CANCELLED
+    if lock.kind is not LockKind.SPENT:
+        changes["delegate"] = address_flipped(lock.delegate, bit)
+    if lock.kind is LockKind.SET:
+        changes |= {"expires_at_s": lock.expires_at_s ^ 1 << bit % 64, "spends": flip(lock.spends)}
+        changes["cancels"] = flip(lock.cancels)
+    for name, value in changes.items():
+        yield replace(content, lock=replace(lock, **{name: value}))  # type: ignore[arg-type]
 
 
 @deterministic
@@ -416,7 +460,7 @@ def test_core_is_the_leaf_that_a_prepared_transition_would_have_otherwise() -> N
 
 # Payloads: the contract sees no transition, only bytes, and must come to the same leaves.
 
-PAGE, PREPARED, CALLS, BODY = 1, 2, 4, 8
+PAGE, PREPARED, CALLS, BODY, LOCK = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
@@ -447,6 +491,7 @@ def full_entry(content: Content, writing: Writing, page: bytes, position_of: Map
     with_page = writing.page or content.intent[:15] != page
     flags = 0x80 | PAGE * with_page | BODY * writing.body
     flags |= PREPARED * (content.preparation is not None) | CALLS * bool(content.calls)
+    flags |= LOCK * (content.lock is not None)
     counts = [len(content.inputs) * 16 + len(content.outputs), len(content.reads) * 16 + len(content.info)]
     entry = bytes([flags, content.intent[15], *counts])
     if with_page:
@@ -465,7 +510,16 @@ def full_entry(content: Content, writing: Writing, page: bytes, position_of: Map
     for call in content.calls:
         entry += bytes.fromhex(call.to[2:]) + call.gas.to_bytes(4, "big")
         entry += len(call.data).to_bytes(2, "big") + call.data
-    return entry
+    return entry + (lock_section(content.lock) if content.lock is not None else b"")
+
+
+def lock_section(lock: LockChange) -> bytes:
+    section = bytes([lock.kind]) + lock.lock + bytes.fromhex(lock.presumed[2:])
+    if lock.kind in (LockKind.SET, LockKind.DELEGATE):
+        section += bytes.fromhex(lock.delegate[2:])
+    if lock.kind is LockKind.SET:
+        section += lock.expires_at_s.to_bytes(8, "big") + lock.spends + lock.cancels
+    return section
 
 
 class Reader:
@@ -499,9 +553,14 @@ class Reader:
         preparation = self.take(52) if flags & PREPARED else b""
         references = b"".join(self.reference() for _ in range(read_count + input_count))
         body = self.take(32) if flags & BODY else keccak(self.take(32 * (output_count + info_count)))
-        calls = keccak(self.packed_calls()) if flags & CALLS else b""
-        head = SEPARATOR + self.page + counter + bytes([flags & 0x84])
-        core = keccak(head + counts + references + body + calls)
+        start = self.at
+        if flags & CALLS:
+            self.packed_calls()
+        if flags & LOCK:
+            self.take({1: 144, 2: 72, 3: 52, 4: 52}[self.take(1)[0]])
+        more = keccak(self.payload[start : self.at]) if flags & (CALLS | LOCK) else b""
+        head = SEPARATOR + self.page + counter + bytes([flags & 0x94])
+        core = keccak(head + counts + references + body + more)
         return keccak(core + preparation) if preparation else core
 
     def reference(self) -> bytes:
@@ -556,6 +615,35 @@ def test_leaf_is_one_hash_of_the_packed_fields() -> None:
 
 
 # Pinned: what was signed yesterday must be what is checked tomorrow. None of these may ever change.
+
+
+def test_leaf_of_a_change_of_a_lock_hashes_it_behind_the_calls() -> None:
+    assert LOCKED.lock is not None
+    calls = f"02 {TARGET[2:]} 000186a0 0002 0102 {SETTLEMENT[2:]} 00000001 0000"
+    references = b"".join(bytes.fromhex(leaf.hex()) + bytes([n]) for leaf, n in LOCKED.reads + LOCKED.inputs)
+    body = b"".join(LOCKED.outputs + LOCKED.info)
+    more = keccak(bytes.fromhex(calls) + lock_section(LOCKED.lock))
+    head = SEPARATOR + INTENT + bytes([0x94, 0x22, 0x22])
+    assert LOCKED.core == keccak(head + references + keccak(body) + more)
+    alone = keccak(SEPARATOR + INTENT + bytes([0x90, 0, 0]) + keccak(b"") + keccak(lock_section(LOCKED.lock)))
+    assert replace(EMPTY, lock=LOCKED.lock).core == alone
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": LockKind.SPENT, "lock": b"short"},
+        {"kind": LockKind.SPENT, "lock": word(1), "presumed": "0x00"},
+        {"kind": LockKind.SPENT, "lock": word(1), "delegate": SETTLEMENT},
+        {"kind": LockKind.CANCELLED, "lock": word(1), "expires_at_s": 1},
+        {"kind": LockKind.DELEGATE, "lock": word(1), "spends": word(1), "cancels": word(1)},
+        {"kind": LockKind.SET, "lock": word(1), "spends": word(1)},
+        {"kind": LockKind.SET, "lock": word(1), "spends": word(1), "cancels": word(1), "expires_at_s": 1 << 64},
+    ],
+)
+def test_change_of_a_lock_has_the_fields_of_its_kind(wrong: dict[str, object]) -> None:
+    with pytest.raises(AssertionError):
+        LockChange(**wrong)  # type: ignore[arg-type]
 
 
 def test_pinned_digests_do_not_change() -> None:

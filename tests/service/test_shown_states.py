@@ -24,11 +24,12 @@ from rota.exchange.effects import StatesReceived
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
 from rota.model.consistency import consistent_for
 from rota.model.digests import leaf_of_transition
-from rota.model.types import BlockHash, ContractAddress, Digest, IntentId, NodeName, StateId, Transition, node_of
+from rota.model.types import BlockHash, ContractAddress, Digest, IntentId, NodeName, Party, StateId, Transition, node_of
 from rota.node.node import OWN
 from rota.ports import Store
 from rota.rpc.errors import Rejected
 from rota.service.groups.mail import GroupMail
+from rota.service.keys.addresses import PartyAddresses
 from rota.service.receipts.following import Following
 from rota.service.states.states import States
 from tests.domains.kit import ALICE, BOB, NOTARY, known_by
@@ -37,6 +38,13 @@ from tests.domains.zeto.test_domain import HOSTED, minted, pay
 from tests.engine.test_encrypted_peers import NODE2, contracts_of
 from tests.ledger.chains import in_loop
 from tests.store.kit import new_sqlite, opened_on
+
+
+async def _stranger(_party: Party) -> str:
+    return ""
+
+
+NO_ADDRESSES = PartyAddresses(_stranger, lambda _: None)
 
 
 def forged(honest: Transition, told: Transition) -> Transition:
@@ -61,7 +69,7 @@ async def test_coin_that_the_ledger_was_not_told_of_is_found_by_no_query_for_sta
             received = StatesReceived(Digest(bytes([number]) * 32), (seen,), 0, NodeName("node1"))
             assert await opened.write(address, received)
         mail = GroupMail(NODE2, contracts, opened.store, print, lambda: (1, 1), lambda: 0, Acceptances())
-        shown = States(NODE2, contracts, opened.store, mail)
+        shown = States(NODE2, contracts, opened.store, mail, NO_ADDRESSES)
         found = await shown.query("zeto", address, schema_of(ZetoCoin).id, {}, "all")
         assert [each.data["amount"] for each in found if isinstance(each.data, dict)] == ["7"]
 
@@ -103,7 +111,7 @@ async def test_coin_that_is_paid_again_with_the_same_amount_and_salt_is_shown_on
     async with paid_twice(tmp_path) as (contracts, store):
         address = HOSTED.contract.address
         mail = GroupMail(NODE2, contracts, store, print, lambda: (1, 1), lambda: 0, Acceptances())
-        states = States(NODE2, contracts, store, mail)
+        states = States(NODE2, contracts, store, mail, NO_ADDRESSES)
         found = await states.query("zeto", address, schema_of(ZetoCoin).id, {}, "all")
         assert [each.data["amount"] for each in found if isinstance(each.data, dict)] == ["7"]
         hosted = contracts.hosted(address)
@@ -123,7 +131,7 @@ async def test_full_receipt_shows_no_coin_that_an_earlier_nullifier_spends(tmp_p
             return None
 
         running: Any = SimpleNamespace(contracts=contracts, name=NODE2, adapters=SimpleNamespace(store=store))
-        receipts: Any = SimpleNamespace(of=receipt_of)
+        receipts: Any = SimpleNamespace(of=receipt_of, addresses=NO_ADDRESSES)
         public: Any = SimpleNamespace(view=no_view)
         unused: Any = None
         following = Following(running, unused, public, receipts, unused, unused)
@@ -151,7 +159,7 @@ async def test_caller_held_to_parties_finds_states_that_name_them_as_readers(tmp
         assert seen is not None
         assert await opened.write(address, StatesReceived(Digest(bytes(32)), (seen,), 0, NodeName("node1")))
         mail = GroupMail(NODE2, contracts, opened.store, print, lambda: (1, 1), lambda: 0, Acceptances())
-        shown = States(NODE2, contracts, opened.store, mail)
+        shown = States(NODE2, contracts, opened.store, mail, NO_ADDRESSES)
 
         async def amounts(parties: tuple[str, ...] | None, qualifier: str = "all") -> list[object]:
             found = [

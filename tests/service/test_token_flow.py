@@ -101,8 +101,17 @@ async def test_tokens_go_round_and_the_notary_tells_every_balance(tmp_path: Path
         assert await balance(one, contract, "bob@node2", "notary") == "70"
         await asked_otherwise(one, contract)
         full = await two.call("ptx_getTransactionReceiptFull", paid["id"])
-        assert full["domainReceipt"]["transfers"] == [{"from": "bob@node2", "to": "carol@node3", "amount": "30"}]
+        bob, carol = [
+            await two.call("ptx_resolveVerifier", party, "ecdsa:secp256k1", "eth_address")
+            for party in ("bob@node2", "carol@node3")
+        ]
+        parties = {"from": bob, "fromParty": "bob@node2", "to": carol, "toParty": "carol@node3"}
+        assert full["domainReceipt"]["transfers"] == [{**parties, "amount": "30"}]
         states = full["states"]
+        assert {state["data"]["owner"]: state["data"]["ownerParty"] for state in states["confirmed"]} == {
+            bob: "bob@node2",
+            carol: "carol@node3",
+        }
         assert sorted(state["data"]["amount"] for state in states["confirmed"]) == ["30", "70"]
         assert [state["data"]["amount"] for state in states["spent"]] == ["100"]
         assert await two.call("ptx_getStateReceipt", paid["id"]) == states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import msgspec
 import pytest
@@ -18,8 +18,12 @@ from rota.model.types import (
     DelegationNumber,
     Fees,
     Intent,
+    IntentId,
     KeptStates,
     KnownContract,
+    Leaf,
+    LockChange,
+    LockKind,
     Preparation,
     Receipt,
     State,
@@ -27,7 +31,15 @@ from rota.model.types import (
     Transition,
 )
 from rota.sequencer.states.sender_transaction import Permission
-from rota.store.encoding import decode_ending, decode_intent, decode_proposal, encode, encode_ending, encode_text
+from rota.store.encoding import (
+    decode_ending,
+    decode_intent,
+    decode_proposal,
+    decode_transition,
+    encode,
+    encode_ending,
+    encode_text,
+)
 from rota.wire.messages import EndorserSignature, PreparedTransaction
 from tests.store.kit import a_proposal, an_intent
 
@@ -35,10 +47,11 @@ from tests.store.kit import a_proposal, an_intent
 STORED = {
     Contract: "address committee endorsers threshold mode rotation range_size virtual_nodes chain_id",
     Intent: "id contract sender payload depends_on parties idempotency_key submit_mode nonce awaits",
-    Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation unknown",
+    Transition: "intent leaf inputs reads outputs info valid_until_s signature calls preparation unknown lock",
     State: "id commitment distribution content unknown",
     Call: "to gas data",
     Preparation: "committer condition",
+    LockChange: "kind lock presumed delegate expires_at_s spends cancels",
     PreparedTransaction: "digest leaves valid_until_s signatures transition unknown",
     TransitionPrepared: "sender prepared",
     RoundDispatch: "round signer nonce fees transaction hash account",
@@ -71,6 +84,15 @@ def test_a_value_of_an_older_version_has_the_defaults_of_what_was_added_since() 
     older = msgspec.msgpack.decode(encode(an_intent(1)))
     del older["submit_mode"], older["idempotency_key"]
     assert decode_intent(encode(older)) == an_intent(1)
+
+
+def test_transition_is_read_with_its_lock_and_without_one_as_older_releases_wrote_it() -> None:
+    lock = LockChange(kind=LockKind.SET, lock=b"l" * 32, spends=Leaf(b"s" * 32), cancels=Leaf(b"c" * 32))
+    made = Transition(IntentId(b"i" * 16), Leaf(b"t" * 32), lock=lock)
+    assert decode_transition(encode(made)) == made
+    older = msgspec.msgpack.decode(encode(made))
+    del older["lock"]
+    assert decode_transition(encode(older)) == replace(made, lock=None)
 
 
 def test_proposal_of_an_older_version_was_accepted() -> None:

@@ -125,10 +125,41 @@ STRATEGIES: Final[Mapping[object, st.SearchStrategy[Any]]] = {
 }
 
 
+# What a change of a lock has depends on its kind.
+_LOCK_WORDS: Final = st.binary(min_size=32, max_size=32)
+LOCK_CHANGES: Final = st.one_of(
+    st.builds(
+        types.LockChange,
+        kind=st.just(types.LockKind.SET),
+        lock=_LOCK_WORDS,
+        presumed=st.just(CONTRACT),
+        delegate=st.just(CONTRACT),
+        expires_at_s=NUMBERS,
+        spends=_LOCK_WORDS,
+        cancels=_LOCK_WORDS,
+    ),
+    st.builds(
+        types.LockChange,
+        kind=st.just(types.LockKind.DELEGATE),
+        lock=_LOCK_WORDS,
+        presumed=st.just(CONTRACT),
+        delegate=st.just(CONTRACT),
+    ),
+    st.builds(
+        types.LockChange,
+        kind=st.sampled_from((types.LockKind.SPENT, types.LockKind.CANCELLED)),
+        lock=_LOCK_WORDS,
+        presumed=st.just(CONTRACT),
+    ),
+)
+
+
 def random_values(kind: Annotation) -> st.SearchStrategy[Any]:
     """Any value that an honest node may send of this type."""
     if kind in STRATEGIES:
         return STRATEGIES[kind]
+    if kind is types.LockChange:
+        return LOCK_CHANGES
     if origin_of(kind) in UNIONS:
         return st.one_of(*(st.none() if part is NoneType else random_values(part) for part in get_args(kind)))
     if origin_of(kind) is tuple:
@@ -223,4 +254,13 @@ _FULL: Final[Mapping[object, Callable[[int], Any]]] = {
     types.Leaf: lambda number: number.to_bytes(32, "big"),
     types.Digest: lambda number: number.to_bytes(32, "big"),
     types.BlockHash: lambda number: number.to_bytes(32, "big"),
+    types.LockChange: lambda number: types.LockChange(
+        kind=types.LockKind.SET,
+        lock=number.to_bytes(32, "big"),
+        presumed=types.ContractAddress("0x" + "d0" * 20),
+        delegate=CONTRACT,
+        expires_at_s=number,
+        spends=types.Leaf((number + 1).to_bytes(32, "big")),
+        cancels=types.Leaf((number + 2).to_bytes(32, "big")),
+    ),
 }

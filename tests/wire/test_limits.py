@@ -252,6 +252,27 @@ BYTES_FIELDS: dict[str, tuple[type[Message], int, Callable[[Any, bytes], object]
         20,
         lambda body, value: setattr(_transition(body).preparation, "committer", value),
     ),
+    "id of a lock": (messages.AssembleResponse, 32, lambda body, value: setattr(_transition(body).lock, "lock", value)),
+    "presumed delegate of a lock": (
+        messages.AssembleResponse,
+        20,
+        lambda body, value: setattr(_transition(body).lock, "presumed", value),
+    ),
+    "delegate of a lock": (
+        messages.AssembleResponse,
+        20,
+        lambda body, value: setattr(_transition(body).lock, "delegate", value),
+    ),
+    "leaf that spends a lock": (
+        messages.AssembleResponse,
+        32,
+        lambda body, value: setattr(_transition(body).lock, "spends", value),
+    ),
+    "leaf that cancels a lock": (
+        messages.AssembleResponse,
+        32,
+        lambda body, value: setattr(_transition(body).lock, "cancels", value),
+    ),
     "target of a call": (
         messages.AssembleResponse,
         20,
@@ -378,6 +399,34 @@ def test_the_gas_of_a_call_is_below_two_to_the_32() -> None:
         frame, body = wire_of(messages.AssembleResponse)
         _transition(body).calls[1].gas = gas
         assert is_read(frame) is is_fine
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "is_fine"),
+    [
+        (0, {}, False),
+        (1, {"delegate": 20, "spends": 32, "cancels": 32, "expires_at_s": 1}, True),
+        (1, {"delegate": 20, "spends": 32}, False),
+        (2, {"delegate": 20}, True),
+        (2, {}, False),
+        (2, {"delegate": 20, "spends": 32}, False),
+        (2, {"delegate": 20, "cancels": 32}, False),
+        (2, {"delegate": 20, "expires_at_s": 1}, False),
+        (3, {}, True),
+        (3, {"delegate": 20}, False),
+        (4, {}, True),
+        (4, {"expires_at_s": 1}, False),
+        (5, {}, False),
+    ],
+)
+def test_change_of_a_lock_has_the_fields_of_its_kind(kind: int, given: dict[str, int], is_fine: bool) -> None:
+    frame, body = wire_of(messages.AssembleResponse)
+    lock = _transition(body).lock
+    lock.Clear()
+    lock.kind, lock.lock, lock.presumed = kind, b"l" * 32, b"p" * 20
+    for name, value in given.items():
+        setattr(lock, name, value if name == "expires_at_s" else b"x" * value)
+    assert is_read(frame) is is_fine
 
 
 def test_a_prepared_round_has_at_most_255_leaves() -> None:

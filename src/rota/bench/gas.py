@@ -63,6 +63,8 @@ TOKENS_PER_NONZERO_BYTE: Final = 4
 # Where the contract keeps its two mappings.
 UNSPENT_SLOT: Final = 0
 USED_SLOT: Final = 1
+LOCKS_SLOT: Final = 2
+LOCK_WORDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +230,20 @@ class MeasuredLedger:
         assert committed == (1 << len(transitions)) - 1, "a transition was skipped; the figures would mean nothing"
         return gas
 
-    def call(self, payload: bytes, call: bytes, caller: str = CALLER, gas_limit: int = GAS_LIMIT) -> tuple[int, int]:
-        """Send a transaction of which this is the payload; its gas and what it committed."""
+    def call(
+        self,
+        payload: bytes,
+        call: bytes,
+        caller: str = CALLER,
+        gas_limit: int = GAS_LIMIT,
+        locks: tuple[bytes, ...] = (),
+    ) -> tuple[int, int]:
+        """Send a transaction with this payload, which names these locks; its gas, and the mask of committed leaves."""
         block = BlockEnv(timestamp=TIME_S, number=1)
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID), block=block), gas_limit=GAS_LIMIT)
         for address, code in ((self.address, self.code), *self.others.items()):
             evm.insert_account_info(address, AccountInfo(code=code, nonce=1))
-        slots = sorted(set(self._slots_of(payload)))
+        slots = sorted({*self._slots_of(payload), *(slot for lock in locks for slot in lock_slots(lock))})
         for slot in slots:
             if self.storage.get(slot):
                 # What is inserted is read back into the journal, where it would be warm; this forgets it there.
@@ -256,12 +265,20 @@ class MeasuredLedger:
                 yield slot_of(b"\0" + entry.intent[:15], USED_SLOT)
                 yield slot_of(entry.leaf, UNSPENT_SLOT)
                 yield from (slot_of(state.leaf, UNSPENT_SLOT) for state in entry.reads + entry.inputs)
+                if entry.lock is not None:
+                    yield from lock_slots(entry.lock.lock)
 
 
 def floor_gas(call: bytes) -> int:
     """The least that a transaction with this call data costs (EIP-7623)."""
     tokens = call.count(0) + TOKENS_PER_NONZERO_BYTE * (len(call) - call.count(0))
     return TRANSACTION_GAS + FLOOR_GAS_PER_TOKEN * tokens
+
+
+def lock_slots(lock: bytes) -> tuple[int, ...]:
+    """Where the contract keeps the record of a lock."""
+    first = slot_of(lock, LOCKS_SLOT)
+    return tuple(first + number for number in range(LOCK_WORDS))
 
 
 def slot_of(key: bytes, mapping_slot: int) -> int:

@@ -1,4 +1,4 @@
-"""Rounds on their way to the chain and from it: how they are written (`rounds`, `references`), and what they cost."""
+"""Rounds on their way to the chain and from it: how they are written, and what they cost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from rota.calldata.costs import (
     gas_bound,
     is_light,
     split_round,
+)
+from rota.calldata.locks import (
+    PERMITTED_UNTIL_S,
+    encode_cancel_lock,
+    encode_delegate_lock,
+    encode_spend_lock,
+    permitted_payload,
 )
 from rota.calldata.references import NULLIFIER_OUTPUT, is_nullifier, nullifier_reference, shown_states
 from rota.calldata.rounds import (
@@ -42,6 +49,7 @@ __all__ = [
     "NO_CONDITION",
     "NULLIFIER_OUTPUT",
     "PAYLOAD_BYTES_MAX",
+    "PERMITTED_UNTIL_S",
     "ROUND_TOPIC",
     "SKIPPED_TOPIC",
     "AuthCost",
@@ -58,13 +66,17 @@ __all__ = [
     "decode_round_log",
     "decode_skipped_log",
     "encode_auth",
+    "encode_cancel_lock",
     "encode_commit",
+    "encode_delegate_lock",
     "encode_payload",
+    "encode_spend_lock",
     "fitting",
     "gas_bound",
     "is_light",
     "is_nullifier",
     "nullifier_reference",
+    "permitted_payload",
     "prepared_hash",
     "settlement_condition",
     "shown_states",

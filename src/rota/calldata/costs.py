@@ -21,7 +21,7 @@ from rota.calldata.rounds import (
     encode_payload,
 )
 from rota.model.digests import STATES_MAX, WORD_BYTES
-from rota.model.types import Contract, IntentId, Leaf, Transition
+from rota.model.types import Contract, IntentId, Leaf, LockKind, Transition
 
 COMMIT_GAS_MAX: Final = 16_000_000
 
@@ -51,6 +51,9 @@ _PAGE_GAS: Final = 500
 _CALLS_GAS: Final = 4_500
 _CALL_GAS: Final = 4_000
 _HASH_WORD_GAS: Final = 6
+# A change of a lock is read twice and logged, a new record with another delegate by two events. It has three words.
+_LOCK_GAS: Final = 8_000
+_LOCK_WORDS: Final = 3
 
 # Of proofs: what looking for them takes; what those of one shape that follow one another share, by the larger circuit;
 # and what each takes beside, with the signature of its intent's key. That a mint may write one more word is within it.
@@ -205,7 +208,7 @@ def _is_small(transition: Transition) -> bool:
 def is_light(transition: Transition) -> bool:
     """So small that as many as `LIGHT_LEAVES_MAX` of its like fit into a transaction, whatever else they are."""
     words = len(transition.inputs) + len(transition.reads) + len(transition.outputs) + len(transition.info)
-    return not transition.calls and words <= _LIGHT_WORDS_MAX
+    return not transition.calls and transition.lock is None and words <= _LIGHT_WORDS_MAX
 
 
 def fitting(transitions: Iterable[Transition], auth: AuthCost) -> int:
@@ -292,6 +295,9 @@ def _computing_gas(entry: Entry) -> int:
     gas = _FULL_GAS + _SKIP_GAS + _HASH_WORD_GAS * word_count
     gas += _REFERENCE_GAS * (len(entry.reads) + len(entry.inputs))
     gas += _PREPARED_GAS if entry.preparation is not None else 0
+    if entry.lock is not None:
+        is_set = entry.lock.kind is LockKind.SET
+        gas += _LOCK_GAS + _LOCK_WORDS * (_NEW_WORD_GAS if is_set else _COLD_LOAD_GAS + _CHANGE_GAS)
     if entry.calls:
         stated = sum(call.gas for call in entry.calls)
         # Copied into a frame and out of it, and hashed; no target sees more than what is stated.

@@ -4,9 +4,10 @@ A payload is written down as short as it can be, because every byte is paid for 
 
     payload   = validUntil u64 | n u8 | n leaves
     bare      = 00 | leaf 32
-    full      = flags (80 | 1 page | 2 prepared | 4 calls | 8 body) | counter u8 | inputs:outputs | reads:info
+    full      = flags (80 | 1 page | 2 prepared | 4 calls | 8 body | 10 lock) | counter u8 | inputs:outputs | reads:info
                 | [page 15] | [committer 20, condition 32] | references (reads, then inputs)
                 | outputs 32*, info 32* (or their body hash 32) | [calls: n u8, (to 20, gas u32, length u16, data)*]
+                | [lock: kind u8, id 32, presumed 20 | set: delegate 20, expiresAt u64, leaves 32, 32 | delegate: 20]
     reference = position u8, output u8 (a leaf that stands earlier in this payload) | FF, output u8, leaf 32
     auth      = signer mask u32 | per endorser in set order: signature 64 or address 20
 
@@ -33,7 +34,7 @@ from rota.model.digests import (
     Core,
     keccak,
     leaf_of,
-    packed_calls,
+    packed_more,
 )
 from rota.model.types import (
     Call,
@@ -41,6 +42,8 @@ from rota.model.types import (
     Digest,
     IntentId,
     Leaf,
+    LockChange,
+    LockKind,
     Preparation,
     StateId,
     Transition,
@@ -63,9 +66,11 @@ _PAGE: Final = 0x01
 _PREPARED: Final = 0x02
 _CALLS: Final = 0x04
 _BODY: Final = 0x08
-_BOUND_FLAGS: Final = _FULL | _CALLS
-_UNKNOWN_FLAGS: Final = 0x70
+_LOCK: Final = 0x10
+_BOUND_FLAGS: Final = _FULL | _CALLS | _LOCK
+_UNKNOWN_FLAGS: Final = 0x60
 
+_LOCK_KINDS: Final = frozenset(LockKind)
 PAGE_BYTES: Final = INTENT_BYTES - 1
 _NOT_HERE: Final = 0xFF
 
@@ -95,6 +100,7 @@ class FullLeaf:
     info: tuple[bytes, ...] | None
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
+    lock: LockChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +220,14 @@ def prepared_hash(cores: tuple[Core, ...]) -> bytes:
 
 def _full(transition: Transition, positions: Mapping[Leaf, int], page: bytes | None, is_body_hashed: bool) -> bytes:
     own_page = transition.intent[:PAGE_BYTES]
-    preparation, calls = transition.preparation, transition.calls
+    preparation, calls, lock = transition.preparation, transition.calls, transition.lock
     flags = (
         _FULL
         | (_PAGE if own_page != page else 0)
         | (_PREPARED if preparation is not None else 0)
         | (_CALLS if calls else 0)
         | (_BODY if is_body_hashed else 0)
+        | (_LOCK if lock is not None else 0)
     )
     body = b"".join(state.commitment for state in transition.outputs) + b"".join(transition.info)
     counts = (
@@ -234,7 +241,7 @@ def _full(transition: Transition, positions: Mapping[Leaf, int], page: bytes | N
             address_bytes(preparation.committer) + preparation.condition if preparation is not None else b"",
             *(_reference(state, positions) for state in transition.reads + transition.inputs),
             keccak(body) if is_body_hashed else body,
-            packed_calls(calls) if calls else b"",
+            packed_more(calls, lock),
         )
     )
 
@@ -354,7 +361,7 @@ def _read_payload(source: _Bytes, separator: bytes) -> Payload:
 def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None, earlier: Sequence[Leaf]) -> FullLeaf:
     where = f"leaf {len(earlier)}"
     if not flags & _FULL or flags & _UNKNOWN_FLAGS:
-        raise _MalformedError(f"{where}: flags: must be 00, or 80 with 1, 2, 4 and 8, not {flags:02x}")
+        raise _MalformedError(f"{where}: flags: must be 00, or 80 with 1, 2, 4, 8 and 10, not {flags:02x}")
     counter, inputs_outputs, reads_info = source.take(3, f"{where}: counts")
     own_page = source.take(PAGE_BYTES, f"{where}: page") if flags & _PAGE else page
     if own_page is None:
@@ -371,10 +378,11 @@ def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None,
         words = tuple(source.take(WORD_BYTES, f"{where}: body") for _ in range(output_count + info_count))
         body_hash = keccak(b"".join(words))
     calls = _read_calls(source, where) if flags & _CALLS else ()
+    lock = _read_lock(source, f"{where}: lock") if flags & _LOCK else None
     head = bytes((flags & _BOUND_FLAGS, inputs_outputs, reads_info))
     references = b"".join(state.leaf + bytes((state.output,)) for state in reads + inputs)
-    calls_hash = keccak(packed_calls(calls)) if calls else b""
-    core = Core(keccak(separator + intent + head + references + body_hash + calls_hash))
+    more = keccak(packed_more(calls, lock)) if calls or lock is not None else b""
+    core = Core(keccak(separator + intent + head + references + body_hash + more))
     return FullLeaf(
         intent,
         leaf_of(core, preparation),
@@ -388,6 +396,7 @@ def _read_full(source: _Bytes, flags: int, separator: bytes, page: bytes | None,
         words[output_count:] if words is not None else None,
         calls,
         preparation,
+        lock,
     )
 
 
@@ -416,6 +425,28 @@ def _read_call(source: _Bytes, what: str) -> Call:
     to = _read_address(source, what)
     gas = source.number(4, what)
     return Call(to, gas, source.take(source.number(2, what), what))
+
+
+def _read_lock(source: _Bytes, what: str) -> LockChange:
+    number = source.number(1, what)
+    if number not in _LOCK_KINDS:
+        raise _MalformedError(f"{what}: must be 1 to 4, not {number}")
+    kind = LockKind(number)
+    lock, presumed = source.take(WORD_BYTES, what), _read_address(source, what)
+    if kind in (LockKind.SPENT, LockKind.CANCELLED):
+        return LockChange(kind=kind, lock=lock, presumed=presumed)
+    delegate = _read_address(source, what)
+    if kind is LockKind.DELEGATE:
+        return LockChange(kind=kind, lock=lock, presumed=presumed, delegate=delegate)
+    return LockChange(
+        kind=kind,
+        lock=lock,
+        presumed=presumed,
+        delegate=delegate,
+        expires_at_s=source.number(8, what),
+        spends=Leaf(source.take(WORD_BYTES, what)),
+        cancels=Leaf(source.take(WORD_BYTES, what)),
+    )
 
 
 def _read_address(source: _Bytes, what: str) -> ContractAddress:

@@ -261,6 +261,7 @@ class Settled(Generic[C]):
     told: tuple[Known[Record], ...]
     is_whole: bool
     sender: str = ""
+    addresses: Mapping[Party, str] | None = None  # Of parties in its records, for clients; None where names are wanted.
 
 
 @dataclass(frozen=True, slots=True)

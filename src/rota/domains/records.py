@@ -54,6 +54,7 @@ class Record:
     `schema_name` is the name of its schema where that is not the class's own; states are looked for by their `labels`.
     `ranked_by` names an integer attribute: states with the same label can then be taken largest first.
     `incidental` names fields that do not change what a user asks for, such as a gas limit.
+    `addressed` names fields with parties that clients know by address (`addressed.py`).
     `later` names the last fields, where a later version added them: the canonical form leaves them out as long as they
     have their defaults, so that what an earlier version wrote is still what it was.
     """
@@ -63,6 +64,7 @@ class Record:
     labels: ClassVar[tuple[str, ...]] = ()
     ranked_by: ClassVar[str] = ""
     incidental: ClassVar[tuple[str, ...]] = ()
+    addressed: ClassVar[tuple[str, ...]] = ()
     later: ClassVar[tuple[str, ...]] = ()
 
 

@@ -275,7 +275,14 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
     return hosted.domain.call(question)
 
 
-def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName, sender: str = "") -> dict[str, object]:
+def receipt(
+    hosted: Hosted,
+    transition: Transition,
+    known: Held,
+    node: NodeName,
+    sender: str = "",
+    addresses: Mapping[Party, str] | None = None,
+) -> dict[str, object]:
     """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
 
     Contents that are not believed are left out. `Rejected` when the domain cannot tell.
@@ -295,6 +302,7 @@ def receipt(hosted: Hosted, transition: Transition, known: Held, node: NodeName,
         _infos_in([(state, content) for state, content in seen if content is not None]),
         all(content is not None for state, content in seen if node in state.distribution),
         sender=sender,
+        addresses=addresses,
     )
     try:
         return hosted.domain.receipt(settled)

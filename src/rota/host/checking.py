@@ -202,6 +202,9 @@ class _Bench:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         if flaw := flaw_of_calls(self.hosted, transition.calls):
             return _Flaw(flaw)
+        if transition.lock is not None:
+            # What a record permits is never signed again, so that an endorser must have judged it: no domain asks yet.
+            return _Flaw("its domain changes no locks on the ledger")
         try:
             proposal = self._proposal(transition, sender)
             self.hosted.domain.endorse(proposal)

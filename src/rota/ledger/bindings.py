@@ -42,6 +42,7 @@ SKIP_TEXTS: Final = {
     2: "a read is not available",
     3: "an input is not available",
     CALL_FAILED: "a call failed",
+    5: "the lock has another delegate than presumed, or has ended",
 }
 SEPARATORS_KEPT_MAX: Final = 10_000
 

@@ -8,7 +8,9 @@ and sign a round.
     core   = keccak(separator 32 | intent 16 | flags u8 | inputs:outputs u8 | reads:info u8
                     | per read, then per input: leaf 32, output u8
                     | keccak(outputs 32* | info 32*)
-                    | with calls: keccak(n u8 | per call: to 20, gas u32, length u16, data))
+                    | with calls, a lock, or both: keccak([n u8 | per call: to 20, gas u32, length u16, data] | [lock]))
+    lock   = kind u8 | id 32 | presumed delegate 20 | set: delegate 20, expiresAt u64, leaf that spends 32, leaf that
+             cancels 32 | delegate: delegate 20
     leaf   = core, or when prepared keccak(core 32 | committer 20 | condition 32)
     digest = keccak(19 01 | separator | keccak(type | keccak(leaves) | validUntil))
     page   = keccak(keccak(party) | contract 20 | nonce 16)[:15]
@@ -20,7 +22,8 @@ that no contract takes it for a signature of the round; so are refusals of leave
 
 Why no two transitions share a leaf: the counts and the flags stand before all that varies in length, so a
 preimage reads in one way only. A prepared leaf hashes 84 bytes and a core 83 + 33 per reference + 32 with
-calls, which is never 84, so neither can pass for the other.
+calls or a lock, which is never 84, so neither can pass for the other. Calls count themselves, so that where they end
+and a lock begins is read in one way too.
 
 A wrong size is our own error, because what comes from others is checked where it is decoded: it is asserted.
 """
@@ -41,6 +44,8 @@ from rota.model.types import (
     Digest,
     IntentId,
     Leaf,
+    LockChange,
+    LockKind,
     NodeName,
     Party,
     Preparation,
@@ -61,14 +66,15 @@ STATES_MAX: Final = 15  # Inputs, reads, outputs and info are each counted in fo
 CALLS_MAX: Final = 255
 ROUND_LEAVES_MAX: Final = 255
 
-# Of a payload's flags (80 full, 1 page, 2 prepared, 4 calls, 8 body) a core binds 80 and 4, and a contract
+# Of a payload's flags (80 full, 1 page, 2 prepared, 4 calls, 8 body, 10 lock) a core binds 80, 4 and 10, and a contract
 # masks the others before it hashes. `page` and `body` tell how this copy is written down: whether the page is
 # spelled out, and whether the outputs or only their hash follow. Whoever submits chooses them after the
-# signatures were made, so were they bound, compression would change a leaf. `calls` is content: it tells
-# whether one more word is hashed. `prepared` is content too, but the second hash binds it: a core is by
-# definition the leaf that the transition would have if it were not prepared.
+# signatures were made, so were they bound, compression would change a leaf. `calls` and `lock` are content: they
+# show whether one more word is hashed. `prepared` is content too, but the second hash binds it: a core is
+# by definition the leaf that the transition would have if it were not prepared.
 _FLAGS: Final = 0x80
-_FLAGS_WITH_CALLS: Final = 0x84
+_FLAG_CALLS: Final = 0x04
+_FLAG_LOCK: Final = 0x10
 
 _DOMAIN_TYPE: Final = b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
 _DOMAIN_NAME: Final = b"Rota"
@@ -96,15 +102,19 @@ def core_of(
     outputs: tuple[bytes, ...] = (),
     info: tuple[bytes, ...] = (),
     calls: tuple[Call, ...] = (),
+    lock: LockChange | None = None,
 ) -> Core:
     """The hash of all that a transition does; with nothing but an intent, of the empty one that voids it."""
     assert len(intent) == INTENT_BYTES, f"an intent id is {INTENT_BYTES} bytes, not {len(intent)}"
-    flags = _FLAGS_WITH_CALLS if calls else _FLAGS
+    flags = _FLAGS
+    more = b""
+    if calls or lock is not None:
+        flags |= (_FLAG_CALLS if calls else 0) | (_FLAG_LOCK if lock is not None else 0)
+        more = keccak(packed_more(calls, lock))
     head = bytes((flags, _two_counts(len(inputs), len(outputs)), _two_counts(len(reads), len(info))))
     references = b"".join([_reference(state) for state in reads + inputs]) if reads or inputs else b""
     body = keccak(_words(outputs + info))
-    calls_hash = keccak(packed_calls(calls)) if calls else b""
-    return Core(keccak(_word(separator) + intent + head + references + body + calls_hash))
+    return Core(keccak(_word(separator) + intent + head + references + body + more))
 
 
 def intent_of(address: bytes) -> IntentId:
@@ -135,6 +145,7 @@ def leaf_of_transition(separator: bytes, transition: Transition) -> Leaf:
         outputs=tuple([state.commitment for state in transition.outputs]),
         info=transition.info,
         calls=transition.calls,
+        lock=transition.lock,
     )
     return leaf_of(core, transition.preparation)
 
@@ -208,6 +219,24 @@ def packed_calls(calls: tuple[Call, ...]) -> bytes:
     return _unsigned(len(calls), 1) + b"".join(
         address_bytes(call.to) + _unsigned(call.gas, 4) + _unsigned(len(call.data), 2) + call.data for call in calls
     )
+
+
+def packed_lock(change: LockChange) -> bytes:
+    """What a transition does to a lock, exactly as the payload carries it."""
+    head = _unsigned(change.kind, 1) + _word(change.lock) + address_bytes(change.presumed)
+    match change.kind:
+        case LockKind.SET:
+            expiry = _unsigned(change.expires_at_s, 8)
+            return head + address_bytes(change.delegate) + expiry + _word(change.spends) + _word(change.cancels)
+        case LockKind.DELEGATE:
+            return head + address_bytes(change.delegate)
+        case LockKind.SPENT | LockKind.CANCELLED:
+            return head
+
+
+def packed_more(calls: tuple[Call, ...], lock: LockChange | None) -> bytes:
+    """The end of a transition, behind its body: its calls, if it has any, then its lock."""
+    return (packed_calls(calls) if calls else b"") + (packed_lock(lock) if lock is not None else b"")
 
 
 def _two_counts(high: int, low: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Final, NamedTuple, NewType, TypeAlias
 
 from rota.model.frozen import dataclass
@@ -35,6 +35,10 @@ SHARED_ACCOUNT = ContractAddress("")
 CALL_BYTES_MAX: Final = 65_535
 CALL_GAS_MAX: Final = 2**32 - 1
 CONDITION_BYTES: Final = 32
+LOCK_WORD_BYTES: Final = 32
+LOCK_EXPIRY_MAX: Final = 2**64 - 1
+# The delegate of a lock that has none.
+NO_DELEGATE: Final = ContractAddress("0x" + "00" * 20)
 
 _ADDRESS: Final = re.compile("0x([0-9a-f]{40})")
 
@@ -336,6 +340,48 @@ class Preparation:
         assert size == CONDITION_BYTES, f"a word is {CONDITION_BYTES} bytes, not {size}"
 
 
+class LockKind(IntEnum):
+    """What a transition does to the record of a lock, by the number that the contract knows it by."""
+
+    SET = 1
+    DELEGATE = 2
+    SPENT = 3
+    CANCELLED = 4
+
+
+# The kinds that name a new delegate.
+NAMING_DELEGATE: Final = frozenset((LockKind.SET, LockKind.DELEGATE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockChange:
+    """What a transition does to the record of a lock on the ledger (`Locks.sol`).
+
+    `presumed` is the delegate that the record must have; the ledger skips the transition if it has another. `SET` makes
+    a record, or replaces it: `delegate` may commit the transition with the leaf `spends` until `expires_at_s`, or the
+    one with the leaf `cancels`; later any account may commit the second. `DELEGATE` names another delegate. The others
+    remove the record.
+    """
+
+    kind: LockKind
+    lock: bytes
+    presumed: ContractAddress = NO_DELEGATE
+    delegate: ContractAddress = NO_DELEGATE
+    expires_at_s: int = 0
+    spends: Leaf = NO_LEAF
+    cancels: Leaf = NO_LEAF
+
+    def __post_init__(self) -> None:
+        address_bytes(self.presumed)
+        address_bytes(self.delegate)
+        is_set = self.kind is LockKind.SET
+        assert len(self.lock) == LOCK_WORD_BYTES, f"a lock's id is {LOCK_WORD_BYTES} bytes, not {len(self.lock)}"
+        size = LOCK_WORD_BYTES if is_set else 0
+        assert len(self.spends) == len(self.cancels) == size, f"a leaf of {self.kind.name} is {size} bytes"
+        assert 0 <= self.expires_at_s <= (LOCK_EXPIRY_MAX if is_set else 0), "only a new record has an end"
+        assert self.kind in NAMING_DELEGATE or self.delegate == NO_DELEGATE, "the end of a lock names no new delegate"
+
+
 @dataclass(frozen=True, slots=True)
 class Transition:
     """What an assembly makes of an intent: the states it spends, reads and makes, and what it tells.
@@ -354,11 +400,13 @@ class Transition:
     calls: tuple[Call, ...] = ()
     preparation: Preparation | None = None
     unknown: bytes = b""
+    lock: LockChange | None = None
 
     @property
     def is_empty(self) -> bool:
         """It does nothing but use its intent up, and so voids every other version of it (ledger)."""
-        return not (self.inputs or self.reads or self.outputs or self.info or self.calls or self.preparation)
+        is_stateless = not (self.inputs or self.reads or self.outputs or self.info)
+        return is_stateless and not (self.calls or self.preparation or self.lock)
 
     def signed(self, signature: bytes) -> Transition:
         """This transition with its party's signature; spelled out, as `replace` takes four times as long."""
@@ -374,6 +422,7 @@ class Transition:
             calls=self.calls,
             preparation=self.preparation,
             unknown=self.unknown,
+            lock=self.lock,
         )
 
     def as_seen_by(self, node: NodeName) -> Transition:

@@ -200,6 +200,7 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
         "signature": Harmless("endorsers, and the party's own node, verify it with leaf and bound"),
         "calls": Verified(consistent),
         "preparation": Verified(consistent),
+        "lock": Verified(consistent),
         "unknown": _OPAQUE,
     },
     types.State: {
@@ -212,6 +213,15 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
     types.StateId: {"leaf": Verified(consistent), "output": Verified(consistent)},
     types.Call: {"to": Verified(consistent), "gas": Verified(consistent), "data": Verified(consistent)},
     types.Preparation: {"committer": Verified(consistent), "condition": Verified(consistent)},
+    types.LockChange: {
+        "kind": Verified(consistent),
+        "lock": Verified(consistent),
+        "presumed": Verified(consistent),
+        "delegate": Verified(consistent),
+        "expires_at_s": Verified(consistent),
+        "spends": Verified(consistent),
+        "cancels": Verified(consistent),
+    },
     types.Attesters: {"signers": Verified(flaw_of_attesters), "endorsers": Verified(flaw_of_attesters)},
     types.PartySignature: {
         "party": Verified(flaw_of_attesters),

@@ -125,7 +125,7 @@ class NodeFacade:
             MessageSource(running.name, store.mail, running.mail, store.groups), store, running.acceptances
         )
         running.before_closing(self.message_listeners.close)
-        self.states: Final = States(running.name, running.contracts, store, running.mail)
+        self.states: Final = States(running.name, running.contracts, store, running.mail, verifiers.addresses)
         self.neighbours: Final = Neighbours(
             running.name, surroundings.registry, surroundings.read_peers, store.mail, running.mail.highest_said
         )
@@ -162,7 +162,7 @@ class NodeFacade:
         self.aside: Final = Aside(running.adapters.public, running.acceptances)
         self.consents: Final = Consents(running, self._ask)
         self.accounts: Final = PayingAccounts(running, signer, client)
-        self._receipts: Final = ReceiptViews(running, self.public)
+        self._receipts: Final = ReceiptViews(running, self.public, verifiers.addresses)
         self.following: Final = Following(
             running, self._submitting, self.public, self._receipts, self._settlements.leg, surroundings.looking_up
         )

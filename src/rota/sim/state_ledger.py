@@ -9,7 +9,10 @@ random rounds and requires the same outcome, intent by intent.
   condition other than that of a prepared transition.
 - What does depend on it skips that transition and nothing else, for the first of these reasons: its intent is
   used; a read is not available; an input is not available, also because it is listed for the second time; a
-  call failed. A skip changes nothing, so that what depends on it is skipped too.
+  lock has another delegate than presumed, or is not there; a call failed. A skip changes nothing, so that what
+  depends on it is skipped too.
+- A lock permits its delegate to commit one of two leaves without signatures, until it expires, and every account one of
+  them afterwards. A call that cannot commit its leaf reverts.
 
 Everything that was committed stands in a journal, so that a reorganisation can take it back from its end.
 """
@@ -17,14 +20,24 @@ Everything that was committed stands in a journal, so that a reorganisation can 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum, IntEnum
 from typing import Final
 
 from rota.calldata import NO_CONDITION, Entry
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.frozen import dataclass
-from rota.model.types import ContractAddress, Digest, IntentId, Leaf, StateId, Transition
+from rota.model.types import (
+    NO_DELEGATE,
+    ContractAddress,
+    Digest,
+    IntentId,
+    Leaf,
+    LockChange,
+    LockKind,
+    StateId,
+    Transition,
+)
 
 NOBODY: Final = ContractAddress("0x" + "00" * 20)
 
@@ -36,6 +49,7 @@ class SkipReason(IntEnum):
     READ_UNAVAILABLE = 2
     INPUT_UNAVAILABLE = 3
     CALL_FAILED = 4
+    LOCK_CHANGED = 5
 
 
 class RevertReason(Enum):
@@ -47,11 +61,22 @@ class RevertReason(Enum):
     WRONG_CONDITION = "wrong condition"
 
 
+class LockRefusal(Enum):
+    """Why a public function of a lock reverted, by the name of the contract's error."""
+
+    NOT_ACTIVE = "LockNotActive"
+    UNAUTHORIZED = "LockUnauthorized"
+    EXPIRED = "LockExpired"
+    NOT_PERMITTED = "TooFewSignatures"
+    NOT_COMMITTED = "NotCommitted"
+
+
 SKIP_TEXTS: Final = {
     SkipReason.INTENT_USED: "intent used",
     SkipReason.READ_UNAVAILABLE: "read not available",
     SkipReason.INPUT_UNAVAILABLE: "input not available",
     SkipReason.CALL_FAILED: "a call failed",
+    SkipReason.LOCK_CHANGED: "lock changed",
 }
 
 
@@ -72,6 +97,16 @@ class Commit:
         return tuple(entry for entry in self.entries if isinstance(entry, Transition))
 
 
+@dataclass(frozen=True, slots=True)
+class LockRecord:
+    """The record of a lock in the contract."""
+
+    delegate: ContractAddress
+    expires_at_s: int
+    spends: Leaf
+    cancels: Leaf
+
+
 @dataclass(slots=True)
 class StateLedger:
     """What the contract keeps: which intents are used, which states are unspent, which are gone.
@@ -83,7 +118,8 @@ class StateLedger:
     used: dict[IntentId, Leaf] = field(default_factory=dict)
     unspent: dict[StateId, Transition] = field(default_factory=dict)
     spent: dict[StateId, Leaf] = field(default_factory=dict)
-    _journal: list[_Committed] = field(default_factory=list)
+    locks: dict[bytes, LockRecord] = field(default_factory=dict)
+    _journal: list[_Committed | _LockWritten] = field(default_factory=list)
 
     def commit(
         self, order: Commit, time_s: int, does_run: Callable[[Transition], bool] = lambda _: True
@@ -97,13 +133,54 @@ class StateLedger:
             )
         return tuple(self._commit_one(each, order.digest, does_run) for each in order.transitions)
 
+    def delegate_lock(
+        self, lock: bytes, caller: ContractAddress, delegate: ContractAddress, time_s: int
+    ) -> LockRefusal | None:
+        """`delegateLock`: the delegate names another one."""
+        refused = self._refusal_of(lock, caller, time_s)
+        if refused is None:
+            record = self.locks[lock]
+            self._set_lock(lock, replace(record, delegate=delegate))
+        return refused
+
+    def end_lock(
+        self, lock: bytes, caller: ContractAddress, transition: Transition, digest: Digest, time_s: int, is_spent: bool
+    ) -> LedgerOutcome | LockRefusal:
+        """`spendLock` or `cancelLock`: commit what the lock permits."""
+        record = self.locks.get(lock)
+        is_expired = record is not None and time_s > record.expires_at_s
+        refused = None if is_expired and not is_spent else self._refusal_of(lock, caller, time_s)
+        if refused is not None:
+            return refused
+        assert record is not None, "a missing record is refused"
+        if transition.leaf != (record.spends if is_spent else record.cancels):
+            return LockRefusal.NOT_PERMITTED
+        self._set_lock(lock, None)
+        outcome = self._commit_one(transition, digest, lambda _: True)
+        if outcome.status is not LedgerStatus.COMMITTED:
+            self.undo_to(self.journal_length - 1)
+            return LockRefusal.NOT_COMMITTED
+        return outcome
+
+    def _refusal_of(self, lock: bytes, caller: ContractAddress, time_s: int) -> LockRefusal | None:
+        record = self.locks.get(lock)
+        if record is None:
+            return LockRefusal.NOT_ACTIVE
+        if caller != record.delegate:
+            return LockRefusal.UNAUTHORIZED
+        return LockRefusal.EXPIRED if time_s > record.expires_at_s else None
+
+    def _set_lock(self, lock: bytes, record: LockRecord | None) -> None:
+        self._journal.append(_LockWritten(lock, self.locks.get(lock)))
+        _write(self.locks, lock, record)
+
     def is_available(self, state: StateId) -> bool:
         """A transition may read it."""
         return state in self.unspent
 
     @property
     def journal_length(self) -> int:
-        """How many transitions were committed; `undo_to` takes the ledger back to such a number."""
+        """How much was written; `undo_to` takes the ledger back to such a number."""
         return len(self._journal)
 
     def undo_to(self, length: int) -> None:
@@ -111,6 +188,9 @@ class StateLedger:
         assert 0 <= length <= len(self._journal), f"the journal has {len(self._journal)} entries, not {length}"
         while len(self._journal) > length:
             entry = self._journal.pop()
+            if isinstance(entry, _LockWritten):
+                _write(self.locks, entry.lock, entry.before)
+                continue
             transition = entry.transition
             for number in range(len(transition.outputs)):
                 del self.unspent[StateId(transition.leaf, number)]
@@ -152,6 +232,8 @@ class StateLedger:
         self.used[transition.intent] = transition.leaf
         self.unspent.update((StateId(transition.leaf, n), transition) for n in range(len(transition.outputs)))
         self._journal.append(_Committed(transition, spent))
+        if transition.lock is not None:
+            self._change_lock(transition.lock)
         committed = LedgerStatus.COMMITTED
         return LedgerOutcome(transition.intent, transition.leaf, digest, committed, inputs=transition.inputs)
 
@@ -164,7 +246,40 @@ class StateLedger:
             return SkipReason.INPUT_UNAVAILABLE
         if not all(self.is_available(state) for state in transition.inputs):
             return SkipReason.INPUT_UNAVAILABLE
+        if transition.lock is not None and not self._is_as_presumed(transition.lock):
+            return SkipReason.LOCK_CHANGED
         return None
+
+    def _is_as_presumed(self, change: LockChange) -> bool:
+        record = self.locks.get(change.lock)
+        if record is None:
+            return change.kind is LockKind.SET and change.presumed == NO_DELEGATE
+        return change.presumed == record.delegate
+
+    def _change_lock(self, change: LockChange) -> None:
+        match change.kind:
+            case LockKind.SET:
+                made = LockRecord(change.delegate, change.expires_at_s, change.spends, change.cancels)
+                self._set_lock(change.lock, made)
+            case LockKind.DELEGATE:
+                self._set_lock(change.lock, replace(self.locks[change.lock], delegate=change.delegate))
+            case LockKind.SPENT | LockKind.CANCELLED:
+                self._set_lock(change.lock, None)
+
+
+def _write(locks: dict[bytes, LockRecord], lock: bytes, record: LockRecord | None) -> None:
+    if record is None:
+        locks.pop(lock, None)
+    else:
+        locks[lock] = record
+
+
+@dataclass(frozen=True, slots=True)
+class _LockWritten:
+    """A record that was written, and the one that it replaced."""
+
+    lock: bytes
+    before: LockRecord | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -328,7 +328,7 @@ class State(_message.Message):
     def __init__(self, id: _Optional[_Union[StateId, _Mapping]] = ..., commitment: _Optional[bytes] = ..., distribution: _Optional[_Iterable[str]] = ..., content: _Optional[bytes] = ...) -> None: ...
 
 class Transition(_message.Message):
-    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature", "calls", "preparation")
+    __slots__ = ("intent", "leaf", "inputs", "reads", "outputs", "info", "valid_until_s", "signature", "calls", "preparation", "lock")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     LEAF_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
@@ -339,6 +339,7 @@ class Transition(_message.Message):
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     PREPARATION_FIELD_NUMBER: _ClassVar[int]
+    LOCK_FIELD_NUMBER: _ClassVar[int]
     intent: bytes
     leaf: bytes
     inputs: _containers.RepeatedCompositeFieldContainer[StateId]
@@ -349,7 +350,8 @@ class Transition(_message.Message):
     signature: bytes
     calls: _containers.RepeatedCompositeFieldContainer[Call]
     preparation: Preparation
-    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ...) -> None: ...
+    lock: LockChange
+    def __init__(self, intent: _Optional[bytes] = ..., leaf: _Optional[bytes] = ..., inputs: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., reads: _Optional[_Iterable[_Union[StateId, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[State, _Mapping]]] = ..., info: _Optional[_Iterable[bytes]] = ..., valid_until_s: _Optional[int] = ..., signature: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[Call, _Mapping]]] = ..., preparation: _Optional[_Union[Preparation, _Mapping]] = ..., lock: _Optional[_Union[LockChange, _Mapping]] = ...) -> None: ...
 
 class PartySignature(_message.Message):
     __slots__ = ("party", "signature")
@@ -384,6 +386,24 @@ class Preparation(_message.Message):
     committer: bytes
     condition: bytes
     def __init__(self, committer: _Optional[bytes] = ..., condition: _Optional[bytes] = ...) -> None: ...
+
+class LockChange(_message.Message):
+    __slots__ = ("kind", "lock", "presumed", "delegate", "expires_at_s", "spends", "cancels")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    PRESUMED_FIELD_NUMBER: _ClassVar[int]
+    DELEGATE_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_S_FIELD_NUMBER: _ClassVar[int]
+    SPENDS_FIELD_NUMBER: _ClassVar[int]
+    CANCELS_FIELD_NUMBER: _ClassVar[int]
+    kind: int
+    lock: bytes
+    presumed: bytes
+    delegate: bytes
+    expires_at_s: int
+    spends: bytes
+    cancels: bytes
+    def __init__(self, kind: _Optional[int] = ..., lock: _Optional[bytes] = ..., presumed: _Optional[bytes] = ..., delegate: _Optional[bytes] = ..., expires_at_s: _Optional[int] = ..., spends: _Optional[bytes] = ..., cancels: _Optional[bytes] = ...) -> None: ...
 
 class Delegation(_message.Message):
     __slots__ = ("intent", "number", "revert_count", "is_voiding")

@@ -28,6 +28,7 @@ from rota.wire.values import (
     heartbeat_number,
     intent_id,
     leaf,
+    lock_change,
     member,
     name_flaw,
     nonce,
@@ -405,6 +406,7 @@ class Reader:
             tuple([call(part) for part in self.items(wire.calls, CALLS_MAX)]),
             preparation(wire.preparation) if wire.HasField("preparation") else None,
             self.unknown(wire),
+            lock_change(wire.lock) if wire.HasField("lock") else None,
         )
 
     def attesters(self, wire: pb.AssemblyResult | pb.RoundMember) -> types.Attesters:

@@ -54,6 +54,8 @@ def transition_bytes(transition: Transition) -> int:
         size += 4 * FIELD_BYTES + len(call.data)
     if transition.preparation is not None:
         size += 2 * FIELD_BYTES + WORD_FIELD_BYTES
+    if transition.lock is not None:
+        size += 5 * FIELD_BYTES + 3 * WORD_FIELD_BYTES
     return size + UNKNOWN_FACTOR * len(transition.unknown) if transition.unknown else size
 
 

@@ -14,6 +14,7 @@ from rota.wire.limits import Limits
 ADDRESS_BYTES: Final = 20
 NUMBER_MAX: Final = 2**63 - 1
 OUTPUT_MAX: Final = 255
+_LOCK_KINDS: Final = frozenset(types.LockKind)
 
 # Control characters, and those that are not seen but change how a line looks. The list stands here, and not in
 # `str.isprintable`, so that nodes on different versions of Python do not differ about a name.
@@ -53,6 +54,26 @@ def call(wire: pb.Call) -> types.Call:
 
 def preparation(wire: pb.Preparation) -> types.Preparation:
     return types.Preparation(contract_address(wire.committer), word(wire.condition, "a condition"))
+
+
+def lock_change(wire: pb.LockChange) -> types.LockChange:
+    if wire.kind not in _LOCK_KINDS:
+        refuse(f"a lock's kind is 1 to 4, not {wire.kind}")
+    kind = types.LockKind(wire.kind)
+    is_set = kind is types.LockKind.SET
+    if not is_set and (wire.expires_at_s or wire.spends or wire.cancels):
+        refuse("a change of a lock has what only a new record has")
+    if kind not in types.NAMING_DELEGATE and wire.delegate:
+        refuse("the end of a lock names a delegate")
+    return types.LockChange(
+        kind=kind,
+        lock=word(wire.lock, "a lock's id"),
+        presumed=contract_address(wire.presumed),
+        delegate=contract_address(wire.delegate) if kind in types.NAMING_DELEGATE else types.NO_DELEGATE,
+        expires_at_s=number(wire.expires_at_s),
+        spends=leaf(wire.spends) if is_set else types.NO_LEAF,
+        cancels=leaf(wire.cancels) if is_set else types.NO_LEAF,
+    )
 
 
 def request_id(wire: pb.RequestId) -> types.RequestId:

@@ -394,7 +394,20 @@ def _write_transition(wire: pb.Transition, transition: types.Transition) -> None
     if transition.preparation is not None:
         wire.preparation.committer = _address(transition.preparation.committer)
         wire.preparation.condition = transition.preparation.condition
+    if transition.lock is not None:
+        _write_lock(wire.lock, transition.lock)
     _write_unknown(wire, transition.unknown)
+
+
+def _write_lock(wire: pb.LockChange, change: types.LockChange) -> None:
+    wire.kind = change.kind
+    wire.lock = change.lock
+    wire.presumed = _address(change.presumed)
+    if change.kind in types.NAMING_DELEGATE:
+        wire.delegate = _address(change.delegate)
+    wire.expires_at_s = change.expires_at_s
+    wire.spends = change.spends
+    wire.cancels = change.cancels
 
 
 def _write_attesters(wire: pb.AssemblyResult | pb.RoundMember, attesters: types.Attesters) -> None:

@@ -16,6 +16,11 @@ async function newNoto(): Promise<string> {
   return receipt.contractAddress;
 }
 
+async function addressOf(party: string): Promise<string> {
+  const verifier = recorded("verifier.address", "ptx_resolveVerifier");
+  return node1.ask(verifier.method, [party, ...verifier.params.slice(1)]);
+}
+
 test("a notary token is deployed, minted and paid with, and tells balances", async () => {
   const address = await newNoto();
   const mint = recorded("noto.mint", "ptx_sendTransaction", { address });
@@ -24,9 +29,12 @@ test("a notary token is deployed, minted and paid with, and tells balances", asy
   const transfer = recorded("noto.transfer", "ptx_sendTransaction", { address });
   const paid = await node1.succeeded(await node1.ask(transfer.method, transfer.params), true);
   assert.equal(paid.domain, "noto");
-  assert.deepEqual(paid.domainReceipt.transfers, [{ from: "a@node1", to: "b@node2", amount: "10" }]);
-  const verifier = recorded("verifier.address", "ptx_resolveVerifier");
-  assert.equal(paid.domainReceipt.sender, await node1.ask(verifier.method, verifier.params));
+  const [from, to] = [await addressOf("a@node1"), await addressOf("b@node2")];
+  const moved = [{ from, fromParty: "a@node1", to, toParty: "b@node2", amount: "10" }];
+  assert.deepEqual(paid.domainReceipt.transfers, moved);
+  assert.equal(paid.domainReceipt.sender, from);
+  const [coin] = paid.domainReceipt.states.outputs;
+  assert.deepEqual([coin.data.owner, coin.data.ownerParty], [to, "b@node2"]);
   const balance = recorded("noto.balanceOf", "ptx_call", { address });
   assert.equal((await node1.ask(balance.method, balance.params)).totalBalance, "90");
   const [round] = await node1.ask("ptx_queryPublicTransactions", [
@@ -35,6 +43,33 @@ test("a notary token is deployed, minted and paid with, and tells balances", asy
   assert.equal((await node1.ask("ptx_getPublicTransactionByHash", [round.transactionHash])).to, address);
   const told = await node1.ask("domain_invokeRPC", [address, "noto_balanceOf", { account: "b@node2" }]);
   assert.equal(told.totalBalance, "10");
+});
+
+test("coins are found by their owner's address, and named by an id of 32 bytes", async () => {
+  const address = await newNoto();
+  const mint = recorded("noto.mint", "ptx_sendTransaction", { address });
+  mint.params[0].data.to = "b@node2";
+  await node1.succeeded(await node1.ask(mint.method, mint.params));
+  const schemas = await node2.ask("pstate_listSchemas", ["noto"]);
+  const schema = schemas.find((each: any) => each.signature.includes("NotoCoin")).id;
+  const owner = await addressOf("b@node2");
+  const coins = (value: string) =>
+    node2.ask("pstate_queryContractStates", [
+      "noto",
+      address,
+      schema,
+      { limit: 10, eq: [{ field: "owner", value }] },
+      "all",
+    ]);
+  let found = await coins(owner);
+  while (found.length === 0) found = await coins(owner);
+  const [coin] = found;
+  assert.match(coin.id, /^0x[0-9a-f]{64}$/);
+  assert.deepEqual([coin.data.owner, coin.data.ownerParty, coin.data.amount], [owner, "b@node2", "100"]);
+  assert.deepEqual(await coins("b@node2"), found);
+  assert.deepEqual(await coins(await addressOf("a@node1")), []);
+  const sent = await node2.ask("pstate_transferPrivateState", ["noto", coin.id, "a@node1"]);
+  assert.match(sent, /^[0-9a-f-]{36}$/);
 });
 
 test("a privacy group is created, and a private contract in it is deployed, called and asked", async () => {

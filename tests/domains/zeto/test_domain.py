@@ -21,6 +21,7 @@ from rota.host import Background, Hosted, UserCall
 from rota.host.proving import is_believed, reveal
 from rota.ledger.proofs import binding_of
 from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.state_ids import shown_state_id
 from rota.model.types import ContractAddress, NodeName, Party, State, StateId, SubmitMode, Transition, node_of
 from rota.sequencer.events import AssemblyFinished
 from rota.wire.messages import AssemblyOutcome
@@ -203,7 +204,26 @@ def test_lock_of_somebody_else_or_of_nobody_is_named() -> None:
     node = Node("node2", states_after([minted(pay(ALICE, 5))]))
     arguments = {"lockedInputs": [77], "delegate": "", "transfers": [pay(BOB, 3)]}
     (refused,) = node.slot(UserCall(ALICE, "transferLocked", arguments, SubmitMode.EXTERNAL))
-    assert refused.reason == "lockedInputs[0]: must be the commitment of a locked coin of alice@node2"
+    meant = "must be the commitment or the state's id of a locked coin of alice@node2, named once"
+    assert refused.reason == f"lockedInputs[0]: {meant}"
+
+
+def test_locked_coin_is_named_by_its_commitment_or_its_state_and_once() -> None:
+    node = Node("node2", states_after([minted(pay(ALICE, 5))]))
+    (locked,) = node.made(UserCall(ALICE, "lock", {"amount": 3, "delegate": SWAP}))
+    node.held = states_after([locked], node.held)
+    names = ["0x" + locked.info[0].hex(), "0x" + shown_state_id(locked.outputs[0].id).hex()]
+
+    def spends(*inputs: str) -> UserCall:
+        arguments = {"lockedInputs": [*inputs], "delegate": "x@node1", "transfers": [pay(BOB, 3)]}
+        return UserCall(ALICE, "transferLocked", arguments, SubmitMode.EXTERNAL)
+
+    for name in names:
+        (spent,) = node.made(spends(name))
+        assert spent.inputs == (locked.outputs[0].id,)
+    for first, second in ((names[0], names[0]), (names[0], names[1])):
+        (refused,) = node.slot(spends(first, second))
+        assert refused.reason.startswith("lockedInputs[1]: must be the commitment")
 
 
 def test_balance_is_what_is_free_of_an_account() -> None:

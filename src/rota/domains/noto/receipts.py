@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from rota.domains.addressed import named, shown_with_addresses
 from rota.domains.available import Known
 from rota.domains.base import Settled
 from rota.domains.contents import schema_of
 from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised
 from rota.domains.records import Record, shown
-from rota.model.types import Party, StateId
+from rota.model.state_ids import shown_state_id
+from rota.model.types import Party
 
 
 def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     """As far as this node may see it; a part that is empty is left out."""
+    addresses = settled.addresses
     states = {
-        "inputs": _shown(settled.spent, Coin),
-        "lockedInputs": _shown(settled.spent, Lock),
-        "outputs": _shown(settled.made, Coin),
-        "lockedOutputs": _shown(settled.made, Lock),
-        "preparedOutputs": _shown(settled.told, Promised),
+        "inputs": _shown(settled.spent, Coin, addresses),
+        "lockedInputs": _shown(settled.spent, Lock, addresses),
+        "outputs": _shown(settled.made, Coin, addresses),
+        "lockedOutputs": _shown(settled.made, Lock, addresses),
+        "preparedOutputs": _shown(settled.told, Promised, addresses),
     }
     told: dict[str, object] = {"states": {name: each for name, each in states.items() if each}}
     transfers = _transfers(settled)
@@ -36,15 +39,20 @@ def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     return told
 
 
-def shown_id(state: StateId) -> str:
-    """A state's id as the API shows it: the leaf that made it, and its number there."""
-    return "0x" + state.leaf.hex() + f"{state.output:02x}"
-
-
-def _shown(states: Iterable[Known[Record]], record_type: type[Record]) -> list[object]:
+def _shown(
+    states: Iterable[Known[Record]], record_type: type[Record], addresses: Mapping[Party, str] | None
+) -> list[object]:
     schema = "0x" + schema_of(record_type).id.hex()
+
+    def data_of(record: Record) -> dict[str, object]:
+        return shown(record) if addresses is None else shown_with_addresses(record, addresses)
+
     return [
-        {"id": shown_id(state.id), "schema": schema, "data": {"salt": "0x" + state.salt.hex(), **shown(state.record)}}
+        {
+            "id": "0x" + shown_state_id(state.id).hex(),
+            "schema": schema,
+            "data": {"salt": "0x" + state.salt.hex(), **data_of(state.record)},
+        }
         for state in states
         if isinstance(state.record, record_type)
     ]
@@ -61,11 +69,19 @@ def _transfers(settled: Settled[Configuration]) -> list[object]:
         gained[owner] = gained.get(owner, 0) + amount
     left = sum(amount for _, amount in _owned(settled.spent)) - sum(gained.values())
     kept = gained.pop(payer, 0) if payer is not None else 0
-    source = {"from": payer} if payer is not None else {}
-    found: list[object] = [{**source, "to": owner, "amount": str(amount)} for owner, amount in gained.items() if amount]
+    source = _named("from", payer, settled.addresses) if payer is not None else {}
+    found: list[object] = [
+        {**source, **_named("to", owner, settled.addresses), "amount": str(amount)}
+        for owner, amount in gained.items()
+        if amount
+    ]
     if payer is not None and left > 0 and settled.is_whole and not gained and kept >= 0:
         found.append({**source, "amount": str(left)})
     return found
+
+
+def _named(field: str, party: Party, addresses: Mapping[Party, str] | None) -> dict[str, object]:
+    return {field: party} if addresses is None else named(field, party, addresses)
 
 
 def _owned(states: Iterable[Known[Record]]) -> list[tuple[Party, int]]:

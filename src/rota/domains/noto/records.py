@@ -211,6 +211,7 @@ class Coin(Record):
 
     schema_name = "NotoCoin"
     labels = ("owner", "amount")
+    addressed = ("owner",)
     ranked_by = "amount"
 
     owner: Party
@@ -227,6 +228,7 @@ class Lock(Record):
 
     schema_name = "NotoLockedCoin"
     labels = ("lockId", "owner")
+    addressed = ("owner",)
 
     lock_id: Bytes32
     owner: Party

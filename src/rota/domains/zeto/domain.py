@@ -82,6 +82,7 @@ from rota.domains.zeto.reserve import (
     shortage_of,
     withdrawal_call,
 )
+from rota.model.state_ids import shown_state_id
 from rota.model.types import (
     Call,
     Contract,
@@ -458,12 +459,14 @@ def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[K
     """The coins that are meant, all of the sender and of one delegate. `Rejected` names the first that is not there."""
     key = work.verifiers.get(work.sender, "")
     held = work.states.where(ZetoCoin, lambda coin: not _is_free(coin) and _is_of(coin, key), owner=work.sender)
-    by_commitment = {_opened(coin.record, coin.salt).commitment: coin for coin in held}
+    named = {_opened(coin.record, coin.salt).commitment: coin for coin in held}
+    named |= {int.from_bytes(shown_state_id(coin.id), "big"): coin for coin in held}
     coins: list[Known[ZetoCoin]] = []
-    for number, commitment in enumerate(arguments.locked_inputs):
-        coin = by_commitment.pop(commitment, None)
-        if coin is None:
-            raise Rejected(f"lockedInputs[{number}]", f"must be the commitment of a locked coin of {work.sender}")
+    for number, name in enumerate(arguments.locked_inputs):
+        coin = named.get(name)
+        if coin is None or coin in coins:
+            text = f"must be the commitment or the state's id of a locked coin of {work.sender}, named once"
+            raise Rejected(f"lockedInputs[{number}]", text)
         coins.append(coin)
     if len({coin.record.delegate for coin in coins}) != 1:
         raise Rejected("lockedInputs", "must be coins of one delegate, who commits this")

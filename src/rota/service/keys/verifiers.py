@@ -18,6 +18,7 @@ from rota.keys.names import party_key
 from rota.model.sharing import may_distribute
 from rota.model.types import NO_CONTRACT, ContractAddress, NodeName, Party, Rejected, node_of
 from rota.ports import KeyHolder, UnknownKey
+from rota.service.keys.addresses import PartyAddresses
 
 SECP256K1: Final = "ecdsa:secp256k1"
 ETH_ADDRESS: Final = "eth_address"
@@ -64,6 +65,7 @@ class PartyVerifiers:
         self._secrets: Final = OwnerSecrets(node, signer)
         self._contracts: Final = contracts
         self._others: Final = others
+        self.addresses: Final = PartyAddresses(self._address_of, lambda party: others.known(NO_CONTRACT, party))
 
     async def of(self, party: Party, algorithm: str, verifier_type: str) -> str:
         """The verifier of a party; empty when its node has no such party. `Rejected` names the field."""
@@ -71,6 +73,9 @@ class PartyVerifiers:
         if node_of(party) == self._node:
             return self._own(party, algorithm, verifier_type)
         return await self._anothers(party, algorithm, verifier_type)
+
+    async def _address_of(self, party: Party) -> str:
+        return await self.of(party, SECP256K1, ETH_ADDRESS)
 
     def _own(self, party: Party, algorithm: str, verifier_type: str) -> str:
         try:

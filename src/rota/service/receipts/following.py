@@ -6,7 +6,7 @@ belong to it are what this node holds of them. All is read from the store when i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Final, TypeVar, cast
@@ -17,6 +17,7 @@ from rota import host
 from rota.abi import codec
 from rota.abi.codec import Entry
 from rota.chain.effects import RoundDispatch
+from rota.domains.addressed import parties_in, shown_with_addresses
 from rota.domains.available import readable
 from rota.domains.contents import Content, schema_of
 from rota.domains.queries import Query
@@ -26,7 +27,8 @@ from rota.ledger.artifacts import load_artifact
 from rota.ledger.looking_up import LookingUp
 from rota.ledger.reading import MinedCall
 from rota.ledger.transaction import decode
-from rota.model.types import ContractAddress, IntentId, Rejected, State, StateId, Transition
+from rota.model.state_ids import shown_state_id
+from rota.model.types import ContractAddress, IntentId, Party, Rejected, State, StateId, Transition
 from rota.ports import (
     Chained,
     Dispatched,
@@ -216,7 +218,14 @@ class Following:
         stored = await self._store.transaction(transition.intent)
         is_own = stored is not None and stored.intent.contract == hosted.contract.address
         sender = self._public.account_of(stored.intent.sender) if stored is not None and is_own else ""
-        return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name, sender))
+        addresses = await self._addresses_in(hosted, (*transition.outputs, *known.values()))
+        return cast(JsonValue, host.receipt(hosted, transition, known, self._running.name, sender, addresses))
+
+    async def _addresses_in(self, hosted: host.Hosted, states: Iterable[State]) -> dict[Party, str]:
+        """The addresses of the parties that clients know by them."""
+        contents = (self._content(hosted, state) for state in states)
+        records = (content.record for content in contents if content is not None and content.record is not None)
+        return await self._receipts.addresses.of(party for record in records for party in parties_in(record))
 
     async def _held(self, hosted: host.Hosted, states: Sequence[StateId]) -> host.Held:
         found = await self._store.states(hosted.contract.address, states)
@@ -226,10 +235,12 @@ class Following:
         transition = as_believed(hosted, transition)
         referred = await self._held(hosted, (*transition.inputs, *transition.reads))
 
+        addresses = await self._addresses_in(hosted, (*transition.outputs, *referred.values()))
+
         def seen(states: Sequence[State]) -> tuple[StateView, ...]:
             read = [(state, self._content(hosted, state)) for state in states]
             return tuple(
-                _state_view(hosted, state.id, content, at_ms)
+                _state_view(hosted, state.id, content, at_ms, addresses)
                 for state, content in read
                 if content is not None and content.record is not None
             )
@@ -518,26 +529,24 @@ def transaction_view(submission: StoredSubmission) -> TransactionView:
     )
 
 
-def shown_state_id(state: StateId) -> bytes:
-    """A state's id as clients know it: the leaf that made it, and its number there."""
-    return state.leaf + bytes([state.output])
-
-
-def _state_view(hosted: host.Hosted, state: StateId, content: Content, at_ms: int) -> StateView:
+def _state_view(
+    hosted: host.Hosted, state: StateId, content: Content, at_ms: int, addresses: Mapping[Party, str]
+) -> StateView:
     assert content.record is not None, "an info is shown by itself"
+    data = {"salt": "0x" + content.salt.hex(), **shown_with_addresses(content.record, addresses)}
     return StateView(
         shown_state_id(state),
         at_ms,
         hosted.domain.name,
         schema_of(type(content.record)).id,
         hosted.contract.address,
-        cast(JsonValue, content.shown()),
+        cast(JsonValue, data),
     )
 
 
 def _infos(hosted: host.Hosted, contents: Sequence[tuple[State, Content]], at_ms: int) -> tuple[StateView, ...]:
     found = [
-        (told.number, _state_view(hosted, state.id, Content(told.record, (), content.readers, content.salt), at_ms))
+        (told.number, _state_view(hosted, state.id, Content(told.record, (), content.readers, content.salt), at_ms, {}))
         for state, content in contents
         for told in content.infos
     ]

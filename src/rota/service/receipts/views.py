@@ -18,6 +18,7 @@ from rota.model.types import NO_CONTRACT, ContractAddress, Intent, IntentId, Lea
 from rota.ports import BASE_LEDGER, NumberedReceipt, PartyNames, Store, StoredTransaction
 from rota.rpc import errors
 from rota.service import interface
+from rota.service.keys.addresses import PartyAddresses
 from rota.service.public.public import Public
 from rota.service.receipts.failures import failure_of
 from rota.service.receipts.holdings import readers_of
@@ -28,7 +29,8 @@ from rota.service.run import RunningNode
 class ReceiptViews:
     """Of one node."""
 
-    def __init__(self, running: RunningNode, public: Public) -> None:
+    def __init__(self, running: RunningNode, public: Public, addresses: PartyAddresses) -> None:
+        self.addresses: Final = addresses
         self._running: Final = running
         self._public: Final = public
 

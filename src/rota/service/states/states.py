@@ -8,30 +8,34 @@ look at too many.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 from uuid import UUID
 
+from rota.domains.addressed import parties_in, shown_with_addresses, with_addresses
 from rota.domains.available import Known, known_in
 from rota.domains.base import Rejected as DomainRejected
 from rota.domains.base import party_of
 from rota.domains.contents import Content, schema_of, seal
 from rota.domains.queries import Query, Test
-from rota.domains.records import Record, accept, shown
+from rota.domains.records import Record, accept
 from rota.engine.contracts import KnownContracts
 from rota.host import AnyDomain
 from rota.host.proving import is_believed
 from rota.model.digests import keccak, state_commitment
-from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, State, StateId, node_of
+from rota.model.state_ids import SHOWN_BYTES, shown_state_id, states_shown_as
+from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, Party, State, StateId, node_of
 from rota.ports import ArchivedState, PartyNames, StateStatus, Store
 from rota.rpc import errors
 from rota.rpc.formats import Address, HexText, Uuid, timestamp_of, uuid_of, word_of
 from rota.rpc.values import JsonValue
 from rota.service.asking import COMPARED_AT_ONCE, of_query, read_query
 from rota.service.groups.mail import GroupMail
+from rota.service.keys.addresses import PartyAddresses
 from rota.service.receipts.twins import twins_in
 from rota.service.states.interface import PrivateState, Schema, StateConfirmRecord, StateNullifier, StateSpendRecord
 
@@ -41,7 +45,7 @@ ROWS_DEFAULT: Final = 1_000
 # To read a state, in comparisons.
 READING: Final = 128
 SALT_BYTES: Final = 32
-ID_BYTES: Final = 33
+_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
 Found = tuple[ContractAddress, ArchivedState, Known[Record]]
 
@@ -49,7 +53,10 @@ Found = tuple[ContractAddress, ArchivedState, Known[Record]]
 class States:
     """`service.states.interface.States`."""
 
-    def __init__(self, node: NodeName, contracts: KnownContracts, store: Store, mail: GroupMail) -> None:
+    def __init__(
+        self, node: NodeName, contracts: KnownContracts, store: Store, mail: GroupMail, addresses: PartyAddresses
+    ) -> None:
+        self._addresses: Final = addresses
         self._node: Final = node
         self._contracts: Final = contracts
         self._store: Final = store
@@ -110,6 +117,8 @@ class States:
     ) -> tuple[PrivateState, ...]:
         record_type = self._record_type(domain, schema)
         names = PartyNames(parties, self._node) if parties is not None else None
+        read_query(query)  # Refuses a query that is too large or too deep to go through.
+        query, by_address = _lower_addresses(query)
         wanted, own_sort = _own_sort(read_query(query))
         is_wanted = _test_of(wanted, record_type)
         found: list[Found] = []
@@ -126,13 +135,20 @@ class States:
             # Before anything is compared: an error of a comparison would reveal states of others.
             if known is None or (names is not None and not names.has_any(known.readers)):
                 continue
-            if not isinstance(known.record, record_type) or not _is(is_wanted, known.record):
+            if not isinstance(known.record, record_type):
+                continue
+            record = known.record
+            if by_address:
+                record = with_addresses(record, await self._addresses.of(parties_in(record)))
+            if not _is(is_wanted, record):
                 continue
             found.append((address, archived, known))
             # In the order of the archive there is enough when there is as much as is wanted.
             if not wanted.sort and not own_sort and len(found) >= (wanted.limit or ROWS_DEFAULT):
                 break
-        return tuple(_shown(domain, schema, *each) for each in _sorted(found, wanted, own_sort))
+        chosen = _sorted(found, wanted, own_sort)
+        addresses = await self._addresses.of(party for _, _, known in chosen for party in parties_in(known.record))
+        return tuple(_shown(domain, schema, *each, addresses) for each in chosen)
 
     async def store(self, domain: str, contract: ContractAddress, schema: bytes, data: JsonValue) -> PrivateState:
         """A state that no transaction made; its id is made of what it holds, so that it is stored once."""
@@ -149,23 +165,24 @@ class States:
         now_ms = _now_ms()
         await self._archive.store_by_hand(contract, state, now_ms)
         archived = ArchivedState(state, now_ms, False, None, False, None)
-        return _shown(domain, schema, contract, archived, Known(identity, record, salt, ()))
+        addresses = await self._addresses.of(parties_in(record))
+        return _shown(domain, schema, contract, archived, Known(identity, record, salt, ()), addresses)
 
     async def transfer(self, domain: str, state: bytes, recipient: str) -> IntentId:
         """Only to a node that is on the state's own list: who may see it was bound when it was made."""
         self._domain(domain)
-        if len(state) != ID_BYTES:
-            raise errors.invalid("stateId", f"must be the id of a state, {ID_BYTES} bytes as hex")
-        identity = StateId(Leaf(state[:-1]), state[-1])
+        meant = states_shown_as(state)
+        if not meant:
+            raise errors.invalid("stateId", f"must be the id of a state, {SHOWN_BYTES} bytes as hex")
         try:
             peer = node_of(party_of("recipient", recipient, self._node))
         except DomainRejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
         for contract in self._contracts_of(domain):
-            for archived in await self._archive.with_leaves(contract, (identity.leaf,)):
-                if archived.state.id == identity:
+            for archived in await self._archive.with_leaves(contract, tuple(each.leaf for each in meant)):
+                if archived.state.id in meant:
                     self._require_reader(archived.state, peer)
-                    return IntentId(await self._mail.transfer(contract, identity.leaf, peer))
+                    return IntentId(await self._mail.transfer(contract, archived.state.id.leaf, peer))
         raise errors.invalid("stateId", f"must be a state that {self._node} has, in the domain {domain}")
 
     # Looking.
@@ -255,6 +272,21 @@ class States:
             raise errors.invalid("recipient", "must be a party of another node")
 
 
+def _lower_addresses(query: JsonValue) -> tuple[JsonValue, bool]:
+    """The query with its addresses as we write them, and whether it has any: it is about addresses then, not names."""
+    match query:
+        case str() if _ADDRESS.fullmatch(query):
+            return query.lower(), True
+        case list():
+            read = [_lower_addresses(each) for each in query]
+            return [each for each, _ in read], any(has for _, has in read)
+        case dict():
+            fields = {name: _lower_addresses(each) for name, each in query.items()}
+            return {name: each for name, (each, _) in fields.items()}, any(has for _, has in fields.values())
+        case _:
+            return query, False
+
+
 def _status(qualifier: str) -> tuple[StateStatus, IntentId | None]:
     """What is meant; the states that a transaction made may be of any status."""
     try:
@@ -306,17 +338,21 @@ def _sorted(found: Sequence[Found], query: Query, own_sort: tuple[tuple[str, boo
 
 
 def _shown(
-    domain: str, schema: bytes, contract: ContractAddress, archived: ArchivedState, known: Known[Record]
+    domain: str,
+    schema: bytes,
+    contract: ContractAddress,
+    archived: ArchivedState,
+    known: Known[Record],
+    addresses: Mapping[Party, str],
 ) -> PrivateState:
-    identity = archived.state.id
     spent = StateSpendRecord(_uuid(archived.spent_by)) if archived.is_spent else None
     return PrivateState(
-        HexText("0x" + identity.leaf.hex() + f"{identity.output:02x}"),
+        HexText("0x" + shown_state_id(archived.state.id).hex()),
         timestamp_of(archived.created_at_ms),
         domain,
         word_of(schema),
         Address(contract),
-        {"salt": "0x" + known.salt.hex(), **shown(known.record)},
+        cast(JsonValue, {"salt": "0x" + known.salt.hex(), **shown_with_addresses(known.record, addresses)}),
         StateConfirmRecord(_uuid(archived.made_by)) if archived.is_committed else None,
         spent,
         StateNullifier(word_of(archived.nullifier), spent) if archived.nullifier is not None else None,
