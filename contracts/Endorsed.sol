@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {Locks} from "./Locks.sol";
+import {StateLedger} from "./StateLedger.sol";
 
 /// @title A ledger whose rounds are signed by k of n endorsers
 /// @notice A notary is one of one; a privacy group is all of its members, or k of them.
@@ -14,7 +14,7 @@ import {Locks} from "./Locks.sol";
 ///
 /// Bit i of the mask stands for endorser i. A signature is r, then s with the parity of the point as its highest bit
 /// (EIP-2098). There is one `auth` for a set of signatures: s is in the lower half, and no byte may be left over.
-contract Endorsed is Locks {
+contract Endorsed is StateLedger {
     /// @notice There are 1 to 32 endorsers.
     error WrongEndorserCount(uint256 count);
 
@@ -74,28 +74,10 @@ contract Endorsed is Locks {
         return (_policy, _endorserCount, _threshold);
     }
 
-    function _authorise(bytes32 digest, bytes calldata auth) internal view override {
+    function _authorise(bytes32 digest, bytes calldata auth) internal view virtual override {
         unchecked {
             uint256 count = _endorserCount;
-            (uint256 mask, uint256 signers) = _maskOf(auth, count);
-            if (signers >= _threshold) {
-                uint256 required = 4 + 64 * signers + 20 * (count - signers);
-                if (auth.length != required) revert WrongAuthLength(auth.length, required);
-                if (_hashOfSet(digest, auth, mask, count) != _policy) revert NotEndorsed(digest);
-            } else if (!_isPermitted(digest)) {
-                // What a lock permits was signed when the lock was set.
-                revert TooFewSignatures(signers, _threshold);
-            }
-        }
-    }
-
-    /// @dev The hash of the set that `auth` spells out: who is recovered from signatures, and who did not sign.
-    function _hashOfSet(bytes32 digest, bytes calldata auth, uint256 mask, uint256 count)
-        private
-        pure
-        returns (bytes32)
-    {
-        unchecked {
+            uint256 mask = _maskOf(auth, count);
             uint256 set = _allocate(32 * count);
             uint256 cursor;
             assembly ("memory-safe") {
@@ -115,12 +97,12 @@ contract Endorsed is Locks {
                     cursor += 20;
                 }
             }
-            return bytes32(_hash(set, 32 * count));
+            if (bytes32(_hash(set, 32 * count)) != _policy) revert NotEndorsed(digest);
         }
     }
 
-    /// @dev Who signed as `auth` begins, and how many that are.
-    function _maskOf(bytes calldata auth, uint256 count) private pure returns (uint256 mask, uint256 signers) {
+    /// @dev Who signed, once it is clear that `auth` holds all that this says.
+    function _maskOf(bytes calldata auth, uint256 count) private view returns (uint256 mask) {
         unchecked {
             uint256 offset;
             assembly ("memory-safe") {
@@ -129,7 +111,11 @@ contract Endorsed is Locks {
             // What is missing of a mask is read as zero or as other call data; the length then tells.
             mask = _loadCall(offset) >> 224;
             if (mask >> count != 0) revert UnknownSigner(mask);
+            uint256 signers = 0;
             for (uint256 left = mask; left != 0; left &= left - 1) ++signers;
+            if (signers < _threshold) revert TooFewSignatures(signers, _threshold);
+            uint256 required = 4 + 64 * signers + 20 * (count - signers);
+            if (auth.length != required) revert WrongAuthLength(auth.length, required);
         }
     }
 

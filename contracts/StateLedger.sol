@@ -22,7 +22,7 @@ import {IStateLedger} from "./IStateLedger.sol";
 ///     bare      = 00 | leaf 32
 ///     full      = flags | counter u8 | inputs:outputs | reads:info | [page 15] | [committer 20, condition 32]
 ///                 | references (reads, then inputs) | outputs 32*, info 32* (or their body hash 32)
-///                 | [calls: n u8, (to 20, gas u32, length u16, data)*] | [lock, see `Locks`]
+///                 | [calls: n u8, (to 20, gas u32, length u16, data)*] | [lock, see `Lockable`]
 ///     flags     = 80 | 1 page | 2 prepared | 4 calls | 8 body | 10 lock
 ///     reference = position u8, output u8 (an earlier leaf of this payload) | FF, output u8, leaf 32
 ///     core      = keccak(separator | intent 16, flags & 94, counts | per reference: leaf 32, output u8

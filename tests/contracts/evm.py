@@ -27,7 +27,18 @@ BOB: Final = ContractAddress("0x" + "b0" * 20)
 _OUTPUT: Final = re.compile("output: 0x([0-9a-f]*)")
 _TEST_ARTIFACTS: Final = Path(__file__).parent / "artifacts"
 _SHIPPED: Final = (
-    *("Endorsed", "Proved", "Nullified", "Factory", "Registry", "Settlement", "Epochs", "Proposals", "PoseidonTree"),
+    *(
+        "Endorsed",
+        "Lockable",
+        "Proved",
+        "Nullified",
+        "Factory",
+        "Registry",
+        "Settlement",
+        "Epochs",
+        "Proposals",
+        "PoseidonTree",
+    ),
     *("VerifierAnon2x2", "VerifierAnon10x8", "VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8"),
 )
 

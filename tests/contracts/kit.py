@@ -156,17 +156,18 @@ def read_answer(answer: Answer, separator: bytes, ledger: ContractAddress) -> Co
 
 @dataclass(slots=True)
 class EndorsedLedger:
-    """An `Endorsed` contract and the keys of its endorsers."""
+    """An `Endorsed` contract, or one that inherits it, and the keys of its endorsers."""
 
     endorser_count: int = 3
     threshold: int = 2
     chain: Chain = field(default_factory=Chain)
+    code: str = "Endorsed"
     address: ContractAddress = field(init=False)
     keys: dict[ContractAddress, PrivateKey] = field(init=False)
 
     def __post_init__(self) -> None:
         self.keys = {address_of(key_of(number)): key_of(number) for number in range(self.endorser_count)}
-        self.address = self.chain.deploy("Endorsed", list(self.keys), self.threshold)
+        self.address = self.chain.deploy(self.code, list(self.keys), self.threshold)
 
     @property
     def separator(self) -> bytes:

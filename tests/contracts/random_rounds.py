@@ -54,6 +54,7 @@ class RandomRounds:
     target: ContractAddress
     threshold: int
     is_proved: bool = False
+    has_locks: bool = False
     intents: int = 0
     known: list[StateId] = field(default_factory=list)
     available: list[StateId] = field(default_factory=list)
@@ -113,7 +114,7 @@ class RandomRounds:
             info=info,
             calls=() if self.is_proved else self._calls(),
             preparation=Preparation(BOB, CONDITION) if chance.random() < 0.06 else None,
-            lock=None if self.is_proved else self._lock(),
+            lock=self._lock() if self.has_locks else None,
             salt=b"%d" % chance.randrange(1 << 30),
             page=chance.choice((b"alice", b"alice", b"bob")),
             is_proved=self.is_proved,

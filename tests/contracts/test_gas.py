@@ -55,13 +55,19 @@ def target_code() -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("seed", "attempts"),
-    [(1, 100), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
+    ("contract", "seed", "attempts"),
+    [
+        ("Endorsed", 1, 100),
+        ("Lockable", 1, 100),
+        pytest.param("Endorsed", 2, 1_000, marks=pytest.mark.slow),
+        pytest.param("Lockable", 3, 1_000, marks=pytest.mark.slow),
+    ],
 )
-def test_random_rounds_never_need_more_than_their_bound(seed: int, attempts: int) -> None:
-    ledger = MeasuredLedger.with_endorsers(1 + seed)
+def test_random_rounds_never_need_more_than_their_bound(contract: str, seed: int, attempts: int) -> None:
+    ledger = MeasuredLedger.with_endorsers(1 + seed, contract)
     ledger.others[TARGET] = target_code()
-    writer = RandomRounds(random.Random(seed), ledger.separator, TARGET, threshold=1)
+    has_locks = contract == "Lockable"
+    writer = RandomRounds(random.Random(seed), ledger.separator, TARGET, threshold=1, has_locks=has_locks)
     model = StateLedger()
     used: list[float] = []
     for _ in range(attempts):
@@ -83,7 +89,7 @@ LOCK_GAS = {"set": 116_000, "delegate": 31_500, "spend": 81_500, "cancel": 80_50
 
 def test_gas_of_locks_stays_below_its_target() -> None:
     lock = keccak(b"lock")
-    ledger = MeasuredLedger.with_endorsers(1)
+    ledger = MeasuredLedger.with_endorsers(1, "Lockable")
     coin = write(ledger.separator, 0, outputs=1)
     spend, cancel = (write(ledger.separator, 1, outputs=size, page=b"lock") for size in (2, 1))
     change = LockChange(
@@ -159,7 +165,7 @@ def lock_rounds(separator: bytes) -> tuple[tuple[Entry, ...], ...]:
 
 
 def test_rounds_at_the_limits_stay_below_their_bound() -> None:
-    ledger = MeasuredLedger.with_endorsers(32)
+    ledger = MeasuredLedger.with_endorsers(32, "Lockable")
     ledger.others[TARGET] = target_code()
     separator = ledger.separator
     many = tuple(write(separator, number, outputs=15, info=15, page=b"%d" % number) for number in range(30))

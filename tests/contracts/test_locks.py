@@ -40,7 +40,7 @@ EXPIRES_AT_S = TIME_S + 3_600
 CAROL = ContractAddress("0x" + "ca" * 20)
 NO_OWNER = NO_DELEGATE
 EVENTS = {
-    keccak(signature_of(each).encode()): each["name"] for each in artifact("Endorsed").abi if each["type"] == "event"
+    keccak(signature_of(each).encode()): each["name"] for each in artifact("Lockable").abi if each["type"] == "event"
 }
 
 
@@ -48,7 +48,7 @@ class Locked:
     """A ledger with a coin that is locked: Bob may have it given to its receivers, or back to its owner."""
 
     def __init__(self, delegate: ContractAddress = BOB, expires_at_s: int = EXPIRES_AT_S) -> None:
-        self.ledger = EndorsedLedger()
+        self.ledger = EndorsedLedger(code="Lockable")
         coin = self.ledger.write(0, outputs=1)
         self.spending = self.ledger.write(1, outputs=2, info=1)
         self.cancelling = self.ledger.write(1, outputs=1, salt=b"back")
@@ -86,11 +86,11 @@ class Locked:
         return self.send(encode_delegate_lock(LOCK, new, b"why"), sender)
 
     def info(self) -> tuple[object, ...]:
-        found: tuple[object, ...] = self.ledger.chain.call("Endorsed", self.ledger.address, "getLock", LOCK)
+        found: tuple[object, ...] = self.ledger.chain.call("Lockable", self.ledger.address, "getLock", LOCK)
         return found
 
     def is_active(self) -> bool:
-        return bool(self.ledger.chain.call("Endorsed", self.ledger.address, "isLockActive", LOCK))
+        return bool(self.ledger.chain.call("Lockable", self.ledger.address, "isLockActive", LOCK))
 
     def change(self, number: int, **what: object) -> Transition:
         return self.ledger.write(number, lock=LockChange(lock=LOCK, **what))  # type: ignore[arg-type]
@@ -140,10 +140,10 @@ def test_round_log_of_a_transition_with_a_lock_is_read_back(locked: Locked) -> N
 def test_lock_without_a_record_is_not_active(locked: Locked) -> None:
     other = keccak(b"another lock")
     ledger = locked.ledger
-    assert not ledger.chain.call("Endorsed", ledger.address, "isLockActive", other)
+    assert not ledger.chain.call("Lockable", ledger.address, "isLockActive", other)
     args = permitted_payload(locked.spending)
     looks = (
-        lambda: ledger.chain.call("Endorsed", ledger.address, "getLock", other),
+        lambda: ledger.chain.call("Lockable", ledger.address, "getLock", other),
         lambda: locked.send(encode_spend_lock(other, args)),
         lambda: locked.send(encode_cancel_lock(other, args)),
         lambda: locked.send(encode_delegate_lock(other, CAROL)),
@@ -308,14 +308,14 @@ def test_record_that_returns_does_not_commit_its_leaf_again(locked: Locked) -> N
 
 
 def test_permission_of_one_contract_is_worth_nothing_in_another(locked: Locked) -> None:
-    other = EndorsedLedger(chain=locked.ledger.chain)
+    other = EndorsedLedger(chain=locked.ledger.chain, code="Lockable")
     copied = other.write(2, lock=locked.record(BOB))
     assert other.commit(copied).mask == 1
     call = encode_spend_lock(LOCK, permitted_payload(locked.spending))
     assert reverts(lambda: other.chain.send(other.address, call, BOB)).name == "TooFewSignatures"
     # The signatures of the transition that set the lock are not worth anything there either.
     stolen = locked.ledger.call(locked.setting)
-    third = EndorsedLedger(chain=locked.ledger.chain)
+    third = EndorsedLedger(chain=locked.ledger.chain, code="Lockable")
     assert reverts(lambda: third.chain.send(third.address, stolen)).name == "NotEndorsed"
 
 
@@ -411,7 +411,7 @@ def test_transition_that_presumes_another_delegate_is_skipped_and_changes_nothin
 
 @pytest.mark.parametrize("kind", [LockKind.DELEGATE, LockKind.SPENT, LockKind.CANCELLED])
 def test_what_changes_a_lock_needs_one(kind: LockKind) -> None:
-    ledger = EndorsedLedger()
+    ledger = EndorsedLedger(code="Lockable")
     [skip] = ledger.commit(ledger.write(0, lock=LockChange(kind=kind, lock=LOCK))).skipped
     assert skip.reason == SkipReason.LOCK_CHANGED
 
@@ -484,8 +484,8 @@ def test_target_cannot_use_or_look_at_a_lock_while_it_is_called() -> None:
         encode_spend_lock(LOCK, args),
         encode_cancel_lock(LOCK, permitted_payload(locked.cancelling)),
         encode_delegate_lock(LOCK, BOB),
-        call_data("Endorsed", "getLock", LOCK),
-        call_data("Endorsed", "isLockActive", LOCK),
+        call_data("Lockable", "getLock", LOCK),
+        call_data("Lockable", "isLockActive", LOCK),
     )
     for number, way in enumerate(ways):
         call = Call(target, 400_000, call_data("Target", "forward", ledger.address, way))
@@ -508,7 +508,7 @@ def test_prepared_transition_may_change_a_lock(locked: Locked) -> None:
 
 def test_every_field_of_a_lock_is_bound() -> None:
     """Signatures of one change serve no other."""
-    ledger = EndorsedLedger()
+    ledger = EndorsedLedger(code="Lockable")
     change = LockChange(
         kind=LockKind.SET, lock=LOCK, delegate=BOB, expires_at_s=9, spends=Leaf(bytes(32)), cancels=Leaf(b"c" * 32)
     )
@@ -533,7 +533,7 @@ def test_every_field_of_a_lock_is_bound() -> None:
 
 @pytest.mark.parametrize("kind", [0, 5, 255])
 def test_unknown_kind_of_change_is_refused(kind: int) -> None:
-    ledger = EndorsedLedger()
+    ledger = EndorsedLedger(code="Lockable")
     written = ledger.write(0, lock=LockChange(kind=LockKind.SPENT, lock=LOCK))
     payload = bytearray(encode_payload((written,), VALID_UNTIL_S))
     payload[-53] = kind
@@ -543,7 +543,7 @@ def test_unknown_kind_of_change_is_refused(kind: int) -> None:
 
 @pytest.mark.parametrize("kind", list(LockKind))
 def test_change_that_is_cut_short_is_refused(kind: LockKind) -> None:
-    ledger = EndorsedLedger()
+    ledger = EndorsedLedger(code="Lockable")
     leaf = Leaf(bytes(32)) if kind is LockKind.SET else NO_LEAF
     written = ledger.write(0, lock=LockChange(kind=kind, lock=LOCK, spends=leaf, cancels=leaf))
     payload = encode_payload((written,), VALID_UNTIL_S)
@@ -562,7 +562,7 @@ def test_ledger_that_proves_knows_no_locks() -> None:
 
 def test_largest_transition_with_a_lock_is_hashed_as_in_the_model() -> None:
     """A preimage has room for 30 references, and calls and lock together for one word."""
-    ledger = EndorsedLedger()
+    ledger = EndorsedLedger(code="Lockable")
     target = ledger.chain.deploy("Target")
     made = ledger.write(0, outputs=15)
     read = ledger.write(1, outputs=15)

@@ -37,8 +37,7 @@ def ledger() -> EndorsedLedger:
         pytest.param(HEAD + b"\1\0" + LEAF + b"\0", 1, "length", id="a byte too many"),
         pytest.param(HEAD + b"\2\0" + LEAF, 1, "length", id="second leaf missing"),
         pytest.param(HEAD + b"\1" + full(0x01, rest=PAGE), 0, "flags", id="flag 80 missing"),
-        pytest.param(HEAD + b"\1" + full(0x91, rest=PAGE), 0, "lock", id="lock missing"),
-        pytest.param(HEAD + b"\1" + full(0x91, rest=PAGE + b"\3" + bytes(51)), 0, "length", id="lock cut short"),
+        pytest.param(HEAD + b"\1" + full(0x91, rest=PAGE), 0, "flags", id="flag 10"),
         pytest.param(HEAD + b"\1" + full(0xA1, rest=PAGE), 0, "flags", id="flag 20"),
         pytest.param(HEAD + b"\1" + full(0xC1, rest=PAGE), 0, "flags", id="flag 40"),
         pytest.param(HEAD + b"\1" + full(0x80), 0, "page", id="no page"),
@@ -69,6 +68,13 @@ def test_malformed_payload_reverts_and_names_leaf_and_field(
         ledger.chain.send(ledger.address, encode_commit(payload, bytes(4)))
     assert (reverted.value.name, reverted.value.arguments) == ("Malformed", (position, field))
     assert isinstance(decode_payload(payload, ledger.separator), Malformed)
+
+
+@pytest.mark.parametrize(("section", "field"), [(b"", "lock"), (b"\3" + bytes(51), "length")])
+def test_malformed_lock_reverts(section: bytes, field: str) -> None:
+    ledger = EndorsedLedger(code="Lockable")
+    with pytest.raises(Reverted, match=rf"Malformed\(0, '?{field}"):
+        ledger.commit_bytes(HEAD + b"\1" + full(0x91, rest=PAGE + section), (Leaf(LEAF),))
 
 
 def test_contract_reads_exactly_what_the_decoder_reads(ledger: EndorsedLedger) -> None:

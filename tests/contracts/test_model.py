@@ -108,7 +108,7 @@ def compare(
         expected = model.commit(order, attempt.time_s, lambda t: runs_well(t, attempt.is_target_broken))  # noqa: B023
         assert outcomes_on_chain(attempt, digest, found) == expected, f"attempt {number}"
         counts.update(outcome.reason or outcome.status.value for outcome in expected)
-        if isinstance(ledger, EndorsedLedger):
+        if isinstance(ledger, EndorsedLedger) and writer.has_locks:
             counts.update(use_lock(ledger, model, writer, leaves) for _ in range(LOCK_USES))
             writer.delegates = {lock: record.delegate for lock, record in model.locks.items()}
         counts["bare leaf"] += sum(not isinstance(entry, Transition) for entry in attempt.entries)
@@ -158,12 +158,12 @@ def assert_same_ledger(
     for leaf, word in words.items():
         assert chain.call("Endorsed", ledger.address, "unspentOf", leaf) == word
     assert all(chain.call("Endorsed", ledger.address, "isUsed", intent) for intent in model.used)
-    for lock in LOCKS if isinstance(ledger, EndorsedLedger) else ():
+    for lock in LOCKS if isinstance(ledger, EndorsedLedger) and ledger.code == "Lockable" else ():
         record = model.locks.get(lock)
-        assert chain.call("Endorsed", ledger.address, "isLockActive", lock) is (record is not None)
+        assert chain.call("Lockable", ledger.address, "isLockActive", lock) is (record is not None)
         if record is not None:
             shown = (NO_DELEGATE, record.delegate, record.spends, record.cancels, record.expires_at_s)
-            assert chain.call("Endorsed", ledger.address, "getLock", lock) == shown
+            assert chain.call("Lockable", ledger.address, "getLock", lock) == shown
 
 
 def require_all(counts: Counter[str], without: set[str] | frozenset[str] = frozenset()) -> None:
@@ -172,20 +172,27 @@ def require_all(counts: Counter[str], without: set[str] | frozenset[str] = froze
     assert all(counts[name] > 0 for name in names), {name: counts[name] for name in sorted(names)}
 
 
-@pytest.mark.parametrize(
-    ("seed", "attempts"),
-    [(6, 150), pytest.param(2, 1_000, marks=pytest.mark.slow), pytest.param(3, 1_000, marks=pytest.mark.slow)],
-)
-def test_endorsed_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
-    ledger = EndorsedLedger(3, 2)
+def compared(code: str, seed: int, attempts: int) -> Counter[str]:
+    """How often each outcome came about on an endorsed contract of this code, and in the model."""
+    ledger = EndorsedLedger(3, 2, code=code)
     target = ledger.chain.deploy("Target")
-    writer = RandomRounds(random.Random(seed), ledger.separator, target, threshold=2)
-    model = StateLedger(threshold=2)
+    has_locks = code == "Lockable"
+    writer = RandomRounds(random.Random(seed), ledger.separator, target, threshold=2, has_locks=has_locks)
 
     def auth(_: tuple[Entry, ...], digest: Digest, signers: int) -> bytes:
         return ledger.auth(digest, signers)
 
-    counts = compare(ledger, model, writer, auth, AuthCost.of_signatures(3, 2), attempts)
+    return compare(ledger, StateLedger(threshold=2), writer, auth, AuthCost.of_signatures(3, 2), attempts)
+
+
+@pytest.mark.parametrize(("seed", "attempts"), [(1, 100), pytest.param(2, 1_000, marks=pytest.mark.slow)])
+def test_endorsed_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
+    require_all(compared("Endorsed", seed, attempts), {SKIP_TEXTS[SkipReason.LOCK_CHANGED]})
+
+
+@pytest.mark.parametrize(("seed", "attempts"), [(6, 150), pytest.param(3, 1_000, marks=pytest.mark.slow)])
+def test_lockable_contract_and_model_agree_on_random_rounds(seed: int, attempts: int) -> None:
+    counts = compared("Lockable", seed, attempts)
     require_all(counts)
     ways = {"delegate", "spend", "cancel", *(refusal.value for refusal in LockRefusal)}
     assert all(counts[way] > 0 for way in ways), {way: counts[way] for way in sorted(ways)}
@@ -213,7 +220,7 @@ def test_proved_contract_and_model_agree_on_random_rounds(seed: int, attempts: i
 def test_model_takes_back_what_it_committed_and_commits_it_again() -> None:
     chance = random.Random(5)
     ledger = StateLedger(threshold=1)
-    writer = RandomRounds(chance, bytes(32), ALICE, threshold=1)
+    writer = RandomRounds(chance, bytes(32), ALICE, threshold=1, has_locks=True)
     orders = []
     snapshots = []
     for _ in range(60):

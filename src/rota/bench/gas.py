@@ -205,12 +205,12 @@ class MeasuredLedger:
     others: dict[str, bytes] = field(default_factory=dict)  # Contracts that it may call, with nothing in storage.
 
     @classmethod
-    def with_endorsers(cls, count: int) -> MeasuredLedger:
+    def with_endorsers(cls, count: int, contract: str = "Endorsed") -> MeasuredLedger:
         """A new contract whose endorsers all have to sign."""
         keys = {address_of(key): key for key in (PrivateKey(keccak(b"endorser %d" % n)) for n in range(count))}
         evm = EVM(env=Env(cfg=CfgEnv(chain_id=CHAIN_ID)), gas_limit=GAS_LIMIT)
         arguments = encode(["address[]", "uint256"], [list(keys), count])
-        address = evm.deploy(CALLER, load_artifact("Endorsed").bytecode + arguments)
+        address = evm.deploy(CALLER, load_artifact(contract).bytecode + arguments)
         code = evm.get_code(address)
         assert code is not None, "what was deployed has code"
         return cls(address, code, keys)

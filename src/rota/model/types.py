@@ -355,7 +355,7 @@ NAMING_DELEGATE: Final = frozenset((LockKind.SET, LockKind.DELEGATE))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockChange:
-    """What a transition does to the record of a lock on the ledger (`Locks.sol`).
+    """What a transition does to the record of a lock on the ledger (`Lockable.sol`).
 
     `presumed` is the delegate that the record must have; the ledger skips the transition if it has another. `SET` makes
     a record, or replaces it: `delegate` may commit the transition with the leaf `spends` until `expires_at_s`, or the

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {StateLedger} from "./StateLedger.sol";
+import {Endorsed} from "./Endorsed.sol";
 
-/// @title Locks with a public side
+/// @title An endorsed ledger with locks that have a public side
 /// @notice A transition can leave two others behind on the ledger, one that spends a lock and one that cancels it, for a
 /// delegate to commit. The delegate needs no signature and no node, may be a contract, and may be chosen later.
 ///
@@ -22,7 +22,7 @@ import {StateLedger} from "./StateLedger.sol";
 /// *Set* makes a record, or replaces one; that there is none is the same as one whose delegate is zero. The others want
 /// a record; the last two remove it. A delegate of zero is nobody. Who owns a lock is private, so that events and views
 /// have zero for it.
-abstract contract Locks is StateLedger {
+contract Lockable is Endorsed {
     /// @notice What is known of a lock. `expiresAt` stands behind the fields that clients of such tokens read.
     struct LockInfo {
         address owner;
@@ -85,6 +85,10 @@ abstract contract Locks is StateLedger {
     bytes32 private transient _permitted;
 
     mapping(bytes32 lockId => Record record) private _locks;
+
+    /// @param endorsers As for `Endorsed`
+    /// @param threshold As for `Endorsed`
+    constructor(address[] memory endorsers, uint256 threshold) Endorsed(endorsers, threshold) {}
 
     // What delegates do.
 
@@ -192,9 +196,10 @@ abstract contract Locks is StateLedger {
         if (msg.sender == address(this)) revert NotCommitted(reason, stateLeaf, uint8(stateOutput));
     }
 
-    /// @dev Whether this is the round of the one leaf that a lock permits, as the ledger itself commits it.
-    function _isPermitted(bytes32 digest) internal view returns (bool) {
-        return msg.sender == address(this) && digest == _permitted;
+    /// @dev The endorsers signed the round that a lock permits when the lock was set. It has one leaf, and the ledger
+    /// itself commits it.
+    function _authorise(bytes32 digest, bytes calldata auth) internal view override {
+        if (msg.sender != address(this) || digest != _permitted) super._authorise(digest, auth);
     }
 
     /// @dev Commits a transition that nobody signs any more. The payload has its leaf alone, in full, and no end.
