@@ -8,8 +8,8 @@ import {Endorsed} from "./Endorsed.sol";
 /// delegate to commit. The delegate needs no signature and no node, may be a contract, and may be chosen later.
 ///
 /// @dev A record of a lock is written by transitions only, so it has the permission of whoever permits rounds. It
-/// names the leaves of the two transitions. What they do is settled by then; only one of them can happen, as both spend
-/// the locked states, and until when is up to the record and not to signatures.
+/// names the leaves of the two transitions. What they do is settled by then. Only one of them can happen, because both
+/// have the same intent id and the first removes the record. Until when is up to the record and not to signatures.
 ///
 /// A transition names one lock at most, and the delegate that it presumes. When the lock has another one it is skipped,
 /// so that what endorsers sign cannot overtake what a delegate does in public, or the other way round.

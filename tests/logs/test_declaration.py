@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -38,3 +41,16 @@ def test_event_is_enabled_from_its_level_on(level: Level, caplog: pytest.LogCapt
     assert event.is_enabled
     caplog.set_level(level.number + 1, "rota.peer")
     assert not event.is_enabled
+
+
+PROGRAM = """
+from rota.logs.declaration import Level, LogEvent
+for level in (Level.INFO, Level.WARNING):
+    event = LogEvent(code="peer.gone", level=level, text="A peer is gone", fields=("peer",), meaning="", action="")
+    event.log(peer="node2")
+"""
+
+
+def test_program_without_configured_logs_keeps_its_standard_output_and_sees_warnings() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "A peer is gone [peer.gone] peer=node2\n")

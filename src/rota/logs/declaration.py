@@ -52,6 +52,12 @@ class LogEvent:
     def log(self, *, error: BaseException | None = None, **fields: object) -> None:
         """Write one line with these fields, which must be the declared ones, and the traceback of `error`."""
         assert set(fields) == set(self.fields), f"{self.code}: the fields are {self.fields}, not {tuple(fields)}"
+        if not structlog.is_configured():
+            # A program that has not configured logs, such as a benchmark, needs its standard output for itself.
+            values = " ".join(f"{name}={value}" for name, value in fields.items())
+            line = f"{self.text} [{self.code}] {values}".rstrip()
+            logging.getLogger(self.logger_name).log(self.level.number, "%s", line, exc_info=error)
+            return
         if error is not None:
             fields["exc_info"] = error
         write = getattr(structlog.get_logger(self.logger_name), self.level.value)
