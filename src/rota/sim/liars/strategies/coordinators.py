@@ -81,7 +81,7 @@ class NeverAsksPermission(Strategy):
 
 
 class NeverSubmits(Strategy):
-    """Gets permission, says that it dispatched, and sends nothing to the chain."""
+    """Gets permission, reports a dispatch, and sends nothing to the chain."""
 
     name = "never-submits"
 
@@ -107,7 +107,7 @@ class SubmitsLate(Strategy):
 
 
 class CommitsUnpermitted(Strategy):
-    """Has intents endorsed, asks nobody for permission, and commits them some time later."""
+    """Has intents endorsed, asks for no permission, and commits them some time later."""
 
     name = "commits-unpermitted"
 
@@ -149,7 +149,7 @@ class AsksTwice(Strategy):
 
 
 class SaysReverted(Strategy):
-    """Tells senders that it has given up on their intents."""
+    """Reports to senders that it has given up on their intents."""
 
     name = "says-reverted"
 
@@ -209,7 +209,7 @@ def signed_refusals(liar: Liar, delegated: Delegated, transition: Transition) ->
 
 
 class RejectsIntents(Strategy):
-    """Answers delegations with a rejection of each intent, or says that they are confirmed or dispatched."""
+    """Answers delegations with a rejection of each intent, or reports them as confirmed or dispatched."""
 
     name = "rejects-intents"
 
@@ -241,7 +241,7 @@ class LocksCoins(Strategy):
 
 
 class InventsStates(Strategy):
-    """Has intents assembled on snapshots with states that nobody made."""
+    """Has intents assembled on snapshots with invented states."""
 
     name = "invents-states"
 
@@ -377,7 +377,7 @@ class Misdirects(Strategy):
 
 
 class ListsAnything(Strategy):
-    """Sends heartbeats as the active coordinator that list every intent it ever heard of, and does nothing."""
+    """Sends heartbeats as the active coordinator that list every intent it knows, and does nothing."""
 
     name = "lists-anything"
 
@@ -409,7 +409,7 @@ class ListsAnything(Strategy):
 
 
 class ClaimsDispatch(Strategy):
-    """Says of every intent that was delegated to it that it is dispatched and being submitted."""
+    """Reports every intent that was delegated to it as dispatched and being submitted."""
 
     name = "claims-dispatch"
 
@@ -428,7 +428,7 @@ class ClaimsDispatch(Strategy):
 
 
 class HandsOverFalsely(Strategy):
-    """Hands over flush points that never end and lock every state, in rounds that nobody endorsed."""
+    """Hands over flush points that never end and lock every state, in rounds that no node endorsed."""
 
     name = "hands-over-falsely"
 
@@ -470,7 +470,7 @@ class ShowsFalseMakers(Strategy):
 
 
 class Equivocates(Strategy):
-    """Says to some that it is active, to others that it is closing with a made-up successor."""
+    """Reports itself to some as active, to others as closing with an invented successor."""
 
     name = "equivocates"
 

@@ -39,7 +39,7 @@ class RefusesAll(Strategy):
 
 
 class RefusesWithKept(Strategy):
-    """Refuses because of prepared transitions that nobody made, which keep all the states."""
+    """Refuses because of invented prepared transitions that reserve all the states."""
 
     name = "refuses-with-kept"
 
@@ -86,7 +86,7 @@ class SignsFalsely(Strategy):
 
 
 class SignsAnything(Strategy):
-    """Signs every digest at once, for everybody, whatever it stands for."""
+    """Signs every digest at once, for any node, whatever it stands for."""
 
     name = "signs-anything"
 
@@ -101,7 +101,7 @@ class SignsAnything(Strategy):
 
 
 class NamesOthers(Strategy):
-    """Rejects every coordinator for another that it says it follows, lacks states that nobody made, or fails."""
+    """Rejects every coordinator because it follows another, lacks invented states, or fails."""
 
     name = "names-others"
 

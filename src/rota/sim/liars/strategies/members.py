@@ -31,7 +31,7 @@ VALID_ENOUGH_S = 5
 
 
 class ClaimsRanges(Strategy):
-    """Says in every envelope that the chain is elsewhere: far ahead, a range ahead or behind, at the beginning."""
+    """Claims in every envelope that the chain is elsewhere: far ahead, a range ahead or behind, at the beginning."""
 
     name = "claims-ranges"
 
@@ -47,7 +47,7 @@ class ClaimsRanges(Strategy):
 
 
 class ClaimsNoLedger(Strategy):
-    """Says in every envelope that it has no ledger, or that it lives in another incarnation."""
+    """Claims in every envelope that it has no ledger, or is another incarnation."""
 
     name = "claims-no-ledger"
 
@@ -62,7 +62,7 @@ class ClaimsNoLedger(Strategy):
 
 
 class Replays(Strategy):
-    """Repeats what was said before, also in other contracts, to other nodes, and as its own."""
+    """Repeats earlier messages, also in other contracts, to other nodes, and as its own."""
 
     name = "replays"
 
@@ -82,7 +82,7 @@ class Replays(Strategy):
 
 
 class Accuses(Strategy):
-    """Says in delegations and requests that it tried every other member in vain, or demoted it."""
+    """Claims in delegations and requests that it tried every other member in vain, or demoted it."""
 
     name = "accuses"
 
@@ -113,7 +113,7 @@ class AsksToYield(Strategy):
 
 
 class RepeatsItems(Strategy):
-    """Repeats what is in the lists of its messages many times."""
+    """Repeats the items in the lists of its messages many times."""
 
     name = "repeats-items"
 
@@ -134,7 +134,7 @@ class RepeatsItems(Strategy):
 
 
 class AsksTooMuch(Strategy):
-    """Asks everybody for states, lists, verifiers and attention, again and again."""
+    """Asks every node for states, lists, verifiers and attention, again and again."""
 
     name = "asks-too-much"
 
@@ -167,7 +167,7 @@ class BeatsBackwards(Strategy):
 
 
 class Revives(Strategy):
-    """Keeps transitions back until their end, has them endorsed once more with a longer validity, and commits them."""
+    """Holds transitions back until their end, has them endorsed again with a longer validity, and commits them."""
 
     name = "revives"
 

@@ -105,7 +105,7 @@ class Alters(Strategy):
 
 
 class SpendsUnknown(Alters):
-    """Assembles transitions that spend states which nobody made."""
+    """Assembles transitions that spend invented states."""
 
     name = "spends-unknown"
 
@@ -153,7 +153,7 @@ class BoundsLong(Alters):
 
 
 class HidesContents(Alters):
-    """Assembles transitions whose contents are not what their commitments say."""
+    """Assembles transitions whose contents do not match their commitments."""
 
     name = "hides-contents"
 
@@ -287,7 +287,7 @@ class SquatsAsCoordinator(Strategy):
 
 
 class Floods(ShadowSender):
-    """Delegates many intents of its own to everybody, and never ends any."""
+    """Delegates many intents of its own to every node, and never ends any."""
 
     name = "floods"
 
