@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 
 from rota.chain.events import BlocksFetched, HeadSeen
-from rota.machine.effects import Effect, Persist
-from rota.machine.events import ConnectionLost, ConnectionMade, Persisted, Tick
+from rota.machine.events import ConnectionLost, ConnectionMade, Tick
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.config import Config
@@ -54,8 +53,8 @@ def _measure(count: int) -> IdleFigures:
     gc.collect()
     tracemalloc.start()
     node = Node(MEMBERS[0], contracts, Config(), 0, StoredNode(blocks=(GENESIS,)))
-    _settle(node, 0, node.start())
-    _settle(node, 0, node.step(0, HeadSeen(GENESIS.height, GENESIS.hash)))
+    node.start()
+    node.step(0, HeadSeen(GENESIS.height, GENESIS.hash))
     gc.collect()
     size_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -79,13 +78,6 @@ def _measure(count: int) -> IdleFigures:
 
 
 def _time(node: Node, now_ms: int, event: Event) -> int:
-    """With the writes that follow from it."""
     started_ns = perf_counter_ns()
-    _settle(node, now_ms, node.step(now_ms, event))
+    node.step(now_ms, event)
     return perf_counter_ns() - started_ns
-
-
-def _settle(node: Node, now_ms: int, effects: list[Effect]) -> None:
-    for effect in effects:
-        if isinstance(effect, Persist):
-            _settle(node, now_ms, node.step(now_ms, Persisted(effect.token)))

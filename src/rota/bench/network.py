@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from rota.chain.effects import FetchBlocks, RoundDispatch, SignDispatch, SubmitTransaction
 from rota.chain.events import BlocksFetched, DispatchSigned, HeadSeen, TransactionSent
 from rota.machine.effects import Effect, Persist, ReplyToUser, ReportReceipt, SendMessage
-from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.machine.events import IntentSubmitted, MessageReceived, Tick
 from rota.machine.tables import Event
 from rota.model.blocks import LedgerStatus
 from rota.model.config import Config
@@ -176,8 +176,7 @@ class Network:
         self._queue.append((name, event))
 
     def _perform(self, name: NodeName, effects: list[Effect]) -> None:
-        """The records of a step are written at once; that they are is told after its other effects."""
-        written: list[int] = []
+        """The records of a step are written at once."""
         for effect in effects:
             match effect:
                 case SendMessage(peer, envelope):
@@ -185,8 +184,8 @@ class Network:
                     if self._counts_bytes and peer != name:
                         self.counts.size_bytes += len(encode_frame((envelope,)))
                     self._tell(peer, MessageReceived(name, envelope))
-                case Persist(_, token):
-                    written.append(token)
+                case Persist():
+                    pass
                 case ReportReceipt(receipt):
                     self._take_receipt(receipt)
                 case SubmitTransaction(dispatch):
@@ -198,8 +197,6 @@ class Network:
                     assert not error, f"an intent was refused: {error}"
                 case _:
                     self._compute(name, effect)
-        for token in written:
-            self._tell(name, Persisted(token))
 
     def _take_receipt(self, receipt: Receipt) -> None:
         self.receipts.append(receipt)

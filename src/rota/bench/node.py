@@ -22,10 +22,10 @@ from rota.bench.network import numbered_intent
 from rota.localnet.creating import CreatedContract
 from rota.localnet.local import LocalNetwork, LocalNode, Plan
 from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, Record
-from rota.machine.events import Persisted
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.types import ContractAddress, NodeName, Outcome, Party, Receipt
+from rota.ports import Written
 from rota.store import DatabaseStore, SqliteDatabase
 
 NAMES: Final = tuple(NodeName(f"node{number}") for number in range(1, 4))
@@ -173,15 +173,20 @@ async def _fill(node: LocalNode, made: CreatedContract, final_count: int, pendin
     store = DatabaseStore(SqliteDatabase(node.folder / "rota.db", node.name), node.name, Config(), told.put_nowait)
     await store.start()
     open_count = 0
-    for token, records in enumerate(_past(made, node.name, final_count, pending_count)):
+    for records in _past(made, node.name, final_count, pending_count):
         if open_count == OPEN_WRITES_MAX:
-            assert isinstance(await told.get(), Persisted), "it was written"
-            open_count -= 1
-        store.perform(Persist(made.address, token, records))
+            open_count -= await _next_written(told)
+        store.perform(Persist(made.address, records))
         open_count += 1
-    for _ in range(open_count):
-        assert isinstance(await told.get(), Persisted), "it was written"
+    while open_count:
+        open_count -= await _next_written(told)
     await store.close()
+
+
+async def _next_written(told: asyncio.Queue[Event]) -> int:
+    event = await told.get()
+    assert isinstance(event, Written), "it was written"
+    return event.count
 
 
 def _past(made: CreatedContract, node: NodeName, final_count: int, pending_count: int) -> Iterator[tuple[Record, ...]]:

@@ -19,7 +19,6 @@ from time import perf_counter
 from typing import Final
 
 from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, Record
-from rota.machine.events import Persisted
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.consistency import Authorised, Consistent
@@ -39,6 +38,7 @@ from rota.model.types import (
     StateId,
     Transition,
 )
+from rota.ports import Written
 from rota.sequencer.effects import LeavesSigned, PermissionGranted
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 
@@ -130,19 +130,19 @@ class _Bench:
         """How long it takes until all of them are durable, with so many under way at a time."""
         begin = perf_counter()
         open_count = 0
-        for token, records in enumerate(syncpoints):
+        for records in syncpoints:
             if open_count == open_max:
-                await self._next_durable()
-                open_count -= 1
-            store.perform(Persist(CONTRACT.address, token, records))
+                open_count -= await self._next_durable()
+            store.perform(Persist(CONTRACT.address, records))
             open_count += 1
-        for _ in range(open_count):
-            await self._next_durable()
+        while open_count:
+            open_count -= await self._next_durable()
         return perf_counter() - begin
 
-    async def _next_durable(self) -> None:
+    async def _next_durable(self) -> int:
         event = await self.told.get()
-        assert isinstance(event, Persisted), f"a benchmark's syncpoint was not written: {event}"
+        assert isinstance(event, Written), f"a benchmark's write is followed by {event}"
+        return event.count
 
     async def _start(self, pending_count: int) -> float:
         begin = perf_counter()

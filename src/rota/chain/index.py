@@ -3,7 +3,7 @@
 Theory of operation. The chain tells of its latest block, again and again. The index asks for what lies
 between its own latest block and that one, and is given blocks that begin with one that it has. Where both
 chains part, what the index has above was reorganised away: it is undone first, latest first, and then the
-new blocks are taken. Such a change is one record, and nobody hears of it before it is durable, so that no
+new blocks are taken. Such a change is one record, behind which all that rests on it leaves the node, so that no
 message ever says more than a restarted node would know.
 
 A node behind a load balancer sees latest blocks that are older than its own. One that the index has is no
@@ -25,15 +25,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rota.chain.effects import BlocksIndexed, FetchBlocks, FinalityBroken, UndoneCommit
+from rota.chain.effects import FetchBlocks, FinalityBroken, UndoneCommit
 from rota.chain.events import BlocksFetched, HeadSeen
 from rota.model.blocks import ChainBlock, LedgerStatus
 from rota.model.config import Config
 from rota.model.frozen import dataclass
 from rota.model.types import NO_CONTRACT, NO_LEAF, BlockHash
 
-# Above all heights: the store is known to have what we have.
-SURE = 2**63
 # How many times `stale_head_ms` a chain must be so short that final blocks are gone, while it has no others for them.
 FINAL_PATIENCE = 15
 
@@ -67,14 +65,12 @@ class ChainIndex:
         self.base_fee_wei = 0
         self.is_lost = True
         self.is_forked = False
-        self.writing: IndexChange | None = None
         self._reached_ms = now_ms - config.ledger_grace_ms
         self._ahead: tuple[int, int] | None = None
         self._lower_since_ms: int | None = None
         self._asked: FetchBlocks | None = None
         self._asked_ms: int | None = None
         self._steps_back = 0
-        self._unsure_above = SURE
 
     @property
     def height(self) -> int:
@@ -126,15 +122,8 @@ class ChainIndex:
             self._steps_back, self._asked_ms = len(removed), None
         return None
 
-    def take_written(self, now_ms: int, succeeded: bool) -> IndexChange | None:
-        """The change is durable: it is told. When it is not, it is asked for again."""
-        change, self.writing = self.writing, None
-        assert change is not None, "one change is written at a time"
-        if not succeeded:
-            self._asked_ms = now_ms
-            self._unsure_above = min(self._unsure_above, change.parted_at)
-            return None
-        self._unsure_above = SURE
+    def take_change(self, now_ms: int, change: IndexChange) -> None:
+        """From now on this is our chain."""
         kept = len(self.blocks) - len(change.removed)
         self.blocks[kept:] = change.added
         self.final_height = min(self.final_height, change.parted_at)
@@ -143,13 +132,6 @@ class ChainIndex:
         if self._ahead is not None and self._ahead[0] <= self.height:
             self._reached_ms, self._ahead = self._ahead[1], None
         self._note_reached(now_ms)
-        return change
-
-    def record_of(self, change: IndexChange) -> BlocksIndexed:
-        """The change as the store is told. A write that failed may have happened: then it is told from there on."""
-        above = min(change.parted_at, self._unsure_above)
-        kept = tuple(self.blocks[self._place_above(above) : self._place_above(change.parted_at)])
-        return BlocksIndexed(above, kept + change.added)
 
     def broken_by(self, change: IndexChange) -> FinalityBroken | None:
         """What final blocks did that this change takes back, if it takes back any.
@@ -193,7 +175,7 @@ class ChainIndex:
 
     def next_fetch(self, now_ms: int) -> FetchBlocks | None:
         """One question at a time, repeated when it stays unanswered."""
-        if self.head is None or self.writing is not None:
+        if self.head is None:
             return None
         if not self._is_news(now_ms):
             self._asked_ms = None
@@ -229,8 +211,6 @@ class ChainIndex:
     def next_due_ms(self) -> int | None:
         """When to look again."""
         lost_ms = None if self.is_lost else self._reached_ms + self.config.ledger_grace_ms
-        if self.writing is not None:
-            return lost_ms
         if self._asked_ms is not None:
             again_ms = self._asked_ms + self.config.request_timeout_ms
         elif self._lower_since_ms is not None:
@@ -312,7 +292,6 @@ class ChainIndex:
     def _begin_change(self, change: IndexChange) -> IndexChange:
         self._asked_ms = None
         self.is_forked = False
-        self.writing = change
         return change
 
     def _depth_of_finality(self) -> int:

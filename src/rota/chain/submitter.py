@@ -98,7 +98,6 @@ class Submitter:
         self.asked_at_ms = 0
         self.asked_at_height = 0
         self.looked_at_ms: int | None = None
-        self.writing: RoundDispatch | None = None
         self.submissions: dict[int, Submission] = {}
         # Nonces that the chain no longer has used: those whose dispatch the store is asked for, and those without one.
         self.recalling: dict[int, None] = {}
@@ -127,7 +126,7 @@ class Submitter:
         Those that the chain has not used, although they are ours and not under way, are recalled.
         """
         self.signer, next_nonce = event.signer or self.signer, event.next_nonce
-        if not self.has_given and self.signing is None and self.writing is None:
+        if not self.has_given and self.signing is None:
             self.next_nonce = max(self.next_nonce, next_nonce)
         unused = range(max(next_nonce, self.next_nonce - RECALLED_MAX), self.next_nonce)
         self.recalling.update(dict.fromkeys(nonce for nonce in unused if nonce not in self.submissions))
@@ -160,7 +159,7 @@ class Submitter:
 
     def next_to_sign(self, now_ms: int, height: int) -> SignDispatch | None:
         """What the signer is to sign: one at a time, a better offer before a new round; asked again when it is lost."""
-        if self.writing is not None or not self.signer:
+        if not self.signer:
             return None
         if self.signing is not None:
             if now_ms - self.asked_at_ms < self.config.request_timeout_ms:
@@ -170,12 +169,16 @@ class Submitter:
         self.asked_at_ms, self.asked_at_height = now_ms, height
         return self.signing
 
-    def take_signed(self, event: DispatchSigned) -> RoundDispatch | DispatchRepriced | None:
-        """What is to be made durable; a late answer changes nothing, nor does one for what has been mined since."""
+    def take_signed(self, now_ms: int, event: DispatchSigned) -> RoundDispatch | DispatchRepriced | None:
+        """What is to be recorded; a late answer changes nothing, nor does one for what has been mined since.
+
+        The nonce of a new round is used from now on.
+        """
         signing = self._take_answered(event.nonce, event.fees, event.digest)
         if signing is None or not (self._is_new(signing.nonce) or signing.nonce in self.submissions):
             return None
-        self.writing = RoundDispatch(
+        is_new = self._is_new(signing.nonce)
+        dispatch = RoundDispatch(
             signing.round,
             self.signer,
             signing.nonce,
@@ -184,7 +187,17 @@ class Submitter:
             hash=event.hash,
             account=self.account,
         )
-        return self.writing if self._is_new(signing.nonce) else DispatchRepriced(self.writing)
+        if is_new:
+            self.has_given = True
+            self.next_nonce = max(self.next_nonce, dispatch.nonce + 1)
+            self._use(dispatch.nonce)
+            self._watch(dispatch)
+        submission = self.submissions[dispatch.nonce]
+        submission.dispatch = dispatch
+        submission.is_underpriced = False
+        submission.submission_count = 0
+        submission.submitted_at_ms = now_ms
+        return dispatch if is_new else DispatchRepriced(dispatch)
 
     def take_unsigned(self, event: DispatchNotSigned) -> DispatchRound | None:
         """The signer failed: a new round goes back to its coordinator, a better offer is made at a later block."""
@@ -195,26 +208,6 @@ class Submitter:
             return signing.round
         self._offer_later(signing.nonce)
         return None
-
-    def take_written(self, now_ms: int, succeeded: bool) -> RoundDispatch:
-        """It is durable, and its nonce used; or it is not, and the nonce is free again."""
-        dispatch, self.writing = self.writing, None
-        assert dispatch is not None, "one dispatch is written at a time"
-        if not succeeded:
-            self._offer_later(dispatch.nonce)
-            return dispatch
-        if self._is_new(dispatch.nonce):
-            self.has_given = True
-            self.next_nonce = max(self.next_nonce, dispatch.nonce + 1)
-            self._use(dispatch.nonce)
-            self._watch(dispatch)
-        submission = self.submissions.get(dispatch.nonce)
-        if submission is not None:
-            submission.dispatch = dispatch
-            submission.is_underpriced = False
-            submission.submission_count = 0
-            submission.submitted_at_ms = now_ms
-        return dispatch
 
     def _take_answered(self, nonce: int, fees: Fees, digest: Digest) -> SignDispatch | None:
         """What was asked for, if this answers it."""
@@ -328,11 +321,6 @@ class Submitter:
         """Something is on its way to the chain."""
         is_under_way = bool(self.submissions) or self.signing is not None or bool(self.waiting)
         return is_under_way or bool(self.recalling)
-
-    @property
-    def writes_new_round(self) -> bool:
-        """What is being written is a round's first version, not a better offer for one that was sent."""
-        return self.writing is not None and self._is_new(self.writing.nonce)
 
     @property
     def trouble(self) -> str:

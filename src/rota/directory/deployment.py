@@ -1,13 +1,13 @@
 """One deployment of a private contract, at the node whose user asked for it.
 
-Theory of operation. A deployment is an intent: it is durable before its user has the id. The contract is then brought
+Theory of operation. A deployment is an intent: it is recorded before its user has the id. The contract is then brought
 to its nodes before it is on the chain, so that all of them look for it when it comes. They are asked twice. The first
 time each says whether it will have the contract, and an endorser with which address it signs. The second time each is
 told the addresses of all, so that nobody takes a contract for this one that a stranger has deployed with his own. One
 node that refuses ends the deployment; one that is away is waited for, and the user may give it up meanwhile. Where any
 registered node may act in a contract, those that are connected are invited, and not waited for as long.
 
-When all have agreed, that is made durable, and from then on the deployment cannot be given up: the factory is called
+When all have agreed, that is recorded, and from then on the deployment cannot be given up: the factory is called
 with these addresses and no others, again and again, until this node's own index has a deployment under the id.
 The chain uses an id once, so nothing is deployed twice, whoever crashes when. What the index has is ours if genesis,
 signers and threshold are; if it is somebody else's, the deployment ends as soon as that is final. A reorganisation
@@ -24,8 +24,7 @@ from typing import ClassVar
 
 from rota.directory import deployment_rules as rules
 from rota.directory.deployment_events import (
-    AgreementDurable,
-    AgreementNotWritten,
+    AllAgreed,
     AnswerReceived,
     Begun,
     CallDue,
@@ -39,9 +38,6 @@ from rota.directory.deployment_events import (
     InvitationsEnded,
     PeerBack,
     PeerGone,
-    ReceiptDue,
-    ReceiptDurable,
-    ReceiptNotWritten,
     RepeatDue,
     SpreadEnded,
     TakenInReceived,
@@ -74,8 +70,7 @@ TABLE = Table(
         InvitationsEnded,
         PeerBack,
         PeerGone,
-        AgreementDurable,
-        AgreementNotWritten,
+        AllAgreed,
         FactoryCalled,
         FactoryRefused,
         CallDue,
@@ -85,19 +80,16 @@ TABLE = Table(
         TakenInReceived,
         SpreadEnded,
         CancelAsked,
-        ReceiptDurable,
-        ReceiptNotWritten,
-        ReceiptDue,
     ),
     rows=(
         Row(State.WAITING, Begun, when=rules.is_agreed, then=State.CALLING),
-        Row(State.WAITING, Begun, when=rules.a_dependency_failed, then=State.ENDING, do=rules.revert_with_dependency),
+        Row(State.WAITING, Begun, when=rules.a_dependency_failed, then=State.FINAL, do=rules.revert_with_dependency),
         Row(State.WAITING, Begun, when=rules.waits_for_nothing, then=State.PROPOSING),
         Row(
             State.WAITING,
             DependencyEnded,
             when=rules.dependency_failed,
-            then=State.ENDING,
+            then=State.FINAL,
             do=rules.revert_with_dependency,
         ),
         Row(
@@ -108,9 +100,9 @@ TABLE = Table(
             do=rules.note_dependency,
         ),
         Row(State.WAITING, DependencyEnded, do=rules.note_dependency),
-        *in_states(ASKING, AnswerReceived, when=rules.is_refusal, then=State.ENDING, do=rules.revert_with_refusal),
+        *in_states(ASKING, AnswerReceived, when=rules.is_refusal, then=State.FINAL, do=rules.revert_with_refusal),
         Row(State.PROPOSING, AnswerReceived, when=rules.is_last_answer, then=State.AGREEING, do=rules.note_answer),
-        Row(State.AGREEING, AnswerReceived, when=rules.is_last_answer, do=rules.agree),
+        Row(State.AGREEING, AnswerReceived, when=rules.is_last_answer, then=State.CALLING, do=rules.agree_with_last),
         *in_states(ASKING, AnswerReceived, when=rules.is_awaited, do=rules.note_answer),
         Row(
             State.PROPOSING,
@@ -119,19 +111,29 @@ TABLE = Table(
             then=State.AGREEING,
             do=rules.end_invitations,
         ),
-        Row(State.AGREEING, InvitationsEnded, when=rules.only_guests_are_missing, do=rules.agree_without_guests),
+        Row(
+            State.AGREEING,
+            InvitationsEnded,
+            when=rules.only_guests_are_missing,
+            then=State.CALLING,
+            do=rules.agree_without_guests,
+        ),
         *in_states(ASKING, InvitationsEnded, do=rules.end_invitations),
-        Row(State.AGREEING, RepeatDue, when=rules.all_have_answered, do=rules.agree),
         *in_states(ASKING, RepeatDue, do=rules.ask_again),
         Row(State.CALLING, RepeatDue, do=rules.remind_all),
         *in_states(ASKING, PeerBack, do=rules.ask_peer),
         Row(State.PROPOSING, PeerGone, when=rules.was_last_guest_missing, then=State.AGREEING, do=rules.drop_guest),
-        Row(State.AGREEING, PeerGone, when=rules.was_last_guest_missing, do=rules.agree_without_guest),
+        Row(
+            State.AGREEING,
+            PeerGone,
+            when=rules.was_last_guest_missing,
+            then=State.CALLING,
+            do=rules.agree_without_guest,
+        ),
         *in_states(ASKING, PeerGone, do=rules.drop_guest),
-        Row(State.SPREADING, PeerGone, when=rules.has_spread, then=State.ENDING),
-        Row(State.AGREEING, AgreementDurable, then=State.CALLING),
-        Row(State.AGREEING, AgreementNotWritten, do=rules.agree_later),
-        Row(State.CALLING, FactoryRefused, then=State.ENDING, do=rules.revert_with_factory),
+        Row(State.SPREADING, PeerGone, when=rules.has_spread, then=State.FINAL),
+        Row(State.AGREEING, AllAgreed, then=State.CALLING, do=rules.agree),
+        Row(State.CALLING, FactoryRefused, then=State.FINAL, do=rules.revert_with_factory),
         Row(State.CALLING, FactoryCalled, do=rules.call_later),
         Row(State.CALLING, CallDue, do=rules.call_factory),
         Row(State.CALLING, DeploymentSeen, when=rules.is_ours, then=State.DEPLOYED, do=rules.note_seen),
@@ -139,55 +141,35 @@ TABLE = Table(
         *in_states((*UNAGREED, State.CALLING), DeploymentUndone, do=rules.forget_seen),
         Row(State.DEPLOYED, DeploymentUndone, then=State.CALLING, do=rules.forget_seen),
         Row(State.SPREADING, DeploymentUndone, then=State.CALLING, do=rules.take_back),
-        Row(State.DEPLOYED, DeploymentFinal, when=rules.has_spread, then=State.ENDING, do=rules.confirm),
+        Row(State.DEPLOYED, DeploymentFinal, when=rules.has_spread, then=State.FINAL, do=rules.confirm),
         Row(State.DEPLOYED, DeploymentFinal, then=State.SPREADING, do=rules.confirm),
-        Row(State.CALLING, DeploymentFinal, when=rules.is_ours, then=State.ENDING, do=rules.confirm),
-        *in_states((*UNAGREED, State.CALLING), DeploymentFinal, then=State.ENDING, do=rules.revert_with_stranger),
-        Row(State.SPREADING, TakenInReceived, when=rules.was_last_taker, then=State.ENDING, do=rules.note_taker),
+        Row(State.CALLING, DeploymentFinal, when=rules.is_ours, then=State.FINAL, do=rules.confirm),
+        *in_states((*UNAGREED, State.CALLING), DeploymentFinal, then=State.FINAL, do=rules.revert_with_stranger),
+        Row(State.SPREADING, TakenInReceived, when=rules.was_last_taker, then=State.FINAL, do=rules.note_taker),
         *in_states((State.CALLING, State.DEPLOYED, State.SPREADING), TakenInReceived, do=rules.note_taker),
-        Row(State.SPREADING, SpreadEnded, then=State.ENDING),
-        *in_states(UNAGREED, CancelAsked, when=rules.may_be_cancelled, then=State.ENDING, do=rules.cancel),
-        *in_states(State, CancelAsked, do=rules.refuse_cancel),
-        Row(State.ENDING, ReceiptDurable, then=State.FINAL, do=rules.report),
-        Row(State.ENDING, ReceiptNotWritten, do=rules.write_receipt_later),
-        Row(State.ENDING, ReceiptDue, do=rules.write_receipt),
+        Row(State.SPREADING, SpreadEnded, then=State.FINAL),
+        *in_states(UNAGREED, CancelAsked, then=State.FINAL, do=rules.cancel),
+        *in_states((State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL), CancelAsked, do=rules.refuse_cancel),
     ),
     ignored=(
         Ignored(Begun, tuple(State)[1:], "it begins once"),
         Ignored(DependencyEnded, tuple(State)[1:], "it waits for nothing that it depends on"),
         Ignored(
             AnswerReceived,
-            (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
+            (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL),
             "nobody's answer is awaited",
         ),
-        Ignored(
-            RepeatDue,
-            (State.WAITING, State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
-            "nobody is asked any more",
-        ),
+        Ignored(RepeatDue, (State.WAITING, State.DEPLOYED, State.SPREADING, State.FINAL), "nobody is asked any more"),
         Ignored(
             InvitationsEnded,
-            (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
+            (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL),
             "nobody is invited any more",
         ),
         Ignored(
-            PeerBack,
-            (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
-            "nobody is asked",
+            PeerBack, (State.WAITING, State.CALLING, State.DEPLOYED, State.SPREADING, State.FINAL), "nobody is asked"
         ),
-        Ignored(
-            PeerGone, (State.WAITING, State.CALLING, State.DEPLOYED, State.ENDING, State.FINAL), "nobody is waited for"
-        ),
-        Ignored(
-            AgreementDurable,
-            tuple(state for state in State if state is not State.AGREEING),
-            "it ended while this was being written",
-        ),
-        Ignored(
-            AgreementNotWritten,
-            tuple(state for state in State if state is not State.AGREEING),
-            "it ended while this was being written",
-        ),
+        Ignored(PeerGone, (State.WAITING, State.CALLING, State.DEPLOYED, State.FINAL), "nobody is waited for"),
+        Ignored(AllAgreed, tuple(state for state in State if state is not State.AGREEING), "it has ended meanwhile"),
         Ignored(
             FactoryCalled,
             tuple(state for state in State if state is not State.CALLING),
@@ -198,33 +180,21 @@ TABLE = Table(
         ),
         Ignored(CallDue, tuple(state for state in State if state is not State.CALLING), "nothing is called"),
         Ignored(
-            DeploymentSeen,
-            (State.DEPLOYED, State.SPREADING, State.ENDING, State.FINAL),
-            "an id is used once, and this is known",
+            DeploymentSeen, (State.DEPLOYED, State.SPREADING, State.FINAL), "an id is used once, and this is known"
         ),
-        Ignored(DeploymentUndone, (State.ENDING, State.FINAL), "its receipt is marked, if it has one"),
-        Ignored(DeploymentFinal, (State.SPREADING, State.ENDING, State.FINAL), "its outcome is known"),
-        Ignored(TakenInReceived, (*UNAGREED, State.ENDING, State.FINAL), "it is too early, or of no use"),
+        Ignored(DeploymentUndone, (State.FINAL,), "its receipt is marked, if it has one"),
+        Ignored(DeploymentFinal, (State.SPREADING, State.FINAL), "its outcome is known"),
+        Ignored(TakenInReceived, (*UNAGREED, State.FINAL), "it is too early, or of no use"),
         Ignored(
             SpreadEnded, tuple(state for state in State if state is not State.SPREADING), "it does not wait for others"
         ),
-        Ignored(
-            ReceiptDurable, tuple(state for state in State if state is not State.ENDING), "no outcome is being written"
-        ),
-        Ignored(
-            ReceiptNotWritten,
-            tuple(state for state in State if state is not State.ENDING),
-            "no outcome is being written",
-        ),
-        Ignored(ReceiptDue, tuple(state for state in State if state is not State.ENDING), "there is no outcome"),
     ),
     entry={
         State.PROPOSING: rules.propose,
         State.AGREEING: rules.tell_signers,
         State.CALLING: rules.begin_calling,
         State.SPREADING: rules.give_time,
-        State.ENDING: rules.end,
-        State.FINAL: rules.leave,
+        State.FINAL: rules.end,
     },
 )
 
@@ -266,12 +236,10 @@ class Deployment(Machine):
         self.signers = signers
         # The others may have said that they have it to a life that is gone, and say it once.
         self.has_missed_takers = bool(signers)
-        self.is_writing_agreement = False
         self.trouble = ""
         self.seen: FactoryDeployment | None = None
         self.takers: dict[NodeName, None] = {}
         self.receipt: Receipt | None = None
-        self.cancelled_by: list[str] = []
         self.is_gone = False
         self.since_ms = context.now_ms
         self.history: list[tuple[int, Enum]] = [(context.now_ms, State.WAITING)]
@@ -303,7 +271,7 @@ class Deployment(Machine):
         return bool(self.signers) and is_as_agreed(deployed, self.genesis_hash, self.signers, self.genesis)
 
     def end_with(self, outcome: Outcome, reason: str = "") -> None:
-        """How it ends; it is told when it is durable."""
+        """How it ends."""
         contract = self.seen.contract if self.seen is not None and outcome is Outcome.CONFIRMED else None
         self.receipt = Receipt(self.intent.id, outcome, reason, contract=contract)
 

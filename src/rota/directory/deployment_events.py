@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rota.machine.events import IntentSubmitted
 from rota.machine.tables import Event
 from rota.model.awaited import REVERTED
 from rota.model.blocks import FactoryDeployment
@@ -62,13 +61,8 @@ class PeerGone(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementDurable(Event):
-    """Raised by the store: who signs is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementNotWritten(Event):
-    """Raised by the store: who signs was not written."""
+class AllAgreed(Event):
+    """Raised by Agreeing itself: no other node has to be told who signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,38 +127,6 @@ class CancelAsked(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ReceiptDurable(Event):
-    """Raised by the store: the outcome is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptNotWritten(Event):
-    """Raised by the store: the outcome was not written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptDue(Event):
-    """Raised by a timer: the outcome is written again."""
-
-
-# What the node's deployments are told, and not a single one.
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptanceDurable(Event):
-    """A deployment is durable: its user gets the id."""
-
-    submitted: IntentSubmitted
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptanceNotWritten(Event):
-    """A deployment was not accepted."""
-
-    submitted: IntentSubmitted
-
-
-@dataclass(frozen=True, slots=True)
 class ProposalJudged(Event):
     """The answer to `JudgeProposal`."""
 
@@ -185,41 +147,3 @@ class ProposalDecided(Event):
     deployment: IntentId
     is_given: bool
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionDurable(Event):
-    """Our operator's decision is durable."""
-
-    decided: ProposalDecided
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionNotWritten(Event):
-    """Our operator's decision was not written."""
-
-    decided: ProposalDecided
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalDurable(Event):
-    """What a peer proposed is durable."""
-
-    peer: NodeName
-    deployment: IntentId
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalNotWritten(Event):
-    """What a peer proposed was not written; it asks again."""
-
-    peer: NodeName
-    deployment: IntentId
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalNotForgotten(Event):
-    """What was withdrawn or too old is still in the store; a new life finds it there, and that it is too old."""
-
-    peer: NodeName
-    deployment: IntentId

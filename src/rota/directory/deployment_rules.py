@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.directory.deployment_events import (
-    AgreementDurable,
-    AgreementNotWritten,
+    AllAgreed,
     AnswerReceived,
     CallDue,
     CancelAsked,
@@ -18,9 +17,6 @@ from rota.directory.deployment_events import (
     InvitationsEnded,
     PeerBack,
     PeerGone,
-    ReceiptDue,
-    ReceiptDurable,
-    ReceiptNotWritten,
     RepeatDue,
     SpreadEnded,
     TakenInReceived,
@@ -93,11 +89,6 @@ def only_guests_are_missing(deployment: Deployment, event: InvitationsEnded) -> 
     return bool(missing) and all(node in deployment.guests for node in missing)
 
 
-def all_have_answered(deployment: Deployment, event: RepeatDue) -> bool:
-    """Nobody's answer is missing: only the agreement is not durable."""
-    return not deployment.missing
-
-
 def was_last_guest_missing(deployment: Deployment, event: PeerGone) -> bool:
     """Only that node, which was no more than invited, has not answered."""
     return event.peer in deployment.guests and deployment.missing == (event.peer,)
@@ -116,11 +107,6 @@ def is_ours(deployment: Deployment, event: DeploymentSeen | DeploymentFinal) -> 
 def was_last_taker(deployment: Deployment, event: TakenInReceived) -> bool:
     """All others that can be reached have it."""
     return deployment.without_it in ((), (event.peer,))
-
-
-def may_be_cancelled(deployment: Deployment, event: CancelAsked) -> bool:
-    """Nothing of it can come to the chain: the agreement is not being written."""
-    return not deployment.is_writing_agreement
 
 
 # Actions.
@@ -167,10 +153,14 @@ def asked_since_s(deployment: Deployment, event: AnswerReceived) -> int:
 
 
 def agree(deployment: Deployment, event: Event) -> None:
-    """All know who signs: that is made durable, and after it nothing is taken back."""
-    if isinstance(event, AnswerReceived):
-        note_answer(deployment, event)
-    _write_agreement(deployment)
+    """All know who signs: that is recorded, and after it nothing is taken back."""
+    deployment.context.persist(DeploymentAgreed(deployment.intent.id, deployment.signers))
+
+
+def agree_with_last(deployment: Deployment, event: AnswerReceived) -> None:
+    """The last answer: all know who signs."""
+    note_answer(deployment, event)
+    agree(deployment, event)
 
 
 def end_invitations(deployment: Deployment, event: InvitationsEnded) -> None:
@@ -182,7 +172,7 @@ def end_invitations(deployment: Deployment, event: InvitationsEnded) -> None:
 def agree_without_guests(deployment: Deployment, event: InvitationsEnded) -> None:
     """Guests that have not answered are not waited for: all others know who signs."""
     end_invitations(deployment, event)
-    _write_agreement(deployment)
+    agree(deployment, event)
 
 
 def ask_again(deployment: Deployment, event: RepeatDue) -> None:
@@ -222,14 +212,7 @@ def drop_guest(deployment: Deployment, event: PeerGone) -> None:
 def agree_without_guest(deployment: Deployment, event: PeerGone) -> None:
     """A guest that is gone is not waited for: all others know who signs."""
     drop_guest(deployment, event)
-    _write_agreement(deployment)
-
-
-def agree_later(deployment: Deployment, event: AgreementNotWritten) -> None:
-    """Written again after a while."""
-    deployment.is_writing_agreement = False
-    deployment.attempt += 1
-    _repeat_later(deployment)
+    agree(deployment, event)
 
 
 def revert_with_factory(deployment: Deployment, event: FactoryRefused) -> None:
@@ -297,41 +280,15 @@ def note_taker(deployment: Deployment, event: TakenInReceived) -> None:
 
 
 def cancel(deployment: Deployment, event: CancelAsked) -> None:
-    """The user gives it up, and is answered when that is durable."""
-    deployment.cancelled_by.append(event.reply_to)
+    """The user gives it up."""
     deployment.end_with(Outcome.REVERTED, "cancelled")
+    deployment.context.effects.append(ReplyToUser(event.reply_to, deployment.intent.id))
 
 
 def refuse_cancel(deployment: Deployment, event: CancelAsked) -> None:
     """It can be on the chain at any time, or has ended: the user is told its state."""
     error = f"id: a deployment that is {deployment.state.value} cannot be given up"
     deployment.context.effects.append(ReplyToUser(event.reply_to, deployment.intent.id, error))
-
-
-def report(deployment: Deployment, event: ReceiptDurable) -> None:
-    """The outcome is durable: the user hears of it, and who was asked for nothing need not keep it.
-
-    Not before: a life that has not ended would propose it anew, and must not be withdrawn by what the last one said.
-    """
-    assert deployment.receipt is not None, "what is durable is known"
-    if deployment.receipt.outcome is Outcome.REVERTED and deployment.request_id.counter:
-        for node in deployment.asked:
-            if node != deployment.context.node:
-                deployment.context.send(node, DeploymentWithdrawn(deployment.intent.id))
-    effects = deployment.context.effects
-    effects.append(ReportReceipt(deployment.receipt))
-    effects.extend(ReplyToUser(reply_to, deployment.intent.id) for reply_to in deployment.cancelled_by)
-
-
-def write_receipt_later(deployment: Deployment, event: ReceiptNotWritten) -> None:
-    """Written again after a while."""
-    context = deployment.context
-    context.timers.set(deployment, "receipt", context.after(context.config.retry_backoff_ms), ReceiptDue())
-
-
-def write_receipt(deployment: Deployment, event: ReceiptDue) -> None:
-    """Once more."""
-    _write_receipt(deployment)
 
 
 # Entry actions.
@@ -351,7 +308,7 @@ def tell_signers(deployment: Deployment) -> None:
     deployment.answered[deployment.context.node] = None
     _begin_asking(deployment)
     if not deployment.missing:
-        _write_agreement(deployment)
+        deployment.context.post(deployment, AllAgreed())
 
 
 def begin_calling(deployment: Deployment) -> None:
@@ -369,12 +326,14 @@ def give_time(deployment: Deployment) -> None:
 
 
 def end(deployment: Deployment) -> None:
-    """The outcome is made durable."""
-    _write_receipt(deployment)
-
-
-def leave(deployment: Deployment) -> None:
-    """Nothing is left to be done."""
+    """The outcome is recorded and reported, and who was asked for nothing need not keep the proposal."""
+    assert deployment.receipt is not None, "what ends has an outcome"
+    deployment.context.persist(IntentFinalised(deployment.receipt))
+    if deployment.receipt.outcome is Outcome.REVERTED and deployment.request_id.counter:
+        for node in deployment.asked:
+            if node != deployment.context.node:
+                deployment.context.send(node, DeploymentWithdrawn(deployment.intent.id))
+    deployment.context.effects.append(ReportReceipt(deployment.receipt))
     deployment.is_gone = True
 
 
@@ -426,13 +385,6 @@ def _remind_later(deployment: Deployment) -> None:
     context.timers.set(deployment, "repeat", context.after(reminder_ms(deployment)), RepeatDue())
 
 
-def _write_agreement(deployment: Deployment) -> None:
-    deployment.is_writing_agreement = True
-    record = DeploymentAgreed(deployment.intent.id, deployment.signers)
-    deployment.context.timers.cancel(deployment, "repeat")
-    deployment.context.persist(record, deployment, AgreementDurable(), AgreementNotWritten())
-
-
 def _call(deployment: Deployment) -> None:
     """If nothing is heard of the call, it is made again: one that is under way is not made twice."""
     context = deployment.context
@@ -443,9 +395,3 @@ def _call(deployment: Deployment) -> None:
         )
     )
     context.timers.set(deployment, "call", context.after(context.config.state_timeout_ms), CallDue())
-
-
-def _write_receipt(deployment: Deployment) -> None:
-    assert deployment.receipt is not None, "what ends has an outcome"
-    record = IntentFinalised(deployment.receipt)
-    deployment.context.persist(record, deployment, ReceiptDurable(), ReceiptNotWritten())

@@ -19,7 +19,6 @@ class State(Enum):
     CALLING = "Calling"
     DEPLOYED = "Deployed"
     SPREADING = "Spreading"
-    ENDING = "Ending"
     FINAL = "Final"
 
     # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.

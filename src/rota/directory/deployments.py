@@ -15,8 +15,6 @@ from rota.directory.acquaintance_events import AcquisitionEnded
 from rota.directory.consent import OPEN, Consent
 from rota.directory.deployment import Deployment, known_from
 from rota.directory.deployment_events import (
-    AcceptanceDurable,
-    AcceptanceNotWritten,
     AnswerReceived,
     Begun,
     CancelAsked,
@@ -43,8 +41,6 @@ from rota.machine.events import (
     ConnectionMade,
     IntentSubmitted,
     MessageReceived,
-    Persisted,
-    PersistFailed,
     ResumeRequested,
     Tick,
     VerifierLookedUp,
@@ -154,13 +150,13 @@ class Deployments:
         return tuple(known for known in found if known is not None)
 
     def taken_in(self, taken: Iterable[KnownContract]) -> list[Effect]:
-        """These are durable, with the blocks that have them."""
+        """These are recorded, with the blocks that have them."""
         for known in taken:
             self.proposals.taken_in(known)
         return self._settled()
 
     def block_indexed(self, block: ChainBlock) -> list[Effect]:
-        """This block is durable."""
+        """This block is indexed."""
         self._tell_each(block.deployments, DeploymentSeen)
         return self._settled()
 
@@ -207,10 +203,6 @@ class Deployments:
                 self._run_timers()
             case MessageReceived(peer, envelope):
                 self._take_message(peer, envelope.body)
-            case Persisted(token):
-                self.context.written(token, succeeded=True)
-            case PersistFailed(token):
-                self.context.written(token, succeeded=False)
             case ConnectionMade(peer):
                 self.connected[peer] = None
                 self._tell_all(PeerBack(peer))
@@ -218,8 +210,7 @@ class Deployments:
                 self.connected.pop(peer, None)
                 self._tell_all(PeerGone(peer))
             case IntentSubmitted():
-                done, failed = AcceptanceDurable(event), AcceptanceNotWritten(event)
-                self.context.persist(IntentAccepted(event.intent), self, done, failed)
+                self._accept(event)
             case CancelRequested() | ResumeRequested():
                 self._take_user(event)
             case ProposalJudged():
@@ -237,16 +228,11 @@ class Deployments:
             case _:
                 raise AssertionError(f"deployments do not know {type(event).__name__}")
 
-    def handle(self, event: Event) -> None:
-        """What became of a new deployment's write."""
-        assert isinstance(event, AcceptanceDurable | AcceptanceNotWritten), "nothing else is written for all"
-        submitted = event.submitted
-        if isinstance(event, AcceptanceNotWritten):
-            error = "the deployment could not be written; try again"
-            self.context.effects.append(ReplyToUser(submitted.reply_to, submitted.intent.id, error))
-            return
-        self.context.effects.append(ReplyToUser(submitted.reply_to, submitted.intent.id))
-        self._add(submitted.intent, (), dict(submitted.known_outcomes)).handle(Begun())
+    def _accept(self, event: IntentSubmitted) -> None:
+        """A new deployment: it is recorded, and its user gets the id."""
+        self.context.persist(IntentAccepted(event.intent))
+        self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
+        self._add(event.intent, (), dict(event.known_outcomes)).handle(Begun())
 
     def _take_message(self, peer: NodeName, body: Message) -> None:
         match body:

@@ -1,14 +1,14 @@
 """The contracts that others want this node to have: one per node.
 
 Theory of operation. A peer proposes a contract before it is on the chain. Whether we have it is for the domain to say;
-what we will have is made durable, and then the answer leaves. Every copy of a question is answered. From then on the
+what we will have is recorded, and the answer leaves. Every copy of a question is answered. From then on the
 chain is asked for a deployment under that id, and one whose genesis, signers and threshold are the proposal's is the
 contract: it is taken in with the very block that has it, so that no round of it is missed.
 
 A contract in which this node endorses or coordinates needs its operator's consent (`consent.py`). Where the policy says
 that the operator is asked, the proposal is stored as a question, the peer gets "busy" and since when the operator is
 asked, and nothing of the contract is done here: no address is told, the chain is not searched for it, and a contract
-that is on the chain already is not taken in. The operator's decision is durable before anybody learns of it. Questions
+that is on the chain already is not taken in. The operator's decision is recorded. Questions
 have a room of their own, shared fairly between peers, and expire `proposal_ttl_s` after the operator was asked.
 
 A proposal is kept under its proposer and its id, so that nobody can take another's. What one peer may have kept here
@@ -23,20 +23,11 @@ from dataclasses import replace
 from rota.directory.acquaintance_events import AcquisitionEnded
 from rota.directory.consent import OPEN, Consent, ConsentMode, Decision, NoRoom, displaced_by
 from rota.directory.deployment import is_as_agreed, known_from
-from rota.directory.deployment_events import (
-    DecisionDurable,
-    DecisionNotWritten,
-    ProposalDecided,
-    ProposalDurable,
-    ProposalJudged,
-    ProposalNotForgotten,
-    ProposalNotWritten,
-)
+from rota.directory.deployment_events import ProposalDecided, ProposalJudged
 from rota.directory.effects import ContractWanted, DeploymentProposed, JudgeProposal, Proposal, ProposalForgotten
 from rota.machine.context import StepContext
 from rota.machine.effects import ReplyToUser
 from rota.machine.pacing import Pacing
-from rota.machine.tables import Event
 from rota.model.blocks import FactoryDeployment
 from rota.model.genesis import MalformedGenesis, decode_genesis, genesis_hash
 from rota.model.types import IntentId, KnownContract, NodeName, RequestId
@@ -68,9 +59,7 @@ class Proposals:
         self.consent = consent
         self.kept: dict[Key, Proposal] = {(each.peer, each.deployment): each for each in stored}
         self.judging: dict[Key, DeploymentProposal] = {}
-        self.writing: dict[Key, Proposal] = {}
         self.withdrawn: dict[Key, None] = {}
-        self.deciding: dict[Key, Proposal] = {}
         self.pacing = Pacing(context)
 
     @property
@@ -92,7 +81,7 @@ class Proposals:
             self._answer(peer, body, Verdict.REFUSED, "another genesis was proposed under this id")
         elif kept is not None and self._is_no_news(kept, body):
             self._tell_decision(kept, body.request_id)
-        elif key in self.judging or key in self.writing or key in self.deciding:
+        elif key in self.judging:
             return
         elif flaw := self._flaw_of(peer, kept, body):
             self._answer(peer, body, Verdict.BUSY, flaw)
@@ -102,7 +91,7 @@ class Proposals:
             self.context.effects.append(order)
 
     def take_judged(self, event: ProposalJudged) -> None:
-        """Refused: the peer is told. Accepted: durable first."""
+        """Refused: the peer is told. Accepted: it is recorded, or the operator is asked."""
         key = (event.peer, event.deployment)
         body = self.judging.get(key)
         if body is None or body.request_id != event.request_id:
@@ -135,7 +124,7 @@ class Proposals:
             self._answer(event.peer, body, Verdict.BUSY, flaw)
 
     def take_withdrawn(self, peer: NodeName, deployment: IntentId) -> None:
-        """It is not awaited any more; one that is being judged or written is forgotten when that is done.
+        """It is not awaited any more; one that is being judged is forgotten when that is done.
 
         Until then the peer's next proposal under this id waits: a judgement must not count for another genesis. What
         the chain has is not the peer's to withdraw.
@@ -144,71 +133,35 @@ class Proposals:
         kept = self.kept.get(key)
         if kept is not None and kept.contract is not None:
             return
-        if key in self.judging or key in self.writing:
+        if key in self.judging:
             self.withdrawn[key] = None
         if self.kept.pop(key, None) is not None:
             self._forget(key)
 
-    def handle(self, event: Event) -> None:
-        """What became of a write."""
-        match event:
-            case ProposalDurable(peer, deployment):
-                key = (peer, deployment)
-                proposal = self.writing.pop(key)
-                self.judging.pop(key, None)
-                if key in self.withdrawn:
-                    del self.withdrawn[key]
-                    self._forget(key)
-                else:
-                    self.kept[key] = proposal
-                    self._tell_decision(proposal, proposal.request_id)
-            case ProposalNotWritten(peer, deployment):
-                key = (peer, deployment)
-                del self.writing[key]
-                self.judging.pop(key, None)
-                self.withdrawn.pop(key, None)
-            case DecisionDurable(decided):
-                self._take_decided(decided)
-            case DecisionNotWritten(decided):
-                del self.deciding[decided.peer, decided.deployment]
-                self._reply(decided, "the decision could not be written; try again")
-            case _:
-                assert isinstance(event, ProposalNotForgotten), f"proposals do not know {type(event).__name__}"
-
     # The operator.
 
     def decide(self, event: ProposalDecided) -> None:
-        """Our operator agrees or refuses: durable first."""
+        """Our operator agrees or refuses; the peer learns of it, by the latest question that it asked."""
         key = (event.peer, event.deployment)
         kept = self.kept.get(key)
-        if kept is None or kept.decision is not Decision.ASKED or key in self.deciding:
+        if kept is None or kept.decision is not Decision.ASKED:
             self._reply(event, "deployment: this node's operator is not asked about it")
             return
         if key in self.judging:
-            self._reply(event, "the operator's policy is being applied to it; try again")
+            self._reply(event, "the operator's policy is being applied to it; try again", is_temporary=True)
             return
         decision = Decision.GIVEN if event.is_given else Decision.REFUSED
         now_s = self.context.chain_time_s
-        decided = self.deciding[key] = replace(kept, decision=decision, reason=event.reason, received_at_s=now_s)
-        self.context.persist(DeploymentProposed(decided), self, DecisionDurable(event), DecisionNotWritten(event))
-
-    def _take_decided(self, event: ProposalDecided) -> None:
-        """The peer learns of it, by the latest question that it asked."""
-        key = (event.peer, event.deployment)
-        decided = self.deciding.pop(key)
-        kept = self.kept.get(key)
-        if kept is None:
-            self._reply(event, "deployment: it was withdrawn, or is too old")
-            return
-        self.kept[key] = decided = replace(decided, request_id=kept.request_id)
+        decided = self.kept[key] = replace(kept, decision=decision, reason=event.reason, received_at_s=now_s)
+        self.context.persist(DeploymentProposed(decided))
         self._reply(event)
         if decided.contract is None:
             self._tell_decision(decided, decided.request_id)
         elif event.is_given:
             self.context.effects.append(ContractWanted(decided.contract, decided.peer))
 
-    def _reply(self, event: ProposalDecided, error: str = "") -> None:
-        self.context.effects.append(ReplyToUser(event.reply_to, event.deployment, error))
+    def _reply(self, event: ProposalDecided, error: str = "", is_temporary: bool = False) -> None:
+        self.context.effects.append(ReplyToUser(event.reply_to, event.deployment, error, is_temporary))
 
     def _policy_for(self, peer: NodeName, genesis: bytes) -> Decision:
         """A contract that asks nothing of this node needs no consent."""
@@ -219,20 +172,15 @@ class Proposals:
     def _ask_operator(self, proposal: Proposal) -> str:
         """Store it as a question; why there is no room for it, if there is none."""
         config = self.context.config
-        writing = (each for each in self.writing.values() if each.decision is Decision.ASKED)
-        asked = {(each.peer, each.deployment): len(each.genesis) for each in (*self.questions, *writing)}
-        # What the operator has decided waits for no decision any more.
-        asked = {key: size for key, size in asked.items() if key not in self.deciding}
+        asked = {(each.peer, each.deployment): len(each.genesis) for each in self.questions}
         try:
             room = config.proposals_bytes_max // QUESTIONS_SHARE
             displaced = displaced_by(asked, proposal.peer, len(proposal.genesis), room)
         except NoRoom as flaw:
             return f"too many proposals {flaw} wait for the operator of {self.context.node}"
         for key in displaced:
-            if self.kept.pop(key, None) is not None:
-                self._forget(key)
-            else:
-                self.withdrawn[key] = None
+            del self.kept[key]
+            self._forget(key)
         self._write(replace(proposal, decision=Decision.ASKED, asked_at_s=max(1, self.context.chain_time_s)))
         return ""
 
@@ -259,15 +207,14 @@ class Proposals:
                 self._forget(key)
         elif event.deployment is not None:
             key = (event.peer, event.deployment)
-            is_known = key in self.kept or key in self.writing or key in self.judging
+            is_known = key in self.kept or key in self.judging
             if not is_known and not self._same(event.deployment, event.genesis):
                 now_s = self.context.chain_time_s
                 no_request = RequestId(0, 0)
                 self._ask_operator(Proposal(*key, event.genesis, no_request, now_s, contract=event.contract))
 
     def _same(self, deployment: IntentId, genesis: bytes) -> list[Proposal]:
-        held = (*self.kept.values(), *self.writing.values())
-        return [each for each in held if (each.deployment, each.genesis) == (deployment, genesis)]
+        return [each for each in self.kept.values() if (each.deployment, each.genesis) == (deployment, genesis)]
 
     # The chain.
 
@@ -312,7 +259,7 @@ class Proposals:
         if kept is not None:
             return ""
         config = self.context.config
-        held = (*self.kept.values(), *self.writing.values())
+        held = tuple(self.kept.values())
         of_peer = tuple(each for each in held if each.peer == peer)
         for share, whose, some in ((PEER_SHARE, "of yours", of_peer), (1, "of all", held)):
             if len(some) >= max(1, config.proposals_max // share):
@@ -367,8 +314,10 @@ class Proposals:
 
     def _write(self, proposal: Proposal) -> None:
         key = (proposal.peer, proposal.deployment)
-        self.writing[key] = proposal
-        self.context.persist(DeploymentProposed(proposal), self, ProposalDurable(*key), ProposalNotWritten(*key))
+        self.context.persist(DeploymentProposed(proposal))
+        self.judging.pop(key, None)
+        self.kept[key] = proposal
+        self._tell_decision(proposal, proposal.request_id)
 
     def _forget(self, key: Key) -> None:
-        self.context.persist(ProposalForgotten(*key), self, None, ProposalNotForgotten(*key))
+        self.context.persist(ProposalForgotten(*key))

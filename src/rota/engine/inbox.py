@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived, Tick
 from rota.machine.tables import Event
 from rota.model.types import NodeName
 from rota.node.paging import size_of
@@ -110,6 +110,12 @@ class Inbox:
             heappush(self._next, (line.served_until_ns, peer))
         if not self._count:
             self._lines.clear()  # No peer waits, so that no peer has a claim.
+
+    def forget_ticks(self) -> None:
+        """The timers that have run out are looked at when the other events are stepped."""
+        others = [event for event in self.own if not isinstance(event, Tick)]
+        self.own.clear()
+        self.own.extend(others)
 
     def clear(self) -> None:
         """Forget all of them."""

@@ -6,6 +6,9 @@ in an inbox (`inbox.py`) and are stepped in turns: a turn takes the node's own e
 sockets. So what is sent to one peer in one turn travels in one frame, and what is written in one turn shares one
 commit. After each turn the timer is set to the core's next deadline.
 
+While the store takes no writes (`outbox.py`) the engine takes no turn: events wait. When the store goes on, the events
+that have come meanwhile are stepped before any timer, so that a peer whose messages waited does not seem silent.
+
 The core's clock is the time for which this process has run (`clock.py`): it never jumps, and a node that starves for
 processor takes it neither for a lost ledger nor for a silent peer.
 """
@@ -22,7 +25,7 @@ from rota.engine.clock import RunTime
 from rota.engine.inbox import Inbox
 from rota.engine.outbox import Outbox
 from rota.machine.effects import Effect
-from rota.machine.events import Persisted, PersistFailed, Tick
+from rota.machine.events import Tick
 from rota.machine.tables import Event
 from rota.model.types import NodeName
 from rota.node.node import Node
@@ -47,7 +50,7 @@ class Engine:
         name: NodeName = NO_NAME,
         used_ns: Callable[[], int] = time.thread_time_ns,
     ) -> None:
-        self.outbox: Final = Outbox(perform, self._tell_written)
+        self.outbox: Final = Outbox(perform)
         self.clock: Final = clock or RunTime()
         self.steps = 0
         self._died: Final = died
@@ -58,6 +61,9 @@ class Engine:
         self._context: Final = copy_context()
         self._core: Node | None = None
         self._is_running = False
+        self._is_held = False
+        # How many events that came while the engine was held are stepped before the next timer.
+        self._before_timers = 0
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -100,20 +106,20 @@ class Engine:
                 handle.cancel()
 
     def tell(self, event: Event) -> None:
-        """Something happened. What a write made of itself goes to the effects that wait for it first."""
-        if isinstance(event, Persisted | PersistFailed):
-            self._guarded(lambda: self.outbox.take_result(event))
-        else:
-            self._tell_core(event)
-
-    def _tell_written(self, result: Persisted | PersistFailed) -> None:
-        self._tell_core(result)
-
-    def _tell_core(self, event: Event) -> None:
+        """Something happened."""
         if self._core is not None and not self._is_running:
             return  # What happens after its end is for the next life to find out.
         self._inbox.put(event)
         self._take_turn_soon()
+
+    def take_written(self, count: int) -> None:
+        """So many more of the core's writes are durable."""
+        self._guarded(lambda: self.outbox.take_written(count))
+        if self._is_held and not self.outbox.is_stalled:
+            self._is_held = False
+            self._inbox.forget_ticks()
+            self._before_timers = len(self._inbox)
+            self._take_turn_soon()
 
     def _take_turn_soon(self) -> None:
         if self._turn is None and self._is_running:
@@ -121,6 +127,9 @@ class Engine:
 
     def _take_turn(self) -> None:
         self._turn = None
+        if self.outbox.is_stalled:
+            self._is_held = True
+            return
         self._guarded(self._step_some)
         if self._inbox:
             self._take_turn_soon()
@@ -143,20 +152,22 @@ class Engine:
 
     def _step(self, event: Event) -> None:
         self.steps += 1
+        self._before_timers -= self._before_timers > 0
         self.outbox.put(self.core.step(self.clock.now_ms(), event))
 
     def _set_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due_ms = self.core.next_deadline_ms() if self._is_running else None
+        due_ms = self.core.next_deadline_ms() if self._is_running and not self._before_timers else None
         if due_ms is not None:
             delay_s = max(0, due_ms - self.clock.now_ms()) / 1_000
             self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        self._tell_core(Tick())
+        if not self._is_held:
+            self.tell(Tick())
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """An error of ours must be loud: a node without a part of itself is worse than one that is gone."""

@@ -1,67 +1,74 @@
-"""What a step asked for, in order, until it may leave: a write before all that it governs (protocol §8).
+"""The effects of a node that have not left: none leaves before the records that it rests on are durable (protocol §8).
 
-Theory of operation. Effects leave in the order in which they were asked for. A write is ordered of the store as soon
-as it comes, so that all writes of a turn share one database transaction; what stands behind it waits here until it is
-durable. When it fails, what it governs is dropped, up to the next write of its step, and the rest goes on. The core
-is told of a write behind the effects that it governs, as in the simulator.
+Theory of operation. Effects leave in the order in which the core ordered them. The outbox passes a write to the store
+as soon as it is ordered, so that all writes of a turn share one database transaction; everything behind it waits here
+until it is durable. So what is durable is always a prefix of what the core ordered, and nothing leaves that rests on
+more. The core does not wait: it goes on as if each write were done.
 
-A store that is away holds everything up, and that is right: a node that cannot write has nothing to say that
-it could keep. What piles up meanwhile is bounded: messages beyond `WAITING_MAX` are lost, as messages may be, and all
-else is bounded by the core, which does not go on without its writes.
+The store repeats a write until it is done (`store/group_commit.py`), so no write fails. A store that takes none for
+`STALL_S` holds the node: the engine takes no step (`loop.py`), and users are told that the node is unavailable.
+Messages beyond `WAITING_MAX` are lost, as messages may be; all else is bounded, because a held core orders nothing.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from rota.machine.effects import Effect, Persist, SendMessage
-from rota.machine.events import Persisted, PersistFailed
 
 WAITING_MAX: Final = 65_536
-
-
-class _Written(NamedTuple):
-    """Stands behind the effects that a write governs: then the core is told that it is done."""
-
-    token: int
+STALL_S: Final = 1.0
 
 
 class Outbox:
-    """The effects of one node that have not left yet. `perform` does one; `tell` is the core's ear."""
+    """The effects of one node that have not left yet; `perform` does one."""
 
-    def __init__(self, perform: Callable[[Effect], None], tell: Callable[[Persisted | PersistFailed], None]) -> None:
+    def __init__(self, perform: Callable[[Effect], None], now_s: Callable[[], float] = time.monotonic) -> None:
         self._perform: Final = perform
-        self._tell: Final = tell
-        self._waiting: Final[deque[Effect | _Written]] = deque()
-        self._results: Final[dict[int, Persisted | PersistFailed]] = {}
+        self._now_s: Final = now_s
+        self._waiting: Final[deque[Effect]] = deque()
+        # When each of the writes was ordered that are not durable.
+        self._ordered_s: Final[deque[float]] = deque()
+        self._durable_count = 0
         self._is_leaving = False
         self.messages_dropped = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def writes_open(self) -> int:
+        """How many writes are not durable."""
+        return len(self._ordered_s)
+
+    @property
+    def is_stalled(self) -> bool:
+        """The store has taken no write for so long that the node must wait for it."""
+        return bool(self._ordered_s) and self._now_s() - self._ordered_s[0] >= STALL_S
+
     def put(self, effects: Iterable[Effect]) -> None:
         """The effects of one step: writes are ordered now, the rest leaves in its turn."""
-        token: int | None = None
         for effect in effects:
             if type(effect) is Persist:
-                if token is not None:
-                    self._waiting.append(_Written(token))
-                token = effect.token
+                self._ordered_s.append(self._now_s())
                 self._perform(effect)
             elif len(self._waiting) >= WAITING_MAX and isinstance(effect, SendMessage):
                 self.messages_dropped += 1
                 continue
             self._waiting.append(effect)
-        if token is not None:
-            self._waiting.append(_Written(token))
         self.leave()
 
-    def take_result(self, result: Persisted | PersistFailed) -> None:
-        """A write is durable, or it is not."""
-        self._results[result.token] = result
+    def take_written(self, count: int) -> None:
+        """So many more of the writes are durable, the earliest first."""
+        for _ in range(count):
+            self._ordered_s.popleft()
+        # What the store took until now, it took: the rest waits from now on.
+        if self._ordered_s:
+            self._ordered_s[0] = max(self._ordered_s[0], self._now_s())
+        self._durable_count += count
         self.leave()
 
     def leave(self) -> None:
@@ -70,24 +77,13 @@ class Outbox:
             return
         self._is_leaving = True
         try:
-            while self._waiting and self._may_leave(self._waiting[0]):
-                self._let_go(self._waiting.popleft())
+            while self._waiting:
+                if type(self._waiting[0]) is Persist:
+                    if not self._durable_count:
+                        return
+                    self._durable_count -= 1
+                    self._waiting.popleft()
+                else:
+                    self._perform(self._waiting.popleft())
         finally:
             self._is_leaving = False
-
-    def _may_leave(self, first: Effect | _Written) -> bool:
-        return type(first) is not Persist or first.token in self._results
-
-    def _let_go(self, effect: Effect | _Written) -> None:
-        match effect:
-            case Persist(_, token):
-                if isinstance(self._results[token], PersistFailed):
-                    self._drop_governed(token)
-            case _Written(token):
-                self._tell(self._results.pop(token))
-            case _:
-                self._perform(effect)
-
-    def _drop_governed(self, token: int) -> None:
-        while self._waiting[0] != _Written(token):
-            self._waiting.popleft()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from rota.machine.effects import Effect, Persist, Record, SendMessage
 from rota.machine.tables import Event, Handler
@@ -17,14 +16,6 @@ from rota.wire.messages import Envelope, Message, Reply
 
 BACKOFF_STEPS_MAX = 32
 VALIDITY_MARGIN_S = 60
-
-
-class Write(NamedTuple):
-    """A record on its way to the disk, and whom to tell what when it is there or is not."""
-
-    machine: Handler
-    done: Event | None
-    failed: Event
 
 
 class Ids:
@@ -58,8 +49,6 @@ class StepContext:
     timers: Timers = field(default_factory=Timers)
     separator: bytes = field(init=False)
     insiders: frozenset[NodeName] | None = field(init=False)
-    writing: dict[int, list[Write]] = field(default_factory=dict)
-    token: int = 0
     speaks_to_itself: bool = False
 
     def __post_init__(self) -> None:
@@ -111,22 +100,9 @@ class StepContext:
         """Tell a machine something once the present event is dealt with."""
         self.posted.append((machine, event))
 
-    def persist(self, record: Record, machine: Handler, done: Event | None, failed: Event) -> None:
-        """Make a record durable before anything else of this step happens; then tell the machine how it went."""
+    def persist(self, record: Record) -> None:
+        """Have a record written: no other effect of this step or of a later one leaves before it is durable."""
         self.records.append(record)
-        self.writing.setdefault(self.token + 1, []).append(Write(machine, done, failed))
-
-    @property
-    def is_writing(self) -> bool:
-        """Something of this contract is not durable yet: nothing may leave, not even to ourselves."""
-        return bool(self.writing)
-
-    def written(self, token: int, succeeded: bool) -> None:
-        """The records of a step are durable, or were not written."""
-        for write in self.writing.pop(token):
-            event = write.done if succeeded else write.failed
-            if event is not None:
-                self.post(write.machine, event)
 
     def after(self, delay_ms: int) -> int:
         """The time that lies so far ahead."""
@@ -148,7 +124,6 @@ class StepContext:
         effects, self.effects = self.effects, []
         self.speaks_to_itself = False
         if self.records:
-            self.token += 1
-            effects.insert(0, Persist(self.contract.address, self.token, tuple(self.records)))
+            effects.insert(0, Persist(self.contract.address, tuple(self.records)))
             self.records = []
         return effects

@@ -52,10 +52,9 @@ class SendMessage(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Persist(Effect):
-    """Write these records in one database transaction, before any other effect of this step."""
+    """Write these records in one database transaction, before any other effect of this step or of a later one."""
 
     contract: ContractAddress
-    token: int
     records: tuple[Record, ...]
 
 
@@ -66,6 +65,8 @@ class ReplyToUser(Report):
     reply_to: str
     intent: IntentId
     error: str = ""
+    # The same request may be taken later.
+    is_temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

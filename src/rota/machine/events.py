@@ -106,18 +106,3 @@ class VerifierWanted(Result):
 
     party: Party
     asks_announced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Persisted(Event):
-    """The records of a step are durable."""
-
-    token: int
-
-
-@dataclass(frozen=True, slots=True)
-class PersistFailed(Event):
-    """The records of a step were not written, and what the step asked for was not done."""
-
-    token: int
-    reason: str

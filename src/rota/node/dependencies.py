@@ -40,8 +40,8 @@ class Dependencies:
         if leaves:
             self.awaited.note(intent, tuple(leaves))
 
-    def take_written(self, records: tuple[Record, ...]) -> None:
-        """New intents are durable: note what they wait for."""
+    def note_accepted(self, records: tuple[Record, ...]) -> None:
+        """Note what new intents wait for."""
         for intent in (record.intent for record in records if isinstance(record, IntentAccepted)):
             others = self._open_of(intent)
             self.note(intent.contract, intent.id, others)

@@ -1,7 +1,7 @@
 """Dispatches of a node: what its submitters have signed, written and sent, and the heartbeats that list it.
 
 Each account has a submitter (`chain/submitters.py`). Their orders leave through the node; what becomes of a round goes
-to the sequencer of its contract, and every heartbeat repeats what the store, the signer or the chain has not answered.
+to the sequencer of its contract, and every heartbeat repeats what the signer or the chain has not answered.
 """
 
 from __future__ import annotations
@@ -89,9 +89,7 @@ class Dispatches:
         node, submitter = self.node, self.node.submitters.of(event.account)
         match event:
             case DispatchSigned():
-                record = submitter.take_signed(event)
-                if record is not None:
-                    node.persist_own(record)
+                self._take_signed(submitter, event)
             case DispatchNotSigned():
                 order = submitter.take_unsigned(event)
                 if order is not None:
@@ -113,22 +111,20 @@ class Dispatches:
                 node.effects.extend(SubmitTransaction(each) for each in again)
         self._sign_next(submitter)
 
-    def take_written(self, dispatch: RoundDispatch, succeeded: bool) -> None:
-        """Durable: it is sent to the chain. A new round's states go out too, and its coordinator learns of it."""
-        node, submitter = self.node, self.node.submitters.of(dispatch.account)
-        is_new = submitter.writes_new_round
-        dispatch = submitter.take_written(node.now_ms, succeeded)
-        order = dispatch.round
-        if succeeded and dispatch.nonce in submitter.submissions:
-            self._start_heartbeats()
-            node.effects.append(SubmitTransaction(dispatch))
-        if succeeded and is_new:
+    def _take_signed(self, submitter: Submitter, event: DispatchSigned) -> None:
+        """It is recorded and sent to the chain. A new round's states go out too, and its coordinator learns of it."""
+        node, record = self.node, submitter.take_signed(self.node.now_ms, event)
+        if record is None:
+            return
+        dispatch = record if isinstance(record, RoundDispatch) else record.dispatch
+        node.persist_own(record)
+        self._start_heartbeats()
+        node.effects.append(SubmitTransaction(dispatch))
+        if dispatch is record:
+            order = dispatch.round
             node.distribution.take(node.now_ms, order)
             node.deliver_states()
             node.tell(order.contract, RoundDispatched(order.digest, dispatch.signer, dispatch.nonce))
-        elif is_new:
-            node.tell(order.contract, RoundDispatchFailed(order.digest, "the dispatch was not written"))
-        self._sign_next(submitter)
 
     def recall(self) -> None:
         """Ask the store for dispatches that the chain has lost; a heartbeat asks again."""

@@ -44,8 +44,3 @@ class NodeStarted(Record):
     """A new life of the node: durable before its first message."""
 
     incarnation: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoreTried(Record):
-    """Nothing of its own: a node whose writes fail finds out whether it can write at all."""

@@ -57,7 +57,6 @@ MEANINGS: Final[dict[Enum, str]] = {
     DeploymentState.CALLING: "the factory is called to deploy it",
     DeploymentState.DEPLOYED: "the base ledger has the contract",
     DeploymentState.SPREADING: "the contract is final, and the nodes take it in",
-    DeploymentState.ENDING: "how it ended is being written",
     DeploymentState.FINAL: "it has ended",
     PublicState.WAITING: "it is accepted and not yet signed",
     PublicState.SIGNED: "it is signed and is to be sent to the chain",
@@ -169,8 +168,6 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
             return "operators to agree that their nodes take part in the contract", deployment.missing
         case DeploymentState.PROPOSING:
             return "answers whether they will have the contract, and who signs", deployment.missing
-        case DeploymentState.AGREEING if deployment.is_writing_agreement:
-            return "the agreement to be written", ourselves
         case DeploymentState.AGREEING:
             return "answers that they know who signs", deployment.missing
         case DeploymentState.CALLING:
@@ -180,7 +177,7 @@ def _deployment_waits(deployment: Deployment) -> tuple[str, tuple[NodeName, ...]
         case DeploymentState.SPREADING:
             return "those that can be reached to have it", deployment.without_it
         case _:
-            return "its receipt to be written", ourselves
+            return "nothing", ()
 
 
 def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[str, tuple[NodeName, ...]]:
@@ -245,8 +242,6 @@ def _missing_at_coordinator(sequencer: Sequencer, transaction: CoordinatorTransa
 
 
 def _ending_waits(transaction: SenderTransaction) -> str:
-    if not transaction.is_ending_durable:
-        return "the decision to end it to be written"
     why = f" (it cannot be voided: {transaction.reason})" if transaction.has_failed_to_void else ""
     return f"chain time {transaction.void_after_s}, when no version of it is valid{why}"
 

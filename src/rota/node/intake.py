@@ -34,7 +34,7 @@ class Accepted:
 
 
 class Intake:
-    """The intents of this node that are not durable yet, and the latest outcomes."""
+    """The intents of this node that are on their way to their sequencers, and the latest outcomes."""
 
     def __init__(self, node: NodeName, config: Config) -> None:
         self.node = node
@@ -42,9 +42,9 @@ class Intake:
         self.outcomes: dict[IntentId, Outcome] = {}
         self.open: dict[IntentId, ContractAddress] = {}
         self._asking: dict[int, tuple[ContractAddress, IntentSubmitted]] = {}
-        self._writing: dict[IntentId, None] = {}
+        self._accepting: dict[IntentId, None] = {}
         self._keys: dict[str, IntentId] = {}
-        self._durable_keys: deque[tuple[int, str]] = deque()
+        self._accepted_keys: deque[tuple[int, str]] = deque()
         self._noted_at: dict[IntentId, int] = {}
         self._token = 0
 
@@ -54,6 +54,10 @@ class Intake:
         flaw = self._flaw_of(intent)
         if flaw:
             return ReplyToUser(event.reply_to, intent.id, flaw)
+        under_way = len(self.open) + len(self._accepting) + len(self._asking)
+        if under_way >= self.config.intents_open_max:
+            error = f"{under_way} intents are under way at {self.node}; try again later"
+            return ReplyToUser(event.reply_to, intent.id, error, is_temporary=True)
         if not intent.idempotency_key and not intent.depends_on:
             return self._accept(contract, event, ())
         question = self.ask(intent.depends_on, intent.idempotency_key)
@@ -81,7 +85,7 @@ class Intake:
         intent = event.intent
         existing = answer.existing or self._keys.get(intent.idempotency_key)
         if existing is not None:
-            return ReplyToUser(event.reply_to, existing, self._flaw_of_repetition(existing))
+            return self._reply_to_repetition(event.reply_to, existing)
         outcomes = dict(answer.outcomes)
         outcomes.update({other: self.outcomes[other] for other in intent.depends_on if other in self.outcomes})
         for other in intent.depends_on:
@@ -91,17 +95,19 @@ class Intake:
         known = tuple((other, outcomes[other]) for other in intent.depends_on if other in outcomes)
         return self._accept(contract, event, known)
 
-    def take_written(self, intent: Intent, succeeded: bool) -> None:
-        """It is durable, or it is not and its key is free again."""
-        self._writing.pop(intent.id, None)
-        is_its_key = self._keys.get(intent.idempotency_key) == intent.id
-        if succeeded:
-            self.open[intent.id] = intent.contract
-            if is_its_key:
-                self._durable_keys.append((self._token, intent.idempotency_key))
-        elif is_its_key:
-            del self._keys[intent.idempotency_key]
+    def take_accepted(self, intent: Intent) -> None:
+        """Its sequencer has it: the store knows it before it answers what is asked from now on."""
+        self._accepting.pop(intent.id, None)
+        self.open[intent.id] = intent.contract
+        if self._keys.get(intent.idempotency_key) == intent.id:
+            self._accepted_keys.append((self._token, intent.idempotency_key))
         self._forget()
+
+    def take_refused(self, intent: Intent) -> None:
+        """It was not accepted after all: its key is free again."""
+        self._accepting.pop(intent.id, None)
+        if self._keys.get(intent.idempotency_key) == intent.id:
+            del self._keys[intent.idempotency_key]
 
     def note_undone(self, intent: IntentId) -> None:
         """Its receipt no longer holds: who comes to depend on it ends, as by the store's word."""
@@ -124,7 +130,7 @@ class Intake:
         self, contract: ContractAddress, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]
     ) -> Accepted:
         intent = event.intent
-        self._writing[intent.id] = None
+        self._accepting[intent.id] = None
         if intent.idempotency_key:
             self._keys[intent.idempotency_key] = intent.id
         return Accepted(contract, IntentSubmitted(event.reply_to, intent, known))
@@ -135,21 +141,19 @@ class Intake:
         size_bytes, bytes_max = intent_bytes(intent), self.config.intent_bytes_max
         if size_bytes > bytes_max:
             return f"too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
-        under_way = len(self.open) + len(self._writing) + len(self._asking)
-        if under_way < self.config.intents_open_max:
-            return ""
-        return f"busy: {under_way} intents are under way at {self.node}; try again later"
-
-    def _flaw_of_repetition(self, existing: IntentId) -> str:
-        if existing in self._writing:
-            return "idempotencyKey: an intent with this key is being accepted; try again"
         return ""
 
+    def _reply_to_repetition(self, reply_to: str, existing: IntentId) -> ReplyToUser:
+        if existing not in self._accepting:
+            return ReplyToUser(reply_to, existing)
+        error = "idempotencyKey: an intent with this key is being accepted; try again"
+        return ReplyToUser(reply_to, existing, error, is_temporary=True)
+
     def _forget(self) -> None:
-        """What was durable before the oldest open question was asked is in the store's answer to that and all later."""
+        """The store's answers to all open questions contain what was recorded before the oldest was asked."""
         oldest = next(iter(self._asking), self._token + 1)
-        while self._durable_keys and self._durable_keys[0][0] < oldest:
-            del self._keys[self._durable_keys.popleft()[1]]
+        while self._accepted_keys and self._accepted_keys[0][0] < oldest:
+            del self._keys[self._accepted_keys.popleft()[1]]
         while len(self.outcomes) > OUTCOMES_KEPT_MAX:
             intent = next(iter(self.outcomes))
             if self._noted_at[intent] >= oldest:

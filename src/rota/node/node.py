@@ -3,8 +3,9 @@
 `step(now, event) -> effects`. The node owns one sequencer per contract, as far as they are in memory, and
 what they have in common: the intake of its users' intents, the block index, the submitters, the distribution
 of private states, and the contracts that are to come. It hands each event to whom it concerns, keeps what
-sequencers ask of the submitters inside, and passes the rest on as effects. The chain's word is durable before it
-is told. Its first effect makes its new incarnation durable: nothing it says can be mistaken for an earlier life's.
+sequencers ask of the submitters inside, and passes the rest on as effects. What the node knows may be ahead of what is
+durable; what it says is not, because its effects leave behind the records that they rest on. Its first effect makes its
+new incarnation durable: nothing it says can be mistaken for an earlier life's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from rota.chain.effects import BlocksIndexed, DispatchRepriced, FetchBlocks, FinalityBroken, RoundDispatch
+from rota.chain.effects import BlocksIndexed, FetchBlocks, FinalityBroken
 from rota.chain.events import (
     AccountChosen,
     AccountSeen,
@@ -24,7 +25,7 @@ from rota.chain.events import (
     TransactionRefused,
     TransactionSent,
 )
-from rota.chain.index import ChainIndex
+from rota.chain.index import ChainIndex, IndexChange
 from rota.chain.submitters import AccountChoice, Submitters
 from rota.directory.acquaintance_events import AcquisitionEnded, ContractsListed, ContractsSifted, GenesisFound
 from rota.directory.consent import OPEN, Consent
@@ -32,7 +33,6 @@ from rota.directory.deployment_events import FactoryCalled, FactoryRefused, Prop
 from rota.directory.deployments import Deployments
 from rota.directory.effects import ContractTaken, ContractWanted, Proposal, TakeInContract
 from rota.exchange.distribution import DeliveriesRecalled, Distribution
-from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.machine.context import Ids
 from rota.machine.effects import (
     DispatchRound,
@@ -41,10 +41,8 @@ from rota.machine.effects import (
     Persist,
     Record,
     ReplyToUser,
-    Report,
     ReportReceipt,
     SendMessage,
-    TransitionPrepared,
 )
 from rota.machine.events import (
     CancelRequested,
@@ -52,8 +50,6 @@ from rota.machine.events import (
     ConnectionMade,
     IntentSubmitted,
     MessageReceived,
-    Persisted,
-    PersistFailed,
     ResumeRequested,
     StopRequested,
     Tick,
@@ -64,12 +60,11 @@ from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock, LedgerOutcome, Outcomes
 from rota.model.config import Config
 from rota.model.consistency import Consistent
-from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Dependency, IntentId, KnownContract, NodeName
+from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Dependency, IntentId, NodeName
 from rota.node.acquaintance import Acquaintance
 from rota.node.dependencies import Dependencies
 from rota.node.dispatches import Dispatches
-from rota.node.durability import Durability
-from rota.node.effects import NodeStarted, ReportFinalityBroken, StoreTried
+from rota.node.effects import NodeStarted, ReportFinalityBroken
 from rota.node.events import (
     ContractLoaded,
     ContractMissing,
@@ -152,7 +147,6 @@ class Node:
         self.index = ChainIndex(config, now_ms, stored.blocks, stored.final_height)
         self.height, self.chain_time_s = self._standing_before(stored.blocks)
         self.final_time_s = self.chain_time_s
-        self.durability = Durability(config)
         self.has_ledger = not self.index.is_lost
         self.has_caught_up = False
         self.lost_peers: dict[NodeName, None] = {}
@@ -176,15 +170,10 @@ class Node:
             factory,
             consent,
         )
-        self.taking_in: tuple[KnownContract, ...] = ()
-        self.breaking: FinalityBroken | None = None
         self.states = PrivateStates(self, stored.sent)
         self.verifiers = VerifierRequests(self)
         self.acquaintance = Acquaintance(self, factory)
         self.dispatches = Dispatches(self)
-        self.token = 0
-        self.writes: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
-        self.doubtful: dict[int, tuple[ContractAddress, int, tuple[Record, ...]]] = {}
         self.effects: list[Effect] = []
         self.dependencies = Dependencies(self)
         self.sequencers = Sequencers(config)
@@ -223,7 +212,6 @@ class Node:
             self.states.incomplete.look_at_ms,
             self.deployments.timers.next_due_ms,
             self.acquaintance.timers.next_due_ms,
-            self.durability.try_at_ms,
         ):
             if due_ms is not None and (earliest_ms is None or due_ms < earliest_ms):
                 earliest_ms = due_ms
@@ -368,64 +356,17 @@ class Node:
             if block.height <= self.index.final_height:
                 self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
 
-    def _refuse(self, event: Event, error: str) -> None:
+    def _refuse(self, event: Event, error: str, is_temporary: bool = False) -> None:
         """Users are told; what others said they repeat."""
         if isinstance(event, IntentSubmitted):
-            self.intake.take_written(event.intent, succeeded=False)
-            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error))
+            self.intake.take_refused(event.intent)
+            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error, is_temporary))
         elif isinstance(event, CancelRequested | ResumeRequested):
-            self.effects.append(ReplyToUser(event.reply_to, event.intent, error))
-
-    def _take_written(self, event: Persisted | PersistFailed) -> None:
-        """A commit may report a failure and have happened: of an intent the store is asked before its user is told."""
-        write = self.writes.pop(event.token)
-        succeeded = isinstance(event, Persisted)
-        if self.durability.take_written(self.now_ms, succeeded):
-            self._look_at_chain()
-        doubtful = () if succeeded else tuple(each.intent.id for each in write[2] if isinstance(each, IntentAccepted))
-        if doubtful:
-            question = self.intake.ask(doubtful)
-            self.doubtful[question.token] = write
-            self.effects.append(question)
-        else:
-            self._settle_write(*write, succeeded=succeeded)
+            self.effects.append(ReplyToUser(event.reply_to, event.intent, error, is_temporary))
 
     def _take_looked_up(self, event: IntentsLookedUp) -> None:
-        write = self.doubtful.pop(event.token, None)
-        if write is not None:
-            self._settle_write(*write, succeeded=bool(event.unfinished))
-        elif not self.dependencies.take_looked_up(event):
+        if not self.dependencies.take_looked_up(event):
             self._take_intake(self.intake.take_answer(event))
-
-    def _settle_write(
-        self, contract: ContractAddress, inner: int, records: tuple[Record, ...], succeeded: bool
-    ) -> None:
-        """The records of a write are durable, all of them, or none is."""
-        assert succeeded or not isinstance(records[0], NodeStarted), "a node without an incarnation must not run"
-        is_any_accepted = is_any_prepared = False
-        for record in records:
-            if type(record) is IntentAccepted:
-                self.intake.take_written(record.intent, succeeded)
-                is_any_accepted = True
-            elif type(record) is TransitionPrepared:
-                is_any_prepared = True
-        if is_any_prepared and succeeded:
-            self.states.distribute_prepared(contract, records)
-        match records[0]:
-            case RoundDispatch() as dispatch:
-                self.dispatches.take_written(dispatch, succeeded)
-            case DispatchRepriced(dispatch):
-                self.dispatches.take_written(dispatch, succeeded)
-            case BlocksIndexed() | FinalityBroken():
-                self._take_index_written(succeeded)
-            case StatesReceived() | StatesAcknowledged() as record:
-                self.states.take_written(contract, record, succeeded)
-            case NodeStarted() | StoreTried():
-                pass
-            case _:
-                self.tell(contract, Persisted(inner) if succeeded else PersistFailed(inner, ""))
-                if is_any_accepted and succeeded:
-                    self.dependencies.take_written(records)
 
     def _take_made_up(self, event: RoundsMadeUp) -> None:
         self.states.take_made_up(event)
@@ -440,49 +381,45 @@ class Node:
         else:
             change = self.index.take_blocks(self.now_ms, event)
             if change is not None:
-                self.taking_in = self.deployments.known_in(change.added)
-                self.breaking = self.index.broken_by(change)
-                broken = () if self.breaking is None else (self.breaking,)
-                taken = tuple(ContractTaken(known) for known in self.taking_in)
-                self.persist_own(*broken, self.index.record_of(change), *taken)
+                self._take_change(change)
         self._look_at_chain()
 
-    def _take_index_written(self, succeeded: bool) -> None:
-        """Durable: what went is undone, latest first, and what came is taken; then what became final."""
-        final_height = self.index.final_height
-        change = self.index.take_written(self.now_ms, succeeded)
-        if change is not None:
-            self._report_broken()
-            self.effects.extend(TakeInContract(known) for known in self.taking_in)
-            self._take_removed(change.parted_at, change.removed, final_height)
-            for block in change.added:
-                self._take_block(block)
-            self.perform(NO_CONTRACT, self.deployments.taken_in(self.taking_in))
-            for block in self.index.take_final():
-                self._take_final(block)
-        self.taking_in, self.breaking = (), None
-        self._look_at_chain()
+    def _take_change(self, change: IndexChange) -> None:
+        """What went is undone, latest first, and what came is taken; then what became final."""
+        final_height, broken = self.index.final_height, self.index.broken_by(change)
+        taking_in = self.deployments.known_in(change.added)
+        taken = tuple(ContractTaken(known) for known in taking_in)
+        indexed = BlocksIndexed(change.parted_at, change.added)
+        self.persist_own(*((broken,) if broken is not None else ()), indexed, *taken)
+        self.index.take_change(self.now_ms, change)
+        if broken is not None:
+            self._report_broken(broken)
+        self.effects.extend(TakeInContract(known) for known in taking_in)
+        self._take_removed(change.parted_at, change.removed, final_height)
+        for block in change.added:
+            self._take_block(block)
+        self.perform(NO_CONTRACT, self.deployments.taken_in(taking_in))
+        for block in self.index.take_final():
+            self._take_final(block)
 
-    def _report_broken(self) -> None:
+    def _report_broken(self, broken: FinalityBroken) -> None:
         """Receipts that were reported no longer hold: users are told, and nothing new may rest on them."""
-        if self.breaking is None:
-            return
-        undone = tuple(dict.fromkeys(each.intent for each in self.breaking.undone))
+        undone = tuple(dict.fromkeys(each.intent for each in broken.undone))
         for intent in undone:
             self.intake.note_undone(intent)
-        for each in self.breaking.undone:
+        for each in broken.undone:
             if each.contract == NO_CONTRACT:
                 self.deployments.note_undone(each.intent)
-        self.effects.append(ReportFinalityBroken(self.breaking.parted_at, self.breaking.final_height, undone))
+        self.effects.append(ReportFinalityBroken(broken.parted_at, broken.final_height, undone))
 
     def _look_at_chain(self) -> None:
-        """Ask for what is missing, and say when ledger or store is lost or found again (protocol §4.1)."""
+        """Ask for what is missing, and say when the ledger is lost or found again (protocol §4.1)."""
         fetch = self.index.next_fetch(self.now_ms)
         if fetch is not None:
             self.effects.append(FetchBlocks(fetch.first, fetch.last, self.deployments.awaited()))
         if not self.index.has_just_been_lost(self.now_ms):
             self.index.has_just_come_back(self.now_ms)
-        has_ledger = not self.index.is_lost and not self.durability.is_lost
+        has_ledger = not self.index.is_lost
         if has_ledger != self.has_ledger:
             self._take_for_all(LedgerBack() if has_ledger else LedgerLost())
 
@@ -594,8 +531,6 @@ class Node:
         self.states.deliver()
         self.states.ask_for_incomplete()
         self.acquaintance.run_timers()
-        if self.durability.is_try_due(self.now_ms):
-            self.persist_own(StoreTried())
         due_ms = self.deployments.timers.next_due_ms
         if due_ms is not None and due_ms <= self.now_ms:
             self.tell(NO_CONTRACT, Tick())
@@ -651,7 +586,7 @@ class Node:
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
         if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:
-            self._refuse(event, f"busy: {self.name} has no room for one more contract; try again later")
+            self._refuse(event, f"{self.name} has no room for one more contract; try again later", is_temporary=True)
             return
         load = self.sequencers.await_loading(self.now_ms, contract, event)
         if load is not None:
@@ -675,13 +610,16 @@ class Node:
 
     def perform(self, contract: ContractAddress, effects: list[Effect]) -> None:
         """What a sequencer asks of the submitter stays inside; the rest is passed on."""
+        records: tuple[Record, ...] = ()
         for effect in effects:
             if type(effect) not in KEPT_INSIDE:
                 self.effects.append(effect)
                 continue
             match effect:
-                case Persist(_, inner, records):
-                    self.persist(contract, inner, records)
+                case Persist():
+                    records = effect.records
+                    self.effects.append(effect)
+                    self._note_accepted(records)
                 case DispatchRound():
                     self.dispatches.take_round(effect)
                 case DistributeStates(_, leaf):
@@ -694,6 +632,14 @@ class Node:
                     assert isinstance(effect, ReportReceipt), "all of `KEPT_INSIDE` are here"
                     self.effects.append(effect)
                     self.dependencies.note_outcome(effect.receipt.intent, effect.receipt.outcome)
+        if records:
+            self.dependencies.note_accepted(records)
+            self.states.distribute_prepared(contract, records)
+
+    def _note_accepted(self, records: tuple[Record, ...]) -> None:
+        for record in records:
+            if type(record) is IntentAccepted:
+                self.intake.take_accepted(record.intent)
 
     def deliver_states(self) -> None:
         """Send the private states that are due."""
@@ -701,13 +647,11 @@ class Node:
 
     def persist_own(self, *records: Record) -> None:
         """Have records of the node itself written."""
-        self.persist(OWN, 0, records)
+        self.persist(OWN, *records)
 
-    def persist(self, contract: ContractAddress, inner: int, records: tuple[Record, ...]) -> None:
-        """Have these records written; a contract is told by the number that it gave them."""
-        self.token += 1
-        self.writes[self.token] = (contract, inner, records)
-        self.effects.append(Persist(contract, self.token, records))
+    def persist(self, contract: ContractAddress, *records: Record) -> None:
+        """Have these records written."""
+        self.effects.append(Persist(contract, records))
 
     def show(self, peer: NodeName, contract: ContractAddress, transitions: tuple[Consistent, ...]) -> None:
         """Of these one may be what the chain has under the id of an intent of ours (trust rule 1)."""
@@ -730,19 +674,7 @@ class Node:
         if self.dependencies.awaited.unasked:
             self.dependencies.ask_for_leaves()
         effects, self.effects = self.effects, []
-        if len(effects) < 2:
-            return effects
-        for effect in effects:
-            if isinstance(effect, Report):
-                return _reports_before_writes(effects)
         return effects
-
-
-def _reports_before_writes(effects: list[Effect]) -> list[Effect]:
-    """Reports rest on records that are durable, and must not be lost with records that are not written."""
-    if any(isinstance(effect, Persist) for effect in effects):
-        return sorted(effects, key=lambda effect: not isinstance(effect, Report))
-    return effects
 
 
 def _of(contract: ContractAddress, outcomes: Outcomes) -> tuple[LedgerOutcome, ...]:
@@ -757,7 +689,6 @@ _to_dispatches: Final[Route] = lambda node, event: node.dispatches.take(event)  
 # The handler of an event, by its type. `_take_for_all` handles the other types.
 ROUTES: Final[Mapping[type[Event], Route]] = {
     MessageReceived: Node._take_message,
-    **dict.fromkeys((Persisted, PersistFailed), Node._take_written),
     ForContract: lambda node, event: node._take_for_contract(event.contract, event.event),
     **dict.fromkeys((HeadSeen, BlocksFetched), Node._take_from_chain),
     **dict.fromkeys((DispatchSigned, DispatchNotSigned, TransactionSent, TransactionRefused), _to_dispatches),

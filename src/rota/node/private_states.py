@@ -1,9 +1,9 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
 Theory of operation. What is to be delivered, and when again, `exchange/distribution.py` knows; here is what nodes say
-to each other about it. States are taken from nodes that may have them. They are checked against their leaves, made
-durable if there is room for what is not on the chain (`exchange/unconfirmed.py`), then acknowledged, copies too. An
-acknowledgement is made durable and ends the delivery. A node that lacks states asks every member and endorser by leaf;
+to each other about it. States are taken from nodes that may have them. They are checked against their leaves, recorded
+if there is room for what is not on the chain (`exchange/unconfirmed.py`), then acknowledged, copies too. An
+acknowledgement is recorded and ends the delivery. A node that lacks states asks every member and endorser by leaf;
 who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
 until it has them. Contents that a list grants this node and that were not sent with the others it asks for by itself
 (`exchange/incomplete.py`). It looks in its store, where it has what it dispatched, was sent, and signed as a sender:
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 SMALL_BYTES = 16_384
 LARGE_BYTES_MAX = 67_108_864
 LARGE_INTERVAL_MS = 3_600_000
-# States that are being written; of more a peer is not acknowledged, so that it sends them again later.
-RECEIVING_MAX = 1_000
 UNPERMITTED_MAX = 1_000
 # What we have seen ourselves: no peer can send a part of this number, and so stand in its way.
 SEEN_PART = -1
@@ -70,8 +68,6 @@ class PrivateStates:
         self.found = Debts(node, FOUND_BYTES_MAX, node.config.request_timeout_ms)
         self.large = Debts(node, LARGE_BYTES_MAX, LARGE_INTERVAL_MS)
         self.incomplete = Incomplete(node.name, node.config.request_timeout_ms)
-        self.receiving: dict[tuple[ContractAddress, Digest, int], NodeName] = {}
-        self.acknowledging: dict[tuple[NodeName, Digest, int], None] = {}
         # Leaves of ours that somebody committed without our permission, while our store is asked for what they make.
         self.unpermitted: dict[tuple[ContractAddress, Leaf], None] = {}
 
@@ -87,11 +83,9 @@ class PrivateStates:
         elif isinstance(body, StateRequest):
             self._answer(peer, contract, body)
         elif self.distribution.is_open(peer, body.digest, body.part):
-            key = (peer, body.digest, body.part)
-            # Copies that come while it is written write nothing.
-            if key not in self.acknowledging:
-                self.acknowledging[key] = None
-                self.node.persist(contract, 0, (StatesAcknowledged(body.digest, peer, body.part),))
+            self.node.persist(contract, StatesAcknowledged(body.digest, peer, body.part))
+            self.distribution.acknowledged(self.node.now_ms, peer, body.digest, body.part)
+            self.deliver()
 
     def take_own(self, event: StatesWanted | StatesFound | DeliveriesRecalled) -> None:
         """This node lacks states, or its store has answered."""
@@ -111,13 +105,12 @@ class PrivateStates:
         self.take_outcomes(tuple((event.contract, outcome) for outcome in event.outcomes))
 
     def take_states(self, peer: NodeName, contract: ContractAddress, body: StateDistribution) -> None:
-        """Private states for us: checked against their leaves, durable first, then acknowledged; copies too.
+        """Private states for us: checked against their leaves, recorded, then acknowledged; copies too.
 
         What a stranger to the contract sends does not come here (`Acquaintance.is_hidden_from`).
         """
         sequencer = self.node.sequencers.loaded[contract]
-        key = (contract, body.digest, body.part)
-        if not states_with_bytes(body.transitions) or key in self.receiving:
+        if not states_with_bytes(body.transitions):
             return
         checked = [self._checked(sequencer, transition) for transition in body.transitions]
         known = tuple(transition for transition in checked if transition is not None)
@@ -126,22 +119,19 @@ class PrivateStates:
         self.node.show(peer, contract, known)
         for transition in known:
             self.incomplete.note(self.node.now_ms, peer, contract, transition)
-        # What is durable is not written again, under another digest, beside something new.
-        new = tuple(each for each in known if not self._is_durable(contract, each))
-        if not new:
-            self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
-            return
-        large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
-        if (
-            len(self.receiving) < RECEIVING_MAX
-            and self._may_write_again(peer, contract, new)
-            and (not large_bytes or self.large.is_clear(peer))
-            and self._has_room(peer, contract, new)
-        ):
+        # What is recorded is not written again, under another digest, beside something new.
+        new = tuple(each for each in known if not self._is_recorded(contract, each))
+        if new:
+            large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
+            if large_bytes and not self.large.is_clear(peer):
+                return
+            if not self._may_write_again(peer, contract, new) or not self._has_room(peer, contract, new):
+                return
             if large_bytes:
                 self.large.charge(peer, large_bytes)
-            self.receiving[key] = peer
-            self.node.persist(contract, 0, (StatesReceived(body.digest, new, body.part, peer),))
+            self.node.persist(contract, StatesReceived(body.digest, new, body.part, peer))
+            self._note_received(contract, new, is_own=False)
+        self.node.send(peer, contract, StateDistributionAcknowledgement(body.digest, body.part))
 
     def _checked(self, sequencer: Sequencer, transition: Transition) -> Consistent | None:
         """The transition, if it agrees with itself; a copy of what our endorser has checked is not hashed again."""
@@ -150,7 +140,7 @@ class PrivateStates:
             return seen
         return consistent_for(sequencer.context.separator, self.node.name, transition)
 
-    def _is_durable(self, contract: ContractAddress, transition: Transition) -> bool:
+    def _is_recorded(self, contract: ContractAddress, transition: Transition) -> bool:
         """With its bound: one that is valid for longer than we knew must not be deleted before."""
         is_received = self.distribution.is_received(contract, (transition,))
         return is_received and not self.unconfirmed.outlives(contract, transition)
@@ -169,7 +159,7 @@ class PrivateStates:
         if not self.unconfirmed.take(peer, contract, unconfirmed, self.node.chain_time_s):
             return False
         if outliving:
-            # Their later bounds are not durable yet, and a copy must not be acknowledged before that.
+            # Their later bounds are not recorded yet, and a copy must not be acknowledged before that.
             self.distribution.forget_received(outliving)
         return True
 
@@ -194,29 +184,10 @@ class PrivateStates:
             self.distribution.forget_received(set(expired))
 
     def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
-        """What our endorser has seen is on the chain, and nobody has sent it: as durable as if it had been."""
-        key = (contract, Digest(transition.leaf), SEEN_PART)
-        if key not in self.receiving and not self.distribution.is_own_written(contract, transition):
-            self.receiving[key] = self.node.name
-            self.node.persist(contract, 0, (StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART),))
-
-    def take_written(
-        self, contract: ContractAddress, record: StatesReceived | StatesAcknowledged, succeeded: bool
-    ) -> None:
-        """States or an acknowledgement are durable, or are not and will come again."""
-        if isinstance(record, StatesReceived):
-            peer = self.receiving.pop((contract, record.digest, record.part))
-            if not succeeded:
-                self.unconfirmed.release((contract, transition.leaf) for transition in record.transitions)
-            else:
-                self._note_received(contract, record.transitions, is_own=record.part == SEEN_PART)
-                if peer != self.node.name:
-                    self.node.send(peer, contract, StateDistributionAcknowledgement(record.digest, record.part))
-            return
-        del self.acknowledging[record.peer, record.digest, record.part]
-        if succeeded:
-            self.distribution.acknowledged(self.node.now_ms, record.peer, record.digest, record.part)
-            self.deliver()
+        """What our endorser has seen is on the chain, and nobody has sent it: recorded as if somebody had."""
+        if not self.distribution.is_own_written(contract, transition):
+            self.node.persist(contract, StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART))
+            self._note_received(contract, (transition,), is_own=True)
 
     def ask(self, contract: ContractAddress, leaves: tuple[Leaf, ...]) -> None:
         """Everybody who may have them is asked, and sends what we may see; we ask again if nobody does.
@@ -308,9 +279,11 @@ class PrivateStates:
 
     def distribute_prepared(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
         """What is prepared may be on the chain at any time: its parties get their states as from a dispatch."""
-        for record in [each for each in records if isinstance(each, TransitionPrepared)]:
+        prepared = [each for each in records if isinstance(each, TransitionPrepared)]
+        for record in prepared:
             self.distribution.take(self.node.now_ms, order_of(contract, record))
-        self.deliver()
+        if prepared:
+            self.deliver()
 
     def deliver(self) -> None:
         """Send the deliveries that are due, and have the store read the next ones of a peer whose window is empty."""
@@ -321,7 +294,7 @@ class PrivateStates:
                 self.node.effects.append(due)
 
     def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool) -> None:
-        """Durable: an endorser finds them in the store from now on."""
+        """Recorded: an endorser finds them in the store from now on."""
         self.distribution.note_received(contract, transitions, is_own)
         sequencer = self.node.sequencers.loaded.get(contract)
         if sequencer is not None:

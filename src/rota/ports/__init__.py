@@ -62,6 +62,8 @@ from rota.ports.store import (
     STATES_A_PAGE,
     STATES_PAGE_BYTES_MAX,
     TRANSACTIONS_MAX,
+    SetAside,
+    SetAsideBook,
     StateChanges,
     StatePage,
     StatePlace,
@@ -69,6 +71,7 @@ from rota.ports.store import (
     StoredChain,
     StoredTransaction,
     StoreEffect,
+    Written,
 )
 from rota.ports.world import (
     FOR_CALLER,
@@ -137,6 +140,8 @@ __all__ = [
     "PublicStore",
     "Registration",
     "Registry",
+    "SetAside",
+    "SetAsideBook",
     "Signer",
     "StateChanges",
     "StatePage",
@@ -165,6 +170,7 @@ __all__ = [
     "Unavailable",
     "UnknownKey",
     "WriteInDoubt",
+    "Written",
     "covers",
     "undone_leaf",
 ]

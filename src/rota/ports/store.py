@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from rota.chain.effects import RecallDispatches
 from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import FindStates, Persist
+from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.types import (
     NO_LEAF,
@@ -113,12 +114,40 @@ class AccountBook(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A contract whose records the database rejected, and why: no run loads it before it is released."""
+
+    contract: ContractAddress
+    reason: str
+    set_aside_at_ms: int
+
+
+class SetAsideBook(Protocol):
+    """Which contracts are set aside."""
+
+    async def list(self) -> tuple[SetAside, ...]:
+        """All of them, the earliest first. `Unavailable` when the store is away."""
+        ...
+
+    async def release(self, contract: ContractAddress) -> None:
+        """The next run loads it again. Durable on return; `Unavailable` when it is not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Event):
+    """So many more of the orders to write are durable, in the order in which they were given."""
+
+    count: int
+
+
 class Store(Protocol):
     """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
 
-    Every `Persist` is answered by `Persisted` or `PersistFailed`; what is written is written in the order in which
-    it was ordered. Every `LookUpIntents` is answered by `IntentsLookedUp`, which knows of all that was told as
-    durable when it was asked.
+    Every `Persist` is answered by `Written`: the store writes in the order in which it was ordered, and repeats a write
+    until it is done. What it cannot write at all ends the run. Every `LookUpIntents` is answered by `IntentsLookedUp`,
+    which knows of all that was told as durable when it was asked.
     """
 
     @property
@@ -315,6 +344,16 @@ class Store(Protocol):
 
     def perform(self, effect: StoreEffect) -> None:
         """Begin to do this. A record that it does not know is an assertion."""
+        ...
+
+    @property
+    def set_aside(self) -> SetAsideBook:
+        """The contracts that no run loads."""
+        ...
+
+    @property
+    def writes_failed(self) -> int:
+        """How many attempts to write came to nothing."""
         ...
 
     @property

@@ -18,7 +18,6 @@ assembled on our own states alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rota.calldata import COMMIT_GAS_MAX, PAYLOAD_BYTES_MAX, AuthCost, TooLarge, is_light, split_round
@@ -35,14 +34,12 @@ from rota.model.types import (
     IntentId,
     NodeName,
     RequestId,
-    SignedLeaf,
     SubmitMode,
     Transition,
 )
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.effects import AssembleIntents, LeavesSigned
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.sequencer.events.sender import LeavesDurable, LeavesNotWritten, VersionDurable, VersionNotWritten
 from rota.sequencer.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -50,7 +47,6 @@ from rota.sequencer.events.sender_transaction import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
-    LeafRecorded,
     RetryDue,
 )
 from rota.sequencer.sender_transaction import SenderTransaction
@@ -77,14 +73,6 @@ LATEST_S = 2**64 - 1
 NOT_READ: Final = "it reads nothing of what it depends on, which has to be confirmed first"
 
 
-class Recorded(Enum):
-    """Whether the leaves that were signed for a slot are on the disk."""
-
-    NO = "no"
-    BEING_WRITTEN = "being written"
-    YES = "yes"
-
-
 @dataclass(slots=True)
 class Slot:
     """The assemble request that we are working on, and the results so far."""
@@ -96,7 +84,7 @@ class Slot:
     since_ms: int
     results: dict[IntentId, AssemblyResult] = field(default_factory=dict)
     errors: dict[IntentId, IntentError] = field(default_factory=dict)
-    record: Recorded = Recorded.NO
+    is_recorded: bool = False
     # Those that the domain is asked about once more, on our own states alone, and why.
     alone: dict[IntentId, str] = field(default_factory=dict)
     # Those that are assembled on our own states to begin with.
@@ -121,7 +109,6 @@ class Assembly:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}
-        self._recording: dict[SignedLeaf, None] = {}
         self.early: dict[NodeName, Early] = {}
         # Whose last assembly failed for want of a state that is on its way to us.
         self.lacking: dict[IntentId, None] = {}
@@ -175,37 +162,14 @@ class Assembly:
         interval_ms = self.context.config.request_timeout_ms
         return self.sender.pacing.is_due(("slot", slot.peer), interval_ms, ASSEMBLED_TIMES_MAX)
 
-    def handle(self, event: Event) -> None:
-        """Leaves are durable and count from now on; or they are not, and what rests on them is asked for again."""
-        if isinstance(event, VersionDurable | VersionNotWritten):
-            self._recording.pop(event.signed, None)
-            if isinstance(event, VersionDurable):
-                self._version_recorded(event.signed)
-            return
-        assert isinstance(event, LeavesDurable | LeavesNotWritten), "assembly knows its events"
-        slot = self.slots.get(event.peer)
-        if slot is not None and slot.request.request_id == event.request_id:
-            slot.record = Recorded.YES if isinstance(event, LeavesDurable) else Recorded.NO
-
     def record(self, transaction: SenderTransaction, transition: Authorised) -> None:
-        """Our party signed this in an earlier life, and our disk may have lost the record: durable before it counts."""
+        """Our party signed this in an earlier life, and our disk may have lost the record."""
         known_until_s = transaction.versions.get(transition.leaf)
         if transition.is_empty or (known_until_s is not None and known_until_s >= transition.valid_until_s):
             return
         transaction.void_after_s = max(transaction.void_after_s, transition.valid_until_s)
-        signed = SignedLeaf(transition.intent, transition.leaf, transition.valid_until_s)
-        self._recording[signed] = None
-        self.context.persist(LeavesSigned((transition,)), self, VersionDurable(signed), VersionNotWritten(signed))
-
-    def is_recording(self, intent: IntentId) -> bool:
-        """A leaf of this intent that an earlier life signed is being written."""
-        return any(signed.intent == intent for signed in self._recording)
-
-    def _version_recorded(self, signed: SignedLeaf) -> None:
-        transaction = self.sender.transactions.get(signed.intent)
-        if transaction is not None:
-            transaction.note_version(signed.leaf, signed.valid_until_s)
-            transaction.handle(LeafRecorded())
+        transaction.note_version(transition.leaf, transition.valid_until_s)
+        self.context.persist(LeavesSigned((transition,)))
 
     def finish(self, transaction: SenderTransaction, result: AssemblyResult) -> None:
         """One result of the slot."""
@@ -382,22 +346,18 @@ class Assembly:
         return not self.sender.pacing.is_due(key, interval_ms, VOIDED_TIMES_MAX)
 
     def _record(self, slot: Slot) -> None:
-        """What was signed is durable, with all contents, before it leaves."""
+        """What was signed, with all contents."""
+        slot.is_recorded = True
         made = (slot.results[intent].transition for intent in slot.intents if intent in slot.results)
         # Our domain made them, and our party signed them.
         signed = tuple(Authorised(Consistent(each)) for each in made if each is not None and not each.is_empty)
-        if not signed:
-            slot.record = Recorded.YES
-            return
-        slot.record = Recorded.BEING_WRITTEN
-        done = LeavesDurable(slot.peer, slot.request.request_id)
-        failed = LeavesNotWritten(slot.peer, slot.request.request_id)
-        self.context.persist(LeavesSigned(signed), self, done, failed)
+        if signed:
+            self.context.persist(LeavesSigned(signed))
 
     def _answer_if_complete(self, slot: Slot) -> None:
-        if len(slot.results) + len(slot.errors) < slot.size or slot.record is Recorded.BEING_WRITTEN:
+        if len(slot.results) + len(slot.errors) < slot.size:
             return
-        if slot.record is Recorded.NO:
+        if not slot.is_recorded:
             self._record(slot)
         if slot.results:
             results = tuple(

@@ -82,7 +82,7 @@ class Dispatching:
             self.context.send(sender, TransactionDispatched(event.digest, tuple(intents)))
 
     def take_failure(self, event: RoundDispatchFailed) -> None:
-        """The write failed: try again with backoff; nobody else is touched."""
+        """The signer failed: try again with backoff; nobody else is touched."""
         opened = self.rounds.get(event.digest)
         if opened is None:
             self.coordinator.voids.take_failure(event.digest)

@@ -43,7 +43,7 @@ from rota.sequencer.attestation import refusals_of_plan
 from rota.sequencer.context import Context
 from rota.sequencer.effects import CheckRound, PreparedEndorsed, StoreStates
 from rota.sequencer.events import RoundChecked
-from rota.sequencer.events.endorser import EndorsementDurable, EndorsementNotWritten, StatesOverdue
+from rota.sequencer.events.endorser import StatesOverdue
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.seen import Seen
@@ -86,14 +86,6 @@ class Check(NamedTuple):
     size_bytes: int = 0
 
 
-class Signing(NamedTuple):
-    """A round whose signature waits until what its prepared transitions spend is durable."""
-
-    request: EndorsementRequest
-    signature: bytes
-    kept: tuple[KeptStates, ...]
-
-
 class Endorser:
     """Answers endorsement requests; not a table, because it has no states of its own."""
 
@@ -107,7 +99,6 @@ class Endorser:
         self.seen = Seen()
         # What is on the chain and nobody has sent us yet, and when we write what we have seen of it ourselves.
         self.unsent: dict[Leaf, int] = {}
-        self.signing: dict[tuple[NodeName, RequestId], Signing] = {}
         self.checking: dict[tuple[NodeName, RequestId], Check] = {}
         self.answers: dict[tuple[NodeName, RequestId], EndorsementResponse] = {}
         self.asking: dict[NodeName, Asking] = {}
@@ -135,7 +126,7 @@ class Endorser:
         # An answer is for one digest: who asks for another under the same id, now that it says the truth, is no copy.
         if answer is not None and answer.digest == request.digest:
             self.context.send(peer, answer)
-        elif key not in self.signing and self._is_to_be_checked(key, request):
+        elif self._is_to_be_checked(key, request):
             self._check(peer, request)
 
     def take_checked(self, event: RoundChecked) -> None:
@@ -210,29 +201,9 @@ class Endorser:
         self._watch_unsent()
 
     def handle(self, event: Event) -> None:
-        """What is kept is durable, and the signature may leave; or it is not, and we are asked again."""
-        if isinstance(event, StatesOverdue):
-            self._store_unsent()
-            return
-        assert isinstance(event, EndorsementDurable | EndorsementNotWritten), "the endorser knows its events"
-        request, signature, kept = self.signing.pop((event.peer, event.request_id))
-        follows_another = self.observer.has_observation and self.observer.accepted != event.peer
-        if isinstance(event, EndorsementNotWritten):
-            self._forget_unwritten(kept)
-            return
-        for each in kept:
-            self.kept.note_durable(each.leaf)
-        if not follows_another:
-            self._answer(event.peer, request, signature, ())
-
-    def _forget_unwritten(self, kept: tuple[KeptStates, ...]) -> None:
-        """Nobody has a signature for which these states are kept, unless they are durable or being written again."""
-        writing = {each.leaf for signing in self.signing.values() for each in signing.kept}
-        for each in kept:
-            if each.leaf not in writing and not self.kept.signed.get(each.leaf, True):
-                self.kept.forget(each.leaf)
-                if not self.kept.keeps_for(each.intent):
-                    self.turns.drop(each.intent)
+        """States that nobody has sent are overdue."""
+        assert isinstance(event, StatesOverdue), "the endorser knows its events"
+        self._store_unsent()
 
     def rejection_of(self, peer: NodeName, height: int, request: EndorsementRequest) -> Rejection | None:
         """Why this coordinator cannot be accepted now, or nothing when it can (protocol §5)."""
@@ -340,7 +311,7 @@ class Endorser:
             del self.checking[key]
 
     def _keep_and_sign(self, peer: NodeName, request: EndorsementRequest, signature: bytes) -> None:
-        """Durable first: from now on no other intent gets these states from us. What is kept already suffices."""
+        """From now on no other intent gets these states from us. What is kept already suffices."""
         latest_s = self.context.latest_valid_until_s(is_prepared=True)
         wanted = [
             (node_of(sender), self._kept_for(transition, request.valid_until_s, latest_s))
@@ -357,9 +328,8 @@ class Endorser:
             return
         for each in kept:
             self.kept.sign(each)
-        self.signing[(peer, request.request_id)] = Signing(request, signature, kept)
-        done, failed = EndorsementDurable(peer, request.request_id), EndorsementNotWritten(peer, request.request_id)
-        self.context.persist(PreparedEndorsed(kept), self, done, failed)
+        self.context.persist(PreparedEndorsed(kept))
+        self._answer(peer, request, signature, ())
 
     def _take_turns(self, wanted: list[tuple[NodeName, KeptStates]], until_s: int) -> tuple[Refusal, ...]:
         """One after the other, so that a round takes no more than its transitions could alone; all of them or none."""

@@ -1,10 +1,10 @@
 """Prepared transitions to their senders until acknowledged: one per contract and node (protocol §4.2).
 
 Theory of operation. In submit mode `external` nobody asks for permission and nobody submits: an endorsed
-transition is made durable here, with all that a committer needs, and sent to its sender until that has made
-it durable too and says so. This goes on whatever becomes of the coordinator: after it stepped down, and after
-a restart of the node. It ends when the acknowledgement is durable, or when the transition has expired in a
-final block. A sender acknowledges also what it has no use for: that it has heard is all that we want to know.
+transition is recorded here, with all that a committer needs, and sent to its sender until that has recorded it too and
+says so. This goes on whatever becomes of the coordinator: after it stepped down, and after a restart of the node. It
+ends with the acknowledgement, or when the transition has expired in a final block. A sender acknowledges also what it
+has no use for: that it has heard is all that we want to know.
 
 What a prepared transition may stand on. Its committer may come at once, so that all that it spends or reads
 must be on the chain or on its way there by a dispatch that is durable: what is merely ready may still be
@@ -25,14 +25,7 @@ from rota.model.types import IntentId, KeptStates, Leaf, NodeName
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.sequencer.effects import PreparedAcknowledged
 from rota.sequencer.events.coordinator_transaction import Issued, RequestTimeoutInterval
-from rota.sequencer.events.issuing import (
-    AcknowledgementDurable,
-    AcknowledgementNotWritten,
-    IssueRepeatDue,
-    PreparedDurable,
-    PreparedNotWritten,
-    PreparedRetryDue,
-)
+from rota.sequencer.events.issuing import IssueRepeatDue
 from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
 
@@ -42,12 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Open:
-    """A prepared transition that its sender has not acknowledged; how often it was sent, or not written."""
+    """A prepared transition that its sender has not acknowledged, and how often it was sent."""
 
     record: TransitionPrepared
-    is_durable: bool = False
     attempt: int = 0
-    is_acknowledging: bool = False
 
 
 class Issuing:
@@ -60,30 +51,16 @@ class Issuing:
         self.open: dict[Leaf, Open] = {}
         for record in unacknowledged:
             leaf = record.prepared.transition.leaf
-            self.open[leaf] = Open(record, is_durable=True)
+            self.open[leaf] = Open(record)
             self.context.timers.set(self, _kind(leaf), self.context.now_ms, IssueRepeatDue(leaf))
 
     def handle(self, event: Event) -> None:
-        """A write is done, or a timer of ours has run out."""
-        match event:
-            case PreparedDurable(leaf):
-                self.open[leaf].is_durable, self.open[leaf].attempt = True, 0
-                self._send(leaf)
-            case PreparedNotWritten(leaf):
-                self._back_off(leaf, self.context.config.retry_backoff_ms, PreparedRetryDue(leaf))
-            case PreparedRetryDue(leaf):
-                self._write_again(leaf)
-            case IssueRepeatDue(leaf):
-                self._send(leaf)
-            case AcknowledgementDurable(leaf):
-                self._close(leaf)
-            case _:
-                assert isinstance(event, AcknowledgementNotWritten), "the issuing knows its events"
-                if event.leaf in self.open:
-                    self.open[event.leaf].is_acknowledging = False
+        """A timer of ours has run out."""
+        assert isinstance(event, IssueRepeatDue), "the issuing knows its events"
+        self._send(event.leaf)
 
     def prepare(self, transaction: CoordinatorTransaction) -> None:
-        """Durable first. It leaves its round and the graph: from now on its states are kept for it."""
+        """It leaves its round and the graph: from now on its states are kept for it."""
         opened = transaction.round
         assert opened is not None, "what is prepared was endorsed in a round"
         signatures = tuple(EndorserSignature(*signed) for signed in opened.signatures.items())
@@ -96,22 +73,22 @@ class Issuing:
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         transaction.count_as_assembled(False)
-        self.open[transaction.leaf] = Open(TransitionPrepared(transaction.sender, prepared))
-        self._write(transaction.leaf)
+        record = TransitionPrepared(transaction.sender, prepared)
+        self.context.persist(record)
+        self.open[transaction.leaf] = Open(record)
+        self._send(transaction.leaf)
 
     def take_acknowledgement(self, peer: NodeName, body: PreparedTransactionAcknowledgement) -> None:
-        """Its sender has it, or has no use for it: durable, and then it is no longer sent."""
+        """Its sender has it, or has no use for it: it is no longer sent."""
         open_ = self.open.get(body.leaf)
-        if open_ is None or open_.record.sender != peer or not open_.is_durable or open_.is_acknowledging:
-            return
-        open_.is_acknowledging = True
-        record = PreparedAcknowledged(body.intent, body.leaf)
-        self.context.persist(record, self, AcknowledgementDurable(body.leaf), AcknowledgementNotWritten(body.leaf))
+        if open_ is not None and open_.record.sender == peer:
+            self.context.persist(PreparedAcknowledged(body.intent, body.leaf))
+            self._close(body.leaf)
 
     def time_is_final(self, chain_time_s: int) -> None:
         """Nobody can use what has expired."""
         for leaf, open_ in tuple(self.open.items()):
-            if open_.is_durable and open_.record.prepared.valid_until_s < chain_time_s:
+            if open_.record.prepared.valid_until_s < chain_time_s:
                 self._close(leaf)
 
     def is_open(self, intent: IntentId) -> bool:
@@ -126,20 +103,6 @@ class Issuing:
             if open_.record.prepared.transition.intent not in self.coordinator.transactions
         )
 
-    def _write(self, leaf: Leaf) -> None:
-        self.context.persist(self.open[leaf].record, self, PreparedDurable(leaf), PreparedNotWritten(leaf))
-
-    def _write_again(self, leaf: Leaf) -> None:
-        """Unless nobody waits for it any more: then it never left this node."""
-        if self._transaction(leaf) is not None:
-            self._write(leaf)
-        else:
-            intent = self.open.pop(leaf).record.prepared.transition.intent
-            if leaf not in self.kept.signed:
-                self.kept.forget(leaf)
-            if not self.kept.keeps_for(intent):
-                self.coordinator.turns.drop(intent)
-
     def _send(self, leaf: Leaf) -> None:
         record = self.open[leaf].record
         transition = record.prepared.transition.as_seen_by(record.sender)
@@ -147,13 +110,10 @@ class Issuing:
         transaction = self._transaction(leaf)
         if transaction is not None and self.open[leaf].attempt:
             transaction.handle(RequestTimeoutInterval())
-        self._back_off(leaf, self.context.config.request_timeout_ms, IssueRepeatDue(leaf))
-
-    def _back_off(self, leaf: Leaf, first_ms: int, event: Event) -> None:
-        open_ = self.open[leaf]
-        delay_ms = self.context.backoff_ms(open_.attempt, first_ms, self.context.config.retry_backoff_max_ms)
+        open_, config = self.open[leaf], self.context.config
+        delay_ms = self.context.backoff_ms(open_.attempt, config.request_timeout_ms, config.retry_backoff_max_ms)
         open_.attempt += 1
-        self.context.timers.set(self, _kind(leaf), self.context.after(delay_ms), event)
+        self.context.timers.set(self, _kind(leaf), self.context.after(delay_ms), IssueRepeatDue(leaf))
 
     def _close(self, leaf: Leaf) -> None:
         transaction = self._transaction(leaf)

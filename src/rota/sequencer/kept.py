@@ -35,7 +35,7 @@ Key = TypeVar("Key", StateId, IntentId)
 
 
 class Kept:
-    """What is kept, by the leaf that it is kept for. Of what we `signed`: whether that is durable."""
+    """What is kept, by the leaf that it is kept for; `signed` are the leaves for which we signed states away."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Kept:
         # The intents that are overdue in a final block and that valid transitions of others wait for.
         self.wanted: dict[IntentId, None] = {}
         self.standing: dict[Leaf, KeptStates] = {}
-        self.signed: dict[Leaf, bool] = {}
+        self.signed: dict[Leaf, None] = {}
         self._set_aside: dict[Leaf, KeptStates] = {}
         self._leaves: dict[StateId, dict[Leaf, None]] = {}
         self._leaves_of_intent: dict[IntentId, dict[Leaf, None]] = {}
@@ -59,7 +59,6 @@ class Kept:
         self._first_end_s = NO_END_S
         for kept in signed:
             self.sign(kept)
-            self.note_durable(kept.leaf)
         for kept in others:
             self.keep(kept)
 
@@ -82,20 +81,15 @@ class Kept:
         known = self.standing.get(kept.leaf)
         if known is not None and known.inputs != kept.inputs:
             self.forget(kept.leaf)
-        self.signed.setdefault(kept.leaf, False)
+        self.signed[kept.leaf] = None
         self._signed_since_s.setdefault(kept.intent, self.chain_time_s)
         self._put(kept)
 
-    def note_durable(self, leaf: Leaf) -> None:
-        """What we keep for this leaf is on our disk."""
-        if leaf in self.signed:
-            self.signed[leaf] = True
-
     def has_signed_for(self, kept: KeptStates) -> bool:
-        """Durably, all these states are kept for versions of the same intent, for as long or longer."""
+        """All these states are kept for versions of the same intent, for as long or longer."""
         leaves = self._leaves_of_intent.get(kept.intent, ())
-        durable = [self.standing[leaf] for leaf in leaves if self.signed.get(leaf) and leaf in self.standing]
-        lasting = [each for each in durable if each.valid_until_s >= kept.valid_until_s]
+        signed = [self.standing[leaf] for leaf in leaves if leaf in self.signed and leaf in self.standing]
+        lasting = [each for each in signed if each.valid_until_s >= kept.valid_until_s]
         return bool(lasting) and {state for each in lasting for state in each.inputs}.issuperset(kept.inputs)
 
     def keeps_for(self, intent: IntentId) -> bool:
@@ -169,9 +163,9 @@ class Kept:
                 self.wanted[kept.intent] = None
 
     def may_be_voided(self, intent: IntentId) -> bool:
-        """By our own record: we signed it away durably, it has no outcome, was left, and another one waits for it."""
+        """By our own record: we signed it away, it has no outcome, was left, and another one waits for it."""
         leaves = self._leaves_of_intent.get(intent, ())
-        stands = any(self.signed.get(leaf) and leaf in self.standing for leaf in leaves)
+        stands = any(leaf in self.signed and leaf in self.standing for leaf in leaves)
         return stands and intent in self.wanted and self.is_left(intent)
 
     # What the ledger says.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from rota.machine.effects import IntentAccepted
+from rota.machine.effects import IntentAccepted, ReplyToUser
 from rota.machine.events import IntentSubmitted
 from rota.machine.pacing import VERIFIED_OF_PEER_MAX, VERIFIED_TIMES_MAX, Pacing
 from rota.machine.tables import Ignored, Machine, Row, Table, in_states
@@ -49,8 +49,6 @@ from rota.sequencer.events.sender import (
     DispatchAnswersDue,
     HeartbeatInterval,
     HeartbeatReceived,
-    IntentDurable,
-    IntentNotWritten,
     NewBlock,
     PeerHeard,
     PeerLost,
@@ -112,8 +110,6 @@ TABLE = Table(
     name="Sender",
     initial=State.IDLE,
     events=(
-        IntentDurable,
-        IntentNotWritten,
         DispatchAnswersDue,
         HeartbeatInterval,
         HeartbeatReceived,
@@ -132,8 +128,6 @@ TABLE = Table(
         PeerHeard,
     ),
     rows=(
-        *in_states(State, IntentDurable, do=rules.begin_intent),
-        *in_states(State, IntentNotWritten, do=rules.report_unwritten),
         *in_states(State, DispatchAnswersDue, do=rules.answer_permission),
         Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.keep_watching),
         *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
@@ -260,10 +254,10 @@ class Sender(Machine):
     # From users.
 
     def take_intent(self, event: IntentSubmitted) -> None:
-        """Durable first; then the user gets the id and the intent goes its way."""
-        self.context.persist(
-            IntentAccepted(event.intent), self, IntentDurable(event), IntentNotWritten(event.reply_to, event.intent.id)
-        )
+        """Recorded; the user gets its id, and the intent goes its way."""
+        self.context.persist(IntentAccepted(event.intent))
+        self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
+        self.begin(SenderTransaction(self, Restored(event.intent), is_new=True), dict(event.known_outcomes))
 
     def restore(self, restored: Restored, outcomes: dict[IntentId, Outcome]) -> None:
         """An intent that was not final when the node stopped."""

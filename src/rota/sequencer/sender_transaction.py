@@ -4,14 +4,17 @@ Theory of operation. The sender persisted the intent before its user got the id,
 until its own chain index says how it ended. Until then somebody must coordinate it: Pending means that
 nobody does, as far as we know, and the sender machine looks for somebody. The coordinator asks us to
 assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
-one permission per delegation number, to the current delegate only, and persist it before it leaves: from
-then on a base-ledger transaction may exist, and the intent is held for its submitter. Messages only make
-us faster; what counts is the chain. A revert is reported only when no version can happen any more (protocol
-§4.3). So whatever is decided to end is Ending until the decision is durable, and is then voided: Pending
-again, it travels the same way as an empty transition, for which the domain is not asked. When that is on the
-chain for good the intent is reverted. Where it cannot be had, the intent is Ending until all else has expired.
-An external intent gets no permission: its endorsed transition is sent to us, and once that is durable it is
-Issued. Then it is its user's, until the chain has it, its validity ends, or the user cancels it (protocol §4.2).
+one permission per delegation number, to the current delegate only, and record it: from then on a base-ledger
+transaction may exist, and the intent is held for its submitter. Messages only make us faster; what counts is
+the chain. A revert is reported only when no version can happen any more (protocol §4.3). So an intent that is
+to end is Ending, and its end is recorded; then it is voided: Pending again, it travels the same way as an empty
+transition, for which the domain is not asked. When that is on the chain for good the intent is reverted. Where
+it cannot be had, the intent is Ending until all else has expired. An external intent gets no permission: its
+endorsed transition is sent to us, recorded, and Issued to its user, who has it until the chain has it, its
+validity ends, or the user cancels it (protocol §4.2).
+
+No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
+(`engine/outbox.py`), so no rule waits for a write.
 """
 
 from __future__ import annotations
@@ -56,28 +59,16 @@ from rota.sequencer.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     Dropped,
-    EndingDurable,
-    EndingNotWritten,
+    EndingBegun,
     FailureJudged,
     GivenUp,
     HoldExpired,
     InquiryDue,
-    IssueDurable,
-    IssueNotWritten,
-    LeafRecorded,
     LeafShown,
     NonceAssigned,
-    ParkDurable,
-    ParkNotWritten,
     PartyResolved,
-    PermissionDurable,
-    PermissionNotWritten,
     PreparedTransactionReceived,
-    ReceiptDurable,
-    ReceiptNotWritten,
     Resumed,
-    ResumeDurable,
-    ResumeFailed,
     RetryDue,
     SignatureVerified,
     Submitted,
@@ -101,13 +92,11 @@ from rota.sequencer.states.sender_transaction import (
     OPEN,
     PERMITTED,
     REFUSABLE,
-    SETTLED,
     UNPERMITTED,
     WAITING,
     HeldPrepared,
     HeldRefusals,
     HeldRequest,
-    Permission,
     Restored,
     State,
 )
@@ -135,8 +124,6 @@ TABLE = Table(
         SignatureVerified,
         HoldExpired,
         PreparedTransactionReceived,
-        IssueDurable,
-        IssueNotWritten,
         Dispatched,
         NonceAssigned,
         Submitted,
@@ -149,21 +136,11 @@ TABLE = Table(
         ConfirmationUndone,
         ConfirmationFinal,
         LeafShown,
-        LeafRecorded,
         InquiryDue,
         VersionsVoid,
-        PermissionDurable,
         CancelRequested,
-        EndingDurable,
-        EndingNotWritten,
+        EndingBegun,
         Resumed,
-        ResumeDurable,
-        ResumeFailed,
-        ParkDurable,
-        ParkNotWritten,
-        PermissionNotWritten,
-        ReceiptDurable,
-        ReceiptNotWritten,
         RetryDue,
     ),
     rows=(
@@ -259,11 +236,9 @@ TABLE = Table(
             State.PENDING, DispatchConfirmationRequestReceived, when=rules.is_delegating_to_peer, do=rules.hold_request
         ),
         Row(State.PENDING, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        *in_states(PERMITTED, DispatchConfirmationRequestReceived, when=rules.is_being_written),
         *in_states(
             PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again
         ),
-        *in_states(PERMITTED, PermissionDurable, when=rules.is_that_permission, do=rules.answer_permitted),
         *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
         *in_states((State.ISSUED, State.PARKED), DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
         Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
@@ -285,13 +260,7 @@ TABLE = Table(
             do=issued.issue,
         ),
         *in_states(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
-        Row(State.ISSUED, PreparedTransactionReceived, when=issued.is_being_issued),
         *in_states((*OPEN, *ENDED), PreparedTransactionReceived, do=issued.decline),
-        *in_states(
-            (State.ISSUED, State.ENDING, *SETTLED), IssueDurable, when=issued.is_that_issue, do=issued.tell_issued
-        ),
-        Row(State.ISSUED, IssueNotWritten, when=issued.is_that_issue, then=State.PENDING, do=issued.withdraw_issue),
-        *in_states((State.ENDING, *SETTLED), IssueNotWritten, when=issued.is_that_issue, do=issued.withdraw_issue),
         *in_states(
             (*UNPERMITTED, State.PREPARED),
             Dispatched,
@@ -380,12 +349,11 @@ TABLE = Table(
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
         Row(State.ID_USED, ConfirmationFinal, do=used.note_final),
         Row(State.ID_USED, LeafShown, when=used.is_what_was_asked_for, do=used.verify_shown),
-        Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, do=used.record_shown),
+        Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, then=State.CONFIRMED, do=used.record_shown),
         Row(State.ID_USED, SignatureVerified, do=used.forget_shown),
-        Row(State.ID_USED, LeafRecorded, when=used.is_known_now, then=State.CONFIRMED, do=used.confirm_recorded),
         Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
         Row(State.ID_USED, InquiryDue, do=used.ask_members),
-        Row(State.ENDING, VersionsVoid, when=ending.is_decided, then=State.REVERTED),
+        Row(State.ENDING, VersionsVoid, then=State.REVERTED),
         *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
         Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
         *in_states(
@@ -405,47 +373,12 @@ TABLE = Table(
             (*UNPERMITTED, State.ISSUED, State.PARKED), CancelRequested, then=State.REVERTED, do=ending.cancel_at_once
         ),
         *in_states((*PERMITTED, *ENDED), CancelRequested, do=ending.refuse_cancel),
-        Row(State.ENDING, CancelRequested, when=ending.is_decided, do=ending.agree_to_cancel),
-        Row(State.ENDING, CancelRequested, do=ending.join_cancel),
-        Row(State.ENDING, EndingDurable, when=ending.versions_are_void, then=State.REVERTED, do=ending.tell_ending),
-        Row(State.ENDING, EndingDurable, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
-        *in_states((State.ENDING, *ENDED), EndingDurable, do=ending.tell_ending),
-        Row(
-            State.ENDING,
-            EndingNotWritten,
-            when=issued.ends_by_cancel_and_was_issued,
-            then=State.ISSUED,
-            do=ending.withdraw_cancel,
-        ),
-        Row(
-            State.ENDING,
-            EndingNotWritten,
-            when=ending.ends_by_cancel_and_was_parked,
-            then=State.PARKED,
-            do=ending.withdraw_cancel,
-        ),
-        Row(State.ENDING, EndingNotWritten, when=ending.ends_by_cancel, then=State.PENDING, do=ending.withdraw_cancel),
-        Row(State.ENDING, EndingNotWritten, do=ending.write_ending_later),
-        *in_states(SETTLED, EndingNotWritten, do=ending.tell_not_cancelled),
-        Row(State.PARKED, Resumed, do=rules.write_resume),
+        Row(State.ENDING, CancelRequested, do=ending.agree_to_cancel),
+        Row(State.ENDING, EndingBegun, when=ending.versions_are_void, then=State.REVERTED),
+        Row(State.ENDING, EndingBegun, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
+        Row(State.PARKED, Resumed, then=State.PENDING, do=rules.resume),
         *in_states((*UNPERMITTED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
-        Row(State.PARKED, ResumeDurable, then=State.PENDING, do=rules.resume),
-        Row(State.PARKED, ResumeFailed, do=rules.report_unresumed),
-        Row(State.PARKED, ParkDurable, do=rules.answer_parked),
-        Row(State.PARKED, ParkNotWritten, then=State.DELEGATED, do=rules.forget_assembly),
-        *in_states(
-            PERMITTED,
-            PermissionNotWritten,
-            when=rules.is_that_permission,
-            then=State.ENDORSEMENT_GATHERING,
-            do=rules.withdraw_permission,
-        ),
-        *in_states(UNPERMITTED, PermissionNotWritten, when=rules.is_that_permission, do=rules.forget_permission),
-        Row(State.REVERTED, ReceiptDurable, do=rules.forget),
-        Row(State.REVERTED, ReceiptNotWritten, do=rules.write_again),
-        Row(State.REVERTED, RetryDue, do=rules.finalise_again),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
-        Row(State.ENDING, RetryDue, do=ending.write_ending_again),
     ),
     ignored=(
         Ignored(Created, (*OPEN, *ENDED), "created once"),
@@ -484,7 +417,7 @@ TABLE = Table(
                 tuple(state for state in State if state is not State.ID_USED),
                 "nobody doubts whose the leaf on the chain is",
             )
-            for event in (LeafShown, LeafRecorded, InquiryDue)
+            for event in (LeafShown, InquiryDue)
         ),
         Ignored(
             HoldExpired,
@@ -514,54 +447,11 @@ TABLE = Table(
             for event in (ConfirmationUndone, ConfirmationFinal)
         ),
         Ignored(VersionsVoid, (State.INITIAL, State.PARKED, *ENDED), "it is not ending, or has ended"),
-        Ignored(
-            PermissionDurable,
-            (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED),
-            "its coordinator has asked anew meanwhile, or it has ended",
-        ),
         Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
         Ignored(PreparedTransactionReceived, (State.INITIAL,), "it is not known yet"),
-        *(
-            Ignored(
-                event,
-                (State.INITIAL, *UNPERMITTED, *PERMITTED, State.PARKED, State.REVERTED),
-                "nothing is being issued; a copy is answered as the first was",
-            )
-            for event in (IssueDurable, IssueNotWritten)
-        ),
-        Ignored(
-            EndingDurable,
-            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ISSUED, State.PARKED),
-            "no decision to end is being written",
-        ),
-        Ignored(
-            EndingNotWritten,
-            (State.INITIAL, *UNPERMITTED, *PERMITTED, State.ISSUED, State.PARKED, State.REVERTED),
-            "no decision to end is being written",
-        ),
+        Ignored(EndingBegun, tuple(state for state in State if state is not State.ENDING), "it has ended meanwhile"),
         Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
-        *(
-            Ignored(event, tuple(state for state in State if state is not State.PARKED), "it has ended meanwhile")
-            for event in (ResumeDurable, ResumeFailed)
-        ),
-        *(
-            Ignored(
-                event, tuple(state for state in State if state is not State.PARKED), "it has ended or gone on meanwhile"
-            )
-            for event in (ParkDurable, ParkNotWritten)
-        ),
-        Ignored(PermissionNotWritten, (State.INITIAL, *WAITING, *ENDED), "nobody waits for it any more"),
-        *(
-            Ignored(
-                event, tuple(state for state in State if state is not State.REVERTED), "no receipt is being written"
-            )
-            for event in (ReceiptDurable, ReceiptNotWritten)
-        ),
-        Ignored(
-            RetryDue,
-            tuple(state for state in State if state not in (State.REVERTED, State.PENDING, State.ENDING)),
-            "it goes on without",
-        ),
+        Ignored(RetryDue, tuple(state for state in State if state is not State.PENDING), "it goes on without"),
     ),
     entry={
         State.PENDING: rules.enter_pending,
@@ -587,15 +477,11 @@ class SenderTransaction(Machine):
         self.parked_reason = restored.parked_reason
         # Why it ends, once that is decided; `reason` below is why it waits, or what failed last.
         self.ending_reason = restored.ending_reason
-        self.is_ending_durable = restored.ending_reason is not None
-        self.is_ending_being_written = False
-        self.ends_by_cancel = False
-        self.cancels: list[str] = []
+        self.is_ending_recorded = restored.ending_reason is not None
         self.is_voiding = False
         self.has_failed_to_void = False
         self.was_voided = restored.was_voided
         self.issued = restored.issued
-        self.is_issued_durable = restored.issued is not None
         self.held_prepared: HeldPrepared | None = None
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
         # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
@@ -604,8 +490,6 @@ class SenderTransaction(Machine):
         # By who sent it: a copy of another's takes nobody's place.
         self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
         self.permission = restored.permission
-        self.is_permission_durable = restored.permission is not None
-        self.earlier_permission: Permission | None = None
         self.number = DelegationNumber(self.context.incarnation, 0)
         self.delegate: NodeName | None = None
         self.delegate_incarnation = 0
@@ -636,7 +520,6 @@ class SenderTransaction(Machine):
         self.confirmed_leaf = restored.used_leaf
         self.ending_code = restored.ending_code
         self.reason = ""
-        self.reply_to = ""
         self.signer_and_nonce: tuple[str, int] | None = None
         self.since_ms = self.context.now_ms
         self.history: list[tuple[int, Enum]] = []

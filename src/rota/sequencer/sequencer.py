@@ -17,8 +17,6 @@ from rota.machine.events import (
     ConnectionMade,
     IntentSubmitted,
     MessageReceived,
-    Persisted,
-    PersistFailed,
     ResumeRequested,
     StopRequested,
     Tick,
@@ -188,9 +186,8 @@ class Sequencer:
 
     @property
     def is_busy(self) -> bool:
-        """It cannot be paged out: something is under way, to be written, or dispatched and without an outcome."""
-        is_to_write = self.context.is_writing or bool(self.endorser.unsent)
-        return self.is_awake or is_to_write or bool(self.coordinator.restored)
+        """It cannot be paged out: something is under way, to be stored, or dispatched and without an outcome."""
+        return self.is_awake or bool(self.endorser.unsent) or bool(self.coordinator.restored)
 
     def next_deadline_ms(self) -> int | None:
         """When the next `Tick` is due."""
@@ -406,7 +403,7 @@ class Sequencer:
             while context.posted:
                 machine, event = context.posted.popleft()
                 machine.handle(event)
-            if context.writing or not context.speaks_to_itself:
+            if not context.speaks_to_itself:
                 return
             context.speaks_to_itself = False
             effects, node = context.effects, context.node
@@ -419,8 +416,6 @@ class Sequencer:
 # The handler of an event, by its type; from `AssemblyFinished` on, answers of the domain, the signer and the key store.
 ROUTES: Final[Mapping[type[Event], Callable[[Sequencer, Any], object]]] = {
     MessageReceived: lambda self, event: self._take_message(event.peer, event.envelope),
-    Persisted: lambda self, event: self.context.written(event.token, succeeded=True),
-    PersistFailed: lambda self, event: self.context.written(event.token, succeeded=False),
     BlockIndexed: Sequencer._block_indexed,
     OutcomesFinal: Sequencer._outcomes_final,
     BlocksRemoved: Sequencer._blocks_removed,

@@ -322,11 +322,14 @@ class NodeFacade:
         """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
         if self._running.is_stopping:
             raise Unavailable(f"{self.name} is stopping; ask another time")
+        if self._running.engine.outbox.is_stalled:
+            trouble = self._running.adapters.store.trouble or "it does not answer"
+            raise Unavailable(f"the database of {self.name} takes no writes: {trouble}")
         reply_to, awaited = self._running.users.expect_reply()
         self._running.tell(event_for(reply_to))
         reply = await awaited
-        if reply.error.startswith("busy:") or reply.error.endswith("try again"):
-            raise Unavailable(reply.error.removeprefix("busy: "))
+        if reply.is_temporary:
+            raise Unavailable(reply.error)
         if reply.error:
             field, separator, message = reply.error.partition(": ")
             raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
@@ -567,8 +570,8 @@ class NodeFacade:
             rounds_unconfirmed=sum(1 for _ in core.submitters.submissions()),
             submissions_total=running.submissions,
             deliveries_open=core.distribution.open_count,
-            writes_open=len(core.writes),
-            writes_failed_total=running.writes_failed,
+            writes_open=running.engine.outbox.writes_open,
+            writes_failed_total=running.adapters.store.writes_failed,
             steps_total=running.engine.steps,
             commands_in_flight=len(self.commands.desk.entries) if self.commands.has_begun else None,
             commands_accepted_total=self.commands.counts["accepted"],

@@ -54,7 +54,7 @@ from rota.machine.effects import (
     ReportVerifier,
     SendMessage,
 )
-from rota.machine.events import MessageReceived, Persisted, PersistFailed, StopRequested
+from rota.machine.events import MessageReceived, StopRequested
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.sharing import holders_of
@@ -62,7 +62,7 @@ from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, 
 from rota.node.effects import LoadContract, LookUpIntents, ReportFinalityBroken
 from rota.node.events import ContractLoaded, ContractMissing, RoundsMadeUp, StatesWanted
 from rota.node.node import Node as Core
-from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable
+from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable, Written
 from rota.sequencer.effects import ReportPrepared
 from rota.service.contracts.acquainting import Acquainting
 from rota.service.contracts.arrears import Arrears, RoundsOf
@@ -165,8 +165,6 @@ class RunningNode:
         self.is_stopping = False
         # What else runs as long as the store is open; one that ends by itself has failed.
         self.beside: Final[list[Callable[[], Coroutine[Any, Any, None]]]] = []
-        self.writes_failed = 0
-        self._store_trouble: Final = Trouble()
         self.rounds_dispatched = 0
         self.submissions = 0
         self.factory: Final = factory
@@ -290,16 +288,13 @@ class RunningNode:
             self.feed.saw_event(event)
         if self.leaders is not None and isinstance(event, MessageReceived):
             self.leaders.heard(event.envelope)
-        if isinstance(event, PersistFailed):
-            self.writes_failed += 1
-            if self._store_trouble.is_new(event.reason):
-                catalogue.STORE_WRITE_FAILED.log(reason=event.reason)
+        if isinstance(event, Written):
+            self.engine.take_written(event.count)
+            self.receipts.look_soon()
+            return
         if not self.mail.take(event) and not self.holdings.take(event):
             self.engine.tell(event)
-        if isinstance(event, Persisted):
-            self._store_trouble.end()
-            self.receipts.look_soon()
-        elif isinstance(event, HeadSeen) and event.height != self._head_height:
+        if isinstance(event, HeadSeen) and event.height != self._head_height:
             self._head_height = event.height
             for tell in self._on_head:
                 tell()
@@ -336,7 +331,9 @@ class RunningNode:
         store = self.adapters.store
         await self.adapters.services.begin()
         every = await store.contracts()
-        stored = await store.restore(await store.contracts_with_work())
+        aside = {each.contract: each.reason for each in await store.set_aside.list()}
+        self.contracts.set_aside(aside)
+        stored = await store.restore([each for each in await store.contracts_with_work() if each not in aside])
         for known in every:
             self._have(known)
         self.contracts.is_complete = True
@@ -444,8 +441,12 @@ class RunningNode:
         self.contracts.add(known)
 
     def _may_load(self, contract: ContractAddress) -> bool:
-        """The store may have a contract a moment before this node knows whether its endorsers have confirmed it."""
-        return self.contracts.known(contract) is not None and not self.confirming.has(contract)
+        """The store may have a contract a moment before this node knows whether its endorsers have confirmed it.
+
+        One that is set aside is not loaded.
+        """
+        is_known = self.contracts.known(contract) is not None and not self.confirming.has(contract)
+        return is_known and not self.contracts.is_set_aside(contract)
 
     async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
         """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""

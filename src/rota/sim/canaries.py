@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from weakref import WeakKeyDictionary
 
-from rota.chain.effects import RoundDispatch
+from rota.chain.effects import DispatchRepriced, RoundDispatch
+from rota.chain.events import DispatchSigned
 from rota.chain.submitter import Submitter
 from rota.exchange.distribution import Delivery, Distribution
 from rota.exchange.effects import RecallDeliveries
-from rota.machine.context import StepContext, Write
-from rota.machine.effects import Effect, Persist, Record, ReplyToUser
-from rota.machine.tables import Event, Handler, Row
+from rota.machine.context import StepContext
+from rota.machine.effects import Effect, Persist, ReplyToUser
+from rota.machine.tables import Event, Row
 from rota.model.blocks import ChainBlock, LedgerOutcome
 from rota.model.consistency import Consistent
 from rota.model.types import (
@@ -93,35 +94,29 @@ PERMITS_ONE_IN = 7
 # What is safe, and what ends.
 
 
-def _go_on_before_it_is_written(
-    context: StepContext, record: Record, machine: Handler, done: Event | None, failed: Event
-) -> None:
-    context.records.append(record)
-    context.writing.setdefault(context.token + 1, []).append(Write(machine, None, failed))
-    if done is not None:
-        context.post(machine, done)
-
-
 def _take_effects_before_writing(context: StepContext) -> list[Effect]:
     effects, context.effects = context.effects, []
     if context.records:
-        context.token += 1
-        effects.append(Persist(context.contract.address, context.token, tuple(context.records)))
+        effects.append(Persist(context.contract.address, tuple(context.records)))
         context.records = []
     return effects
 
 
-def _written_without_using_the_nonce(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
+def _sign_without_using_the_nonce(
+    submitter: Submitter, now_ms: int, event: DispatchSigned
+) -> RoundDispatch | DispatchRepriced | None:
     nonce = submitter.next_nonce
-    dispatch = _take_written(submitter, now_ms, succeeded)
+    record = _take_signed(submitter, now_ms, event)
     submitter.next_nonce = nonce
-    return dispatch
+    return record
 
 
-def _not_written_but_used(submitter: Submitter, now_ms: int, succeeded: bool) -> RoundDispatch:
-    dispatch = _take_written(submitter, now_ms, succeeded)
-    submitter.next_nonce = max(submitter.next_nonce, dispatch.nonce + 1)
-    return dispatch
+def _sign_and_pass_over_a_nonce(
+    submitter: Submitter, now_ms: int, event: DispatchSigned
+) -> RoundDispatch | DispatchRepriced | None:
+    record = _take_signed(submitter, now_ms, event)
+    submitter.next_nonce += isinstance(record, RoundDispatch)
+    return record
 
 
 def _sign_for_anybody(endorser: Endorser, event: RoundChecked) -> None:
@@ -374,7 +369,7 @@ def _seldom_permit(sender: Sender, peer: NodeName, request: DispatchConfirmation
         sender.refuse_dispatch(peer, request.request_id, item.intent, ErrorCode.WRONG_LEAF)
 
 
-_take_written = Submitter.take_written
+_take_signed = Submitter.take_signed
 _take_block = Node._take_block
 _take_verified = Rounds.take_verified
 _take_due = Distribution.take_due
@@ -391,16 +386,10 @@ _take_effects = Node._take_effects
 
 CANARIES: tuple[Canary, ...] = (
     Canary(
-        "sends before persisting",
-        "S3",
-        both(
-            replacing(StepContext, "persist", _go_on_before_it_is_written),
-            replacing(StepContext, "take_effects", _take_effects_before_writing),
-        ),
-        under(),
+        "sends before persisting", "S3", replacing(StepContext, "take_effects", _take_effects_before_writing), under()
     ),
-    Canary("reuses a nonce", "S7", replacing(Submitter, "take_written", _written_without_using_the_nonce), under()),
-    Canary("leaves a gap of nonces", "S7", replacing(Submitter, "take_written", _not_written_but_used), under("disk")),
+    Canary("reuses a nonce", "S7", replacing(Submitter, "take_signed", _sign_without_using_the_nonce), under()),
+    Canary("leaves a gap of nonces", "S7", replacing(Submitter, "take_signed", _sign_and_pass_over_a_nonce), under()),
     Canary(
         "signs for two coordinators",
         "S6",

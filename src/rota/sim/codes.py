@@ -80,7 +80,7 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.node.effects import LoadContract, LookUpIntents, NodeStarted, ReportFinalityBroken, StoreTried
+from rota.node.effects import LoadContract, LookUpIntents, NodeStarted, ReportFinalityBroken
 from rota.sequencer.effects import (
     AssembleIntents,
     CheckRound,
@@ -513,7 +513,6 @@ EFFECTS: Final[dict[type[Effect], tuple[int, Values]]] = {
 
 RECORDS: Final[dict[type[Record], tuple[int, Values]]] = {
     NodeStarted: (1, lambda r: (r.incarnation,)),
-    StoreTried: (2, lambda _: ()),
     RoundDispatch: (3, _dispatch),
     DispatchRepriced: (4, lambda r: _dispatch(r.dispatch)),
     BlocksIndexed: (5, lambda r: (r.parted_at, tuple(block_values(block) for block in r.blocks))),

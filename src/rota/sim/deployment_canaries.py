@@ -28,7 +28,7 @@ def _confirm_what_is_seen(deployment: Deployment, event: DeploymentSeen) -> None
 
 def _ends_when_seen(row: Row) -> Row:
     if row.event is DeploymentSeen and row.when is rules.is_ours:
-        return replace(row, then=State.ENDING, do=_confirm_what_is_seen)
+        return replace(row, then=State.FINAL, do=_confirm_what_is_seen)
     return row
 
 

@@ -34,7 +34,7 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.node.effects import LookUpIntents, NodeStarted, StoreTried
+from rota.node.effects import LookUpIntents, NodeStarted
 from rota.node.events import IntentsLookedUp
 from rota.node.private_states import SEEN_PART
 from rota.node.stored import StoredNode
@@ -59,7 +59,7 @@ Order = TypeVar("Order", tuple[ContractAddress, int], Leaf)
 
 
 class Fate(Enum):
-    """What becomes of a write: it is done, it fails, or it is done and reported as a failure."""
+    """What becomes of a write: it is done, it fails, or it is done and the answer is lost."""
 
     WORKS = "works"
     FAILS = "fails"
@@ -143,7 +143,7 @@ class Reading:
                 for made in transitions:
                     kept = SentTransition(contract, made.leaf, peer, transition_bytes(made), made.valid_until_s)
                     self.sent[contract, made.leaf] = kept
-            case StatesReceived() | BlocksIndexed() | FinalityBroken() | StoreTried():
+            case StatesReceived() | BlocksIndexed() | FinalityBroken():
                 pass
             case DeploymentAgreed() | DeploymentProposed() | ProposalForgotten() | ContractTaken():
                 self._take_deployment(record)
@@ -152,7 +152,6 @@ class Reading:
             case NodeStarted(number):
                 self.incarnation = number
             case RoundDispatch():
-                # A disk that reported a failure may hold a dispatch whose nonce went to another one.
                 self._take_dispatch(name, record)
             case IntentAccepted(intent):
                 self.intents.setdefault(contract, {})[intent.id] = Restored(intent)
@@ -215,7 +214,6 @@ class Disk:
     taken_back_count: int = 0
     fate: Fate = Fate.WORKS
     contents: Contents = field(default_factory=Contents)
-    untold: set[StatesAcknowledged] = field(default_factory=set)
     accepted_for: dict[IntentId, ContractAddress] = field(default_factory=dict)
     # The leaves that parties of the node signed, by intent.
     signed: set[tuple[IntentId, Leaf]] = field(default_factory=set)
@@ -248,7 +246,7 @@ class Disk:
         """The height that the node's index has reached."""
         return self.blocks[-1].height
 
-    def write(self, contract: ContractAddress, records: tuple[Record, ...], is_told: bool = True) -> None:
+    def write(self, contract: ContractAddress, records: tuple[Record, ...]) -> None:
         """Make records durable; what is looked up by key or id is kept at hand."""
         self.commits.append(len(records))
         for record in records:
@@ -275,8 +273,6 @@ class Disk:
                 case FinalityBroken(undone=undone):
                     self.undone.update(each.intent for each in undone if self._has_ended_by(each))
                     self.lost.update(each.intent for each in undone if self._is_unfinished_deployment(each))
-                case StatesAcknowledged():
-                    (self.untold.discard if is_told else self.untold.add)(record)
                 case _:
                     pass
 
@@ -493,10 +489,6 @@ class Disk:
             tuple(sorted(each for each in self.undone if self.accepted_for[each] == NO_CONTRACT)),
         )
 
-    def begin_life(self) -> None:
-        """Who starts reads all that is written, so that nothing is untold any more."""
-        self.untold.clear()
-
     def contracts_taken_in(self, name: NodeName) -> tuple[KnownContract, ...]:
         """The contracts that came to the node through the network."""
         self._read.go_on(name, self.records)
@@ -505,7 +497,7 @@ class Disk:
     def owed_count(self, name: NodeName) -> int:
         """How many deliveries this node has to make, as far as it was told what is on its disk."""
         self._read.go_on(name, self.records)
-        return len(self._read.undelivered()) + len(self.untold)
+        return len(self._read.undelivered())
 
     def final_height(self, confirmations: int) -> int:
         """The highest block that was final and is not gone."""

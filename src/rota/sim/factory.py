@@ -114,7 +114,7 @@ class Factory:
     def _take_in(self, node: SimNode, known: KnownContract) -> None:
         record = ContractTaken(known)
         node.disk.write(NO_CONTRACT, (record,))
-        self.world.judge.tell(Recorded(node.name, NO_CONTRACT, record, is_told=True))
+        self.world.judge.tell(Recorded(node.name, NO_CONTRACT, record))
         self.world.take_in(node, known.contract)
         self._ask_for_states(node, node.life, known.contract.address, STATES_ASKED_MAX)
 

@@ -90,12 +90,11 @@ class Sent(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """A record is durable. `is_told` is false when the disk reported a failure all the same."""
+    """A record is durable."""
 
     node: NodeName
     contract: ContractAddress
     record: Record
-    is_told: bool
 
 
 class FactoryOrdered(NamedTuple):

@@ -12,7 +12,6 @@ from rota.exchange.distribution import RECEIVED_KEPT_MAX
 from rota.model.types import IntentId
 from rota.node.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
 from rota.node.node import Node
-from rota.node.private_states import RECEIVING_MAX
 from rota.sequencer.coordinator import REFUSED_INTENTS_MAX, Coordinator
 from rota.sequencer.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
 from rota.sequencer.parties import VERIFIERS_WANTED_MAX
@@ -28,7 +27,7 @@ def remembered_by(core: Node) -> Remembered:
         intent: RememberedIntent(
             transaction.permission.leaf if transaction.permission is not None else None,
             transaction.parked_reason is not None,
-            transaction.is_ending_durable,
+            transaction.is_ending_recorded,
             transaction.issued.transition.leaf if transaction.issued is not None else None,
         )
         for sequencer in core.sequencers.loaded.values()
@@ -76,8 +75,7 @@ def queues_of(core: Node, around: Surroundings) -> Iterator[Queue]:
     unmined = sum(_is_ahead(core, submission) for submission in core.submitters.submissions())
     yield ("rounds not mined", unmined, rounds_max * (1 + around.taken_back_count))
     yield ("states known as received", len(core.distribution.received), RECEIVED_KEPT_MAX)
-    yield ("states being written", len(core.states.receiving), RECEIVING_MAX)
-    yield ("deliveries", core.distribution.open_count, around.owed_count + len(core.writes))
+    yield ("deliveries", core.distribution.open_count, around.owed_count)
     yield ("bytes of deliveries", core.distribution.size, config.deliveries_bytes_max)
     intents = sum(
         intent not in around.reported and intent not in around.over

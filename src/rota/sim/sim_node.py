@@ -19,12 +19,6 @@ from rota.sim.disk import Disk
 from rota.wire.messages import PROTOCOL_VERSION
 
 
-class Written(NamedTuple):
-    """Stands behind the effects that a write governs: then the core is told that it is done."""
-
-    token: int
-
-
 class Refusing(NamedTuple):
     """Why a node's Ethereum node refuses its transactions, and whether it passes them on all the same."""
 
@@ -61,14 +55,26 @@ class SimNode:
     is_signer_hung: bool = False
     # How much longer than usual a write takes; `None` while the disk is stuck and none ends.
     disk_delay_ms: int | None = 0
-    is_write_stuck: bool = False
     unanswered: list[Effect] = field(default_factory=list)
     inbox: deque[Event] = field(default_factory=deque)
-    outbox: deque[Effect | Written] = field(default_factory=deque)
-    is_writing: bool = False
+    outbox: deque[Effect] = field(default_factory=deque)
+    # Of the writes in the outbox: those that are durable, then those that are being committed, then those that wait.
+    durable_count: int = 0
+    writing_count: int = 0
+    ordered_count: int = 0
+    writing_since_ms: int = 0
+    # What is being committed is on the disk, and the disk has not said so.
+    is_committed: bool = False
+    # A write has taken so long that the node takes no step.
+    is_stalled: bool = False
     is_flushing: bool = False
     life: int = 0
     effects_to_live: int | None = None
     step_count: int = 0
     tick_at_ms: int | None = None
     heartbeats_seen: dict[ContractAddress, HeartbeatNumber] = field(default_factory=dict)
+
+    @property
+    def takes_steps(self) -> bool:
+        """It neither hangs nor waits for its disk."""
+        return not self.is_hung and not self.is_stalled

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rota.machine.effects import Effect, ReplyToUser, SendMessage
+from rota.chain.effects import RoundDispatch
+from rota.exchange.distribution import deliveries_of, order_of
+from rota.machine.effects import Effect, Persist, ReplyToUser, SendMessage, TransitionPrepared
 from rota.machine.events import (
     CancelRequested,
     ConnectionLost,
@@ -72,7 +75,7 @@ class Witness:
         if node.core is not None:
             self.world.judge.tell(Asked(node.name, event.reply_to, self.world.now_ms))
 
-    def stepped(self, core: Node, node: SimNode) -> None:
+    def stepped(self, core: Node, node: SimNode, effects: Iterable[Effect]) -> None:
         """How long the queues of a node are, now and then."""
         if node.step_count % STEPS_BETWEEN_MEASUREMENTS:
             return
@@ -82,7 +85,7 @@ class Witness:
         around = Surroundings(
             len(world.nodes),
             len(world.contracts_of[node.name]),
-            disk.owed_count(node.name),
+            disk.owed_count(node.name) + _owed_by(node.name, (*node.outbox, *effects)),
             disk.taken_back_count,
             world.receipts,
             disk.over,
@@ -156,3 +159,14 @@ class Witness:
         world.judge.tell(Answered(node.name, reply.reply_to, world.now_ms))
         if not reply.error:
             world.judge.tell(Promised(node.name, self.requests[reply.reply_to], reply.intent))
+
+
+def _owed_by(node: NodeName, effects: Iterable[Effect]) -> int:
+    """How many deliveries follow from writes that are not durable."""
+    records = ((each.contract, record) for each in effects if isinstance(each, Persist) for record in each.records)
+    orders = (
+        record.round if isinstance(record, RoundDispatch) else order_of(contract, record)
+        for contract, record in records
+        if isinstance(record, RoundDispatch | TransitionPrepared)
+    )
+    return sum(len(deliveries_of(order, node)) for order in orders)

@@ -1,8 +1,10 @@
 """Several nodes of the real core on one virtual clock, with a network, disks and a ledger that can be hurt.
 
-The world performs what the core orders and tells it what happened, as a runtime would: the effects of a
-step with records leave when the write is done; a killed node loses everything but its disk; a cut
-connection is noticed when pings stay unanswered. Nothing here decides anything about sequencing.
+The world performs what the core orders and tells it what happened, as a runtime would. Effects leave in order, those
+behind a write when it is done; all writes that wait are one transaction. When a write does not end for `STORE_STALL_MS`
+the node takes no step until the disk goes on, and after `STORE_PATIENCE_MS` its run ends and it starts again from its
+disk. A killed node loses everything but its disk; a cut connection is noticed when pings stay unanswered. Nothing here
+decides anything about sequencing.
 """
 
 from __future__ import annotations
@@ -34,16 +36,7 @@ from rota.directory.effects import (
 )
 from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import Effect, FindStates, Persist, ReplyToUser, ReportReceipt, SendMessage
-from rota.machine.events import (
-    CancelRequested,
-    IntentSubmitted,
-    MessageReceived,
-    Persisted,
-    PersistFailed,
-    ResumeRequested,
-    StopRequested,
-    Tick,
-)
+from rota.machine.events import CancelRequested, IntentSubmitted, MessageReceived, ResumeRequested, StopRequested, Tick
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.digests import leaf_of_transition
@@ -59,7 +52,7 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.node.effects import LoadContract, LookUpIntents, NodeStarted, ReportFinalityBroken
+from rota.node.effects import LoadContract, LookUpIntents, ReportFinalityBroken
 from rota.node.events import ContractLoaded, ContractMissing, ForContract, StatesFound
 from rota.node.node import Node
 from rota.sequencer.effects import (
@@ -83,7 +76,7 @@ from rota.sim.liars.rules import RoundRules, bound_part
 from rota.sim.observation import remembered_by
 from rota.sim.recorder import Recorder
 from rota.sim.services import Services, sign, verify
-from rota.sim.sim_node import SimNode, Written
+from rota.sim.sim_node import SimNode
 from rota.sim.weather import Weather
 from rota.sim.wires import Wires
 from rota.sim.witness import Witness
@@ -95,6 +88,11 @@ if TYPE_CHECKING:
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
 LIAR_RESTART_MS = 1_000
+# As the engine and the store of a real node have them.
+STORE_STALL_MS = 1_000
+STORE_PATIENCE_MS = 60_000
+STORE_RETRY_MS = 250
+RUN_RESTART_MS = 1_000
 
 
 class World:
@@ -188,16 +186,16 @@ class World:
             self.recorder.noted(self, f"{name} cannot start: its disk is failing")
             return
         node.life += 1
-        node.disk.begin_life()
         for known in node.disk.contracts_taken_in(name):
             self.take_in(node, known.contract)
         stored = node.disk.restore(name, self.contracts_of[name], node.config.confirmations)
         now_ms = node.clock.read(self.now_ms)
         begun = partial(Node, name, self.contracts_of[name], node.config, now_ms, stored)
         node.core = begun(factory=self.factory_address, accounts=self.accounts)
-        node.is_hung, node.is_stopping, node.is_writing, node.effects_to_live = False, False, False, None
-        node.is_write_stuck = False
+        node.is_hung, node.is_stopping, node.is_stalled, node.effects_to_live = False, False, False, None
         node.outbox.clear()
+        node.ordered_count = node.writing_count = node.durable_count = 0
+        node.is_committed = False
         node.inbox.clear()
         node.unanswered.clear()
         node.tick_at_ms = None
@@ -234,9 +232,15 @@ class World:
         if is_hung:
             self.judge.tell(Hung(name))
             return
-        self.judge.tell(Resumed(name, self.now_ms))
+        self._go_on(node)
+
+    def _go_on(self, node: SimNode) -> None:
+        """A node that did nothing for a while performs what waits, then takes what came, and then its timers."""
+        if node.is_hung or node.is_stalled:
+            return
+        self.judge.tell(Resumed(node.name, self.now_ms))
         self._flush(node)
-        while not node.is_hung and node.inbox:
+        while node.takes_steps and node.inbox:
             self.tell(node, node.inbox.popleft())
         self.tell(node, Tick())
         self.chain.show_head(node)
@@ -257,14 +261,7 @@ class World:
 
     def set_disk_delay(self, name: NodeName, delay_ms: int | None) -> None:
         """Writes take longer, or none ends until the disk goes on; what waits is written then."""
-        node = self.nodes[name]
-        node.disk_delay_ms = delay_ms
-        if delay_ms is None:
-            self.judge.tell(Hung(name))
-        if delay_ms is not None and node.is_write_stuck:
-            node.is_write_stuck = False
-            self.judge.tell(Resumed(name, self.now_ms))
-            self.at(self.now_ms + self.disk_ms, partial(self._write, node, node.life))
+        self.nodes[name].disk_delay_ms = delay_ms
 
     def wake(self, name: NodeName) -> None:
         """Its clock was changed: its next deadline comes at another time."""
@@ -315,7 +312,7 @@ class World:
         core = node.core
         if core is None:
             return
-        if node.is_hung:
+        if not node.takes_steps:
             node.inbox.append(event)
             return
         self.event_count += 1
@@ -326,7 +323,7 @@ class World:
         else:
             effects = core.step(node.clock.read(self.now_ms), event)
         self.recorder.stepped(self, node)
-        self.witness.stepped(core, node)
+        self.witness.stepped(core, node, effects)
         self._perform(node, effects)
 
     def _step_of_liar(self, node: SimNode, core: Node, event: Event) -> list[Effect]:
@@ -352,41 +349,40 @@ class World:
             self._schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
-        """In the order of their steps; a write is told as done behind the effects that it governs."""
-        token: int | None = None
+        """In the order of their steps."""
         for effect in effects:
             if isinstance(effect, Persist):
-                if token is not None:
-                    node.outbox.append(Written(token))
-                token = effect.token
+                node.ordered_count += 1
             elif isinstance(effect, SendMessage):
                 self.witness.decides(node, effect)
             node.outbox.append(effect)
-        if token is not None:
-            node.outbox.append(Written(token))
 
     def _flush(self, node: SimNode) -> None:
-        """Effects leave in order; those that a write governs when it is done. What follows from one waits its turn."""
+        """Effects leave in order, those behind a write when it is done. What follows from one waits its turn."""
         if node.is_flushing:
             return
         node.is_flushing = True
-        while node.outbox and node.core is not None and not node.is_writing and not node.is_hung:
+        while node.outbox and node.core is not None and not node.is_hung:
             effect = node.outbox[0]
             if isinstance(effect, Persist):
-                node.is_writing = True
-                node.is_write_stuck = node.disk_delay_ms is None
-                if node.disk_delay_ms is not None:
-                    due_ms = self.now_ms + self.disk_ms + node.disk_delay_ms
-                    self.at(due_ms, partial(self._write, node, node.life))
-                break
+                if not node.durable_count:
+                    break
+                node.outbox.popleft()
+                node.durable_count -= 1
+                continue
             node.outbox.popleft()
             if node.effects_to_live is not None and self._dies_now(node):
                 break
-            if isinstance(effect, Written):
-                self.tell(node, Persisted(effect.token))
-            else:
-                self._do(node, effect)
+            self._do(node, effect)
         node.is_flushing = False
+        if node.ordered_count and not node.writing_count and node.core is not None:
+            self._begin_write(node)
+
+    def _begin_write(self, node: SimNode) -> None:
+        """All writes that wait are one transaction."""
+        node.writing_count, node.ordered_count = node.ordered_count, 0
+        node.writing_since_ms = self.now_ms
+        self.at(self.now_ms + self.disk_ms + (node.disk_delay_ms or 0), partial(self._write, node, node.life))
 
     def _dies_now(self, node: SimNode) -> bool:
         """It was to live for so many effects more, and this is the last."""
@@ -400,29 +396,61 @@ class World:
         return True
 
     def _write(self, node: SimNode, life: int) -> None:
-        """One database transaction. A disk may fail, or do it and report a failure all the same."""
-        if node.life != life or self._dies_now(node):
+        """Try to commit. A disk may take nothing, or commit and not say so: then the node looks again in a while."""
+        if node.life != life:
             return
-        node.is_writing = False
-        write = node.outbox.popleft()
-        assert isinstance(write, Persist), "what is written stands first"
-        self.recorder.wrote(self, node, write)
-        if node.disk.fate is not Fate.FAILS:
-            self._store(node, write, is_told=node.disk.fate is Fate.WORKS)
-        if node.disk.fate is not Fate.WORKS:
-            while not isinstance(node.outbox.popleft(), Written):
-                pass
-            if isinstance(write.records[0], NodeStarted):
-                self.crash(node.name)
-                return
-            self.tell(node, PersistFailed(write.token, "the disk is failing"))
-        self._flush(node)
+        fate = node.disk.fate
+        takes_writes = fate is not Fate.FAILS and node.disk_delay_ms is not None
+        if takes_writes and not node.is_committed and not self._commit(node):
+            return
+        if not node.is_committed or fate is not Fate.WORKS or node.disk_delay_ms is None:
+            self._wait_for_disk(node)
+            return
+        node.durable_count, node.writing_count, node.is_committed = node.writing_count, 0, False
+        if node.is_stalled:
+            node.is_stalled = False
+            self._go_on(node)
+        else:
+            self._flush(node)
         self._schedule_tick(node)
 
-    def _store(self, node: SimNode, write: Persist, is_told: bool) -> None:
-        node.disk.write(write.contract, write.records, is_told)
+    def _commit(self, node: SimNode) -> bool:
+        """Store what waits; false when the node dies meanwhile. A prefix of it may be stored then."""
+        waiting = (each for each in node.outbox if isinstance(each, Persist))
+        for write, _ in zip(waiting, range(node.writing_count), strict=False):
+            if self._dies_now(node):
+                return False
+            self.recorder.wrote(self, node, write)
+            self._store(node, write)
+        node.is_committed = True
+        return True
+
+    def _wait_for_disk(self, node: SimNode) -> None:
+        """The store looks again and again; the node takes no step meanwhile, and its run ends in the end."""
+        waited_ms = self.now_ms - node.writing_since_ms
+        if waited_ms >= STORE_PATIENCE_MS:
+            self.recorder.noted(self, f"{node.name} ends its run: its disk has taken nothing for {waited_ms} ms")
+            self.crash(node.name)
+            self.at(self.now_ms + RUN_RESTART_MS, partial(self._begin_run, node, node.life))
+            return
+        if waited_ms >= STORE_STALL_MS and not node.is_stalled:
+            node.is_stalled = True
+            self.judge.tell(Hung(node.name))
+        self.at(self.now_ms + STORE_RETRY_MS, partial(self._write, node, node.life))
+
+    def _begin_run(self, node: SimNode, life: int) -> None:
+        """Start from the disk as soon as that takes writes, unless somebody has started the node meanwhile."""
+        if node.life != life or node.core is not None:
+            return
+        if node.disk.fate is Fate.WORKS and node.disk_delay_ms is not None:
+            self.start(node.name)
+        else:
+            self.at(self.now_ms + RUN_RESTART_MS, partial(self._begin_run, node, life))
+
+    def _store(self, node: SimNode, write: Persist) -> None:
+        node.disk.write(write.contract, write.records)
         for record in write.records:
-            self.judge.tell(Recorded(node.name, write.contract, record, is_told))
+            self.judge.tell(Recorded(node.name, write.contract, record))
             if isinstance(record, PermissionGranted):
                 self.permissions.append(record)
             elif isinstance(record, RoundDispatch):
@@ -433,7 +461,7 @@ class World:
                 node.disk.follow(record, self.transitions)
 
     def _schedule_tick(self, node: SimNode) -> None:
-        if node.core is None or node.is_hung:
+        if node.core is None or not node.takes_steps:
             return
         local_ms = node.core.next_deadline_ms()
         if local_ms is None:
@@ -451,7 +479,7 @@ class World:
             return
         node.tick_at_ms = None
         due_ms = node.core.next_deadline_ms()
-        if not node.is_hung and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
+        if node.takes_steps and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
             self.tell(node, Tick())
         else:
             self._schedule_tick(node)

@@ -61,12 +61,12 @@ class FenceBroken(Refused):
     """The database is not as this process left it. The process ends: what it remembers is no longer true."""
 
 
+class DatabaseBroken(Refused):
+    """The database reports an I/O error or corruption. The run ends: only a new one may find it whole."""
+
+
 class NotWritten(Exception):
-    """The database did not take a transaction, and nothing of it is there; another one may go well."""
-
-
-class ValueRefused(NotWritten):
-    """A value that no column can hold: the writer's error. The database is well."""
+    """The database rejects a transaction for what is in it, and nothing of it is there. The database is well."""
 
 
 class ReadingTooSlow(Unavailable):
@@ -85,9 +85,10 @@ class Database(Protocol):
         ...
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
-        """One transaction, durable on return, that also notes its number.
+        """One transaction, durable on return, that also notes its number. With a number that is there, nothing happens.
 
-        `Unavailable` when the database is away, `NotWritten`, `OutcomeUnknown`, or `FenceBroken`.
+        `Unavailable` when the database is away, full or read-only: nothing was written. `OutcomeUnknown` when that is
+        not known: the same number can be given again. `NotWritten`, `FenceBroken` or `DatabaseBroken`.
         """
         ...
 
@@ -148,6 +149,10 @@ class Fence:
     def acknowledge(self, written: int) -> None:
         """This number is in the database."""
         self.acknowledged, self.in_doubt = written, None
+
+    def has(self, written: int) -> bool:
+        """The transaction with this number is in the database."""
+        return self.in_doubt is None and written <= self.acknowledged
 
     def settle(self, written: int, life: int) -> None:
         """What a new session finds while no other can write; a commit that was in doubt is decided by it."""

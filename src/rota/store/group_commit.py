@@ -1,19 +1,23 @@
 """The `Store` of ports: syncpoints in, events out; the same for both databases.
 
-Theory of operation. A syncpoint is turned into SQL when it is ordered, and waits. One task takes all that
-waits, which is all that one turn of the event loop has ordered, or all that came while the last transaction was
-being committed, and writes it as one transaction: a commit costs the same for one as for hundreds. When the
-database does not take the transaction, each syncpoint is tried again in one of its own, so that the fault of
-one contract's is not another's. What cannot be written is told as `PersistFailed`, and its contract repeats it
-by its own rule. A database that is away is away for all that waits: nobody waits for its patience to end twice.
+Theory of operation. An order of the core is turned into SQL when it is given, and waits in one queue with the writes of
+all features. One task takes all that waits, which is all that one turn of the event loop has ordered, or all that came
+while the last transaction was being committed, and writes it as one transaction: a commit costs the same for one as for
+hundreds. The orders of the core are written in the order in which they were given, and each is repeated until it is
+done: while the database is away, full or read-only, the store tries again every `RETRY_S`, and the node is held
+(`engine/outbox.py`). A feature whose write meets such trouble is told `Unavailable` at once.
 
-A commit that is not answered may have happened. The database notes the number of each transaction in it, and
-looks for that number; only when it cannot look is a syncpoint told as failed that may be there all the same. The
-core knows that this can be (decision 27), and asks. Nothing is read before the doubt is over.
+A commit that is not answered may have happened. The database notes the number of each transaction in it, so the store
+gives the same number again: if it is there, the write is done. A feature is told `WriteInDoubt`. Nothing is read
+before the doubt is over.
 
-A database that is not as this process left it (`FenceBroken`) ends the process: `failed` is told. Beside the
-database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller number has an old
-copy before it: public transactions that have not ended there are set aside, in the first transaction of the new life.
+When the database rejects a transaction for what is in it, each write is tried in a transaction of its own. A rejected
+write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), and its
+contract is set aside durably (`set_aside.py`): the next run does not load it, so one contract's fault is not another's.
+So do a database that is not as this process left it (`FenceBroken`) and an I/O error (`DatabaseBroken`): `failed` is
+told. Beside the database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller
+number has an old copy before it: public transactions that have not ended there are set aside, in the first transaction
+of the new life.
 
 Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked.
 A question about intents is kept until it can be answered. The others are asked again by whoever asked them.
@@ -33,13 +37,14 @@ from rota.chain.effects import RecallDispatches
 from rota.chain.events import DispatchesRecalled
 from rota.directory.effects import ContractTaken
 from rota.exchange.effects import RecallDeliveries
+from rota.logs import catalogue
 from rota.machine.effects import FindStates, Persist
-from rota.machine.events import Persisted, PersistFailed
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.config import Config
 from rota.model.digests import domain_separator
 from rota.model.types import (
+    NO_CONTRACT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -54,6 +59,7 @@ from rota.model.types import (
 )
 from rota.node.effects import LoadContract, LookUpIntents
 from rota.node.events import ContractLoaded, ContractMissing, StatesFound
+from rota.node.node import OWN
 from rota.node.stored import StoredNode
 from rota.ports import (
     STATES_A_PAGE,
@@ -68,6 +74,7 @@ from rota.ports import (
     Unanswerable,
     Unavailable,
     WriteInDoubt,
+    Written,
 )
 from rota.store.abis import Abis
 from rota.store.accounts import AccountChoices
@@ -76,13 +83,12 @@ from rota.store.commitments import Commitments
 from rota.store.database import (
     Answer,
     Database,
-    FenceBroken,
     NotWritten,
     OutcomeUnknown,
     Reading,
     ReadingTooSlow,
+    Refused,
     Statement,
-    ValueRefused,
     known_chain,
     last_written,
 )
@@ -96,6 +102,7 @@ from rota.store.proofs import ProofBook
 from rota.store.public_transactions import PublicTransactions, saving
 from rota.store.reading import Asking
 from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_by_id
+from rota.store.set_aside import SetAsideContracts, setting_aside
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
@@ -110,13 +117,18 @@ RETRY_S: Final = 0.25
 Question = LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
 
 
+class RecordRejected(Refused):
+    """The database rejects records of the core for what is in them. The run ends: it knows more than is durable."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A syncpoint, known by its token; or something that somebody waits for by itself."""
+    """An order of the core for a contract, or the write of a feature that waits for it."""
 
-    token: int
+    contract: ContractAddress
     statements: tuple[Statement, ...]
     waiting: asyncio.Future[None] | None = None
+    flaw: str = ""
 
 
 def wall_clock_ms() -> int:
@@ -156,7 +168,9 @@ class DatabaseStore:
         self._adding = asyncio.Lock()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
-        self._broken: FenceBroken | None = None
+        self._broken: Refused | None = None
+        # How many attempts to write came to nothing.
+        self.writes_failed = 0
         # Told of an error that ends the store, and with it the process.
         self.failed: Callable[[BaseException], None] = lambda _: None
         self._wound_back = ""
@@ -174,6 +188,7 @@ class DatabaseStore:
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
         self.commitments: Final = Commitments(self, self._separators)
+        self.set_aside: Final = SetAsideContracts(self)
 
     # Life.
 
@@ -189,7 +204,7 @@ class DatabaseStore:
             )
             open_ = await self._database.read(self.public.opened())
             aside = [saving(replace(each, set_aside=each.set_aside or self._wound_back)) for each in open_]
-            await self._write_alone(*aside)
+            await self._database.write(aside, self._next_number())
         self._kept.acknowledged = self._written
         await self._kept.keep()
         for known in await self.contracts():
@@ -208,9 +223,9 @@ class DatabaseStore:
         if self._tasks:
             writer, reader = self._tasks
             reader.cancel()
-            with suppress(asyncio.CancelledError, FenceBroken):
+            with suppress(asyncio.CancelledError, Refused):
                 await reader
-            with suppress(FenceBroken):
+            with suppress(Refused):
                 await writer
         await self._kept.close()
         await self._database.close()
@@ -246,18 +261,10 @@ class DatabaseStore:
             self._note(known.contract)
 
     async def _write_alone(self, *statements: Statement) -> None:
-        try:
-            await self._write_now(statements)
-        except (NotWritten, OutcomeUnknown) as problem:
-            raise _told(problem) from problem
+        await self.write(statements)
 
-    async def _write_now(self, statements: Sequence[Statement]) -> None:
-        written = self._next_number()
-        try:
-            await self._database.write(statements, written)
-        except FenceBroken as problem:
-            self._end(problem)
-            raise
+    async def _write_now(self, statements: Sequence[Statement], written: int) -> None:
+        await self._database.write(statements, written)
         self._kept.acknowledged = max(self._kept.acknowledged, written)
 
     async def contracts(self) -> tuple[KnownContract, ...]:
@@ -354,7 +361,7 @@ class DatabaseStore:
         if len(self._writes) >= WRITES_WAITING_MAX:
             raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._writes.append(_Write(0, tuple(statements), waiting))
+        self._writes.append(_Write(NO_CONTRACT, tuple(statements), waiting))
         self._has_writes.set()
         await waiting
 
@@ -384,15 +391,15 @@ class DatabaseStore:
         """A task that ended by itself has met an error of our own, and somebody may wait for it: it is loud at once."""
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
-            if isinstance(problem, FenceBroken):
+            if isinstance(problem, Refused):
                 return
             self._trouble = f"the store has stopped: {problem!r}"
             context = {"message": self._trouble, "exception": problem, "task": task}
             asyncio.get_running_loop().call_exception_handler(context)
             self.failed(problem)
 
-    def _end(self, problem: FenceBroken) -> None:
-        """The database is not ours any more: nothing is written or answered from now on, and the process ends."""
+    def _end(self, problem: Refused) -> None:
+        """Nothing is written or answered from now on, and the process ends."""
         if self._broken is None:
             self._broken = problem
             self._trouble = f"the store has stopped: {problem}"
@@ -408,9 +415,6 @@ class DatabaseStore:
                 task.result()
 
     def _order_write(self, order: Persist) -> None:
-        if len(self._writes) >= WRITES_WAITING_MAX:
-            self._tell_soon(PersistFailed(order.token, f"{WRITES_WAITING_MAX} writes are waiting for the database"))
-            return
         # Blocks of the same write may have rounds of a contract that comes with it.
         for taken in (each for each in order.records if isinstance(each, ContractTaken)):
             self._note(taken.known.contract)
@@ -420,10 +424,10 @@ class DatabaseStore:
                 each for record in order.records for each in write(contract, record, self._next_number())
             )
         except (ValueError, OverflowError, TypeError) as problem:
-            # A value that has no bytes: its contract's fault, and nobody else's.
-            self._tell_soon(PersistFailed(order.token, f"cannot be stored: {problem}"))
-            return
-        self._writes.append(_Write(order.token, statements))
+            # A value that has no bytes. All that was ordered before is written first.
+            self._writes.append(_Write(contract, (), flaw=f"cannot be stored: {problem}"))
+        else:
+            self._writes.append(_Write(contract, statements))
         self._has_writes.set()
 
     def _order_answer(self, question: Question) -> None:
@@ -443,51 +447,82 @@ class DatabaseStore:
                 return
 
     async def _write_group(self, group: list[_Write]) -> None:
-        """All in one transaction; when that is not taken, each in one of its own."""
-        problem = await self._write_together(group)
-        if isinstance(problem, NotWritten) and len(group) > 1:
-            alone = deque(group)
-            while alone:
-                write = alone.popleft()
-                problem = await self._write_together([write])
-                self._tell_written([write], problem)
-                if _is_away(problem):
-                    self._tell_written(alone, Unavailable(str(problem)))
-                    break
-        else:
-            self._tell_written(group, problem)
-        # A look whether writes are taken may have begun while they were not: it says nothing of those behind it.
-        if _is_away(problem) and any(write.statements for write in group):
-            waiting, self._writes = self._writes, deque()
-            self._tell_written(waiting, Unavailable(str(problem)))
-
-    async def _write_together(self, group: list[_Write]) -> Exception | None:
-        statements = [statement for write in group for statement in write.statements]
+        """All in one transaction; when that is rejected, each in one of its own."""
         try:
-            await self._write_now(statements)
-        except (NotWritten, OutcomeUnknown, Unavailable) as problem:
-            return problem
-        except FenceBroken as problem:
-            # What was ordered may be there or not, and this process never learns which.
-            text = f"the store has stopped: {problem}"
-            for write in (*group, *self._writes):
-                if write.waiting is not None and not write.waiting.done():
-                    write.waiting.set_exception(WriteInDoubt(text) if write in group else Unavailable(text))
-            raise
-        return None
+            flaw = next((write.flaw for write in group if write.flaw), "")
+            if flaw:
+                raise NotWritten(flaw)
+            await self._write_together(group)
+        except NotWritten as problem:
+            if len(group) == 1:
+                await self._take_rejected(group[0], problem)
+            for write in group if len(group) > 1 else ():
+                await self._write_group([write])
 
-    def _tell_written(self, group: Iterable[_Write], problem: Exception | None) -> None:
-        # A value that no column can hold is its writer's error, and says nothing of the database.
-        self._trouble = "" if problem is None or isinstance(problem, ValueRefused) else str(problem)
-        if self._trouble:
-            self._keep_looking()
+    async def _write_together(self, group: list[_Write]) -> None:
+        """One transaction, tried until it is done. Only the orders of the core are tried again."""
+        number = self._next_number()
+        while group:
+            try:
+                await self._write_now([each for write in group for each in write.statements], number)
+            except (Unavailable, OutcomeUnknown) as problem:
+                group = self._without_features(group, problem)
+                self._note_trouble(problem)
+                if self._is_closing:
+                    return
+                await asyncio.sleep(RETRY_S if group else 0)
+            except Refused as problem:
+                self._without_features(group, OutcomeUnknown(f"the store has stopped: {problem}"))
+                self._end(problem)
+                raise
+            else:
+                self._trouble = ""
+                self._tell_written(group)
+                return
+
+    def _without_features(self, group: Iterable[_Write], problem: Exception) -> list[_Write]:
+        """The orders of the core among these; features are told of the problem, those that wait in line too."""
+        told = _told(problem)
+        for write in group:
+            _raise_to(write, told)
+        # An empty write asks whether the database takes writes: its problem is its own.
+        if any(write.statements for write in group):
+            waiting, self._writes = self._writes, deque(each for each in self._writes if each.waiting is None)
+            for write in waiting:
+                _raise_to(write, Unavailable(str(problem)))
+        return [write for write in group if write.waiting is None]
+
+    async def _take_rejected(self, write: _Write, problem: NotWritten) -> None:
+        """A feature's error is its own. An order of the core ends the run; its contract is set aside in the next."""
+        if write.waiting is not None:
+            _raise_to(write, Unanswerable(str(problem)))
+            return
+        text = f"the database rejects records of contract {write.contract or 'none'}: {problem}"
+        if write.contract not in (OWN, NO_CONTRACT):
+            with suppress(Unavailable, OutcomeUnknown, NotWritten, Refused):
+                aside = setting_aside(write.contract, str(problem), self._writing.clock())
+                await self._write_now([aside], self._next_number())
+            text = f"{text}. The contract is set aside: the next run does not load it"
+        rejected = RecordRejected(text)
+        self._end(rejected)
+        raise rejected
+
+    def _note_trouble(self, problem: Exception) -> None:
+        self.writes_failed += 1
+        if self._trouble != str(problem):
+            catalogue.STORE_WRITE_FAILED.log(reason=str(problem))
+        self._trouble = str(problem)
+        self._keep_looking()
+
+    def _tell_written(self, group: Iterable[_Write]) -> None:
+        count = 0
         for write in group:
             if write.waiting is None:
-                self._tell(Persisted(write.token) if problem is None else PersistFailed(write.token, str(problem)))
-            elif not write.waiting.done() and problem is None:
-                write.waiting.set_result(None)
+                count += 1
             elif not write.waiting.done():
-                write.waiting.set_exception(_told(problem))
+                write.waiting.set_result(None)
+        if count:
+            self._tell(Written(count))
 
     def _next_number(self) -> int:
         """Greater than any that is in the database, whether or not that transaction went well."""
@@ -551,7 +586,7 @@ class DatabaseStore:
         except (ReadingTooSlow, Unanswerable):
             self._reading_trouble = ""
             raise
-        except FenceBroken as problem:
+        except Refused as problem:
             self._end(problem)
             raise
         except Unavailable as problem:
@@ -574,27 +609,18 @@ class DatabaseStore:
             await asyncio.sleep(LOOK_S)
             if self._broken is not None or any(task.done() for task in self._tasks):
                 return
-            with suppress(Unavailable, FenceBroken):
+            with suppress(Unavailable, Refused):
                 await (self.write(()) if self._trouble else self._read(last_written()))
-
-    def _tell_soon(self, event: Event) -> None:
-        """Never within an order: whoever gives it is in the middle of something."""
-        asyncio.get_running_loop().call_soon(self._tell, event)
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
 
 
-def _told(problem: Exception | None) -> Unavailable:
-    """What whoever waits for a write is told that did not go well."""
-    match problem:
-        case OutcomeUnknown():
-            return WriteInDoubt(str(problem))
-        case ValueRefused():
-            return Unanswerable(str(problem))
-        case _:
-            return Unavailable(str(problem))
+def _told(problem: Exception) -> Unavailable:
+    """What a feature is told whose write did not go well."""
+    return WriteInDoubt(str(problem)) if isinstance(problem, OutcomeUnknown) else Unavailable(str(problem))
 
 
-def _is_away(problem: Exception | None) -> bool:
-    return isinstance(problem, Unavailable | OutcomeUnknown)
+def _raise_to(write: _Write, problem: Unavailable) -> None:
+    if write.waiting is not None and not write.waiting.done():
+        write.waiting.set_exception(problem)

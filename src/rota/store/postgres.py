@@ -28,13 +28,13 @@ from rota.ports import FOR_CALLER, Unavailable
 from rota.store.database import (
     FENCE,
     Answer,
+    DatabaseBroken,
     Fence,
     NotWritten,
     OutcomeUnknown,
     Reading,
     Refused,
     Statement,
-    ValueRefused,
     claiming,
     in_runs,
     later_life,
@@ -64,6 +64,10 @@ DURABLE: Final = ("on", "remote_apply")
 END_SESSION: Final = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND application_name = current_setting('application_name')"""
+
+# Errors of what is in a transaction.
+REJECTING: Final = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+BREAKING: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.PostgresIOError)
 
 POOLED: Final = (
     "PostgreSQL: a pooler hands one session to several users (transaction pooling). The node's lock needs a session of "
@@ -131,6 +135,9 @@ class PostgresDatabase:
         """One transaction, on the server's disk on return."""
         async with self._writer.lock:
             connection, transaction = await self._writer.begun()
+            if self._fence.has(written):
+                await self._writer.roll_back(transaction)
+                return
             try:
                 async with self._writer.within(self._patience.statements_s):
                     await self._note(connection, written)
@@ -138,10 +145,10 @@ class PostgresDatabase:
                         await connection.executemany(numbered(sql), run)
             except (OverflowError, ValueError, asyncpg.DataError) as problem:
                 await self._writer.roll_back(transaction)
-                raise ValueRefused(f"PostgreSQL: {problem}") from problem
+                raise NotWritten(f"PostgreSQL: {problem}") from problem
             except asyncpg.PostgresError as problem:
                 await self._writer.roll_back(transaction)
-                raise NotWritten(f"PostgreSQL: {problem}") from problem
+                raise _judged(problem) from problem
             except Refused:
                 self._writer.drop()
                 raise
@@ -189,9 +196,7 @@ class PostgresDatabase:
             self._writer.drop()
             self._fence.in_doubt = written
             if not await self._has_happened(written):
-                raise NotWritten(
-                    str(problem) if isinstance(problem, Unavailable) else f"PostgreSQL: {problem}"
-                ) from problem
+                raise (problem if isinstance(problem, Unavailable) else _judged(problem)) from problem
         except BaseException:
             self._fence.in_doubt = written
             raise
@@ -206,7 +211,7 @@ class PostgresDatabase:
                 for attempt in range(LOOK_TRIES_MAX):
                     try:
                         await self._writer.connected()
-                        return self._fence.acknowledged == written
+                        return self._fence.has(written)
                     except Unavailable as broken:
                         problem = broken
                         await asyncio.sleep(LOOK_RETRY_S * 2**attempt)
@@ -264,3 +269,12 @@ class PostgresDatabase:
             self._writer.drop()
             reading.drop()
             raise Refused(POOLED)
+
+
+def _judged(problem: asyncpg.PostgresError) -> Exception:
+    """What an error says: of the transaction, of the disk, or that the next attempt may go well."""
+    if isinstance(problem, REJECTING):
+        return NotWritten(f"PostgreSQL: {problem}")
+    if isinstance(problem, BREAKING):
+        return DatabaseBroken(f"PostgreSQL: {problem}. The process ends; a new one reads the database again")
+    return away(problem)

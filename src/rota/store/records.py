@@ -39,7 +39,7 @@ from rota.model.types import (
     State,
     Transition,
 )
-from rota.node.effects import NodeStarted, StoreTried
+from rota.node.effects import NodeStarted
 from rota.node.private_states import SEEN_PART
 from rota.sequencer.effects import (
     EndingDecided,
@@ -106,8 +106,6 @@ class Writing:
         match record:
             case NodeStarted(incarnation):
                 yield Statement("UPDATE node SET incarnation = ?", (incarnation,))
-            case StoreTried():
-                yield Statement("UPDATE node SET incarnation = incarnation")
             case IntentAccepted() | IntentFinalised() | IntentParked() | IntentResumed() | EndingDecided():
                 yield self._of_intent(contract, record, position)
                 if isinstance(record, IntentFinalised):

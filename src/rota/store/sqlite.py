@@ -29,6 +29,7 @@ from rota.ports import FOR_CALLER, Unanswerable, Unavailable
 from rota.store.database import (
     FENCE,
     Answer,
+    DatabaseBroken,
     Fence,
     FenceBroken,
     NotWritten,
@@ -37,7 +38,6 @@ from rota.store.database import (
     ReadingTooSlow,
     Refused,
     Statement,
-    ValueRefused,
     claiming,
     in_runs,
     later_life,
@@ -55,6 +55,10 @@ READINGS_TOGETHER_MAX: Final = 64
 CALLERS_READING_S: Final = 5.0
 STEPS_BETWEEN_LOOKS: Final = 10_000
 TOO_MUCH_ASKED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)
+# SQLite's codes carry details in their upper bits.
+PRIMARY_CODE: Final = 0xFF
+REJECTING: Final = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
+BREAKING: Final = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # What a value can be that no column holds; some of these are errors of SQLite, and not of the file.
 BAD_VALUES: Final = (ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
@@ -157,6 +161,9 @@ class SqliteDatabase:
         return self._writing
 
     def _write(self, statements: Sequence[Statement], written: int) -> None:
+        self._settle()
+        if self._fence.has(written):
+            return
         try:
             connection = self._writing or self._connect_to_write()
         except (sqlite3.Error, OSError) as problem:
@@ -169,10 +176,10 @@ class SqliteDatabase:
                 connection.executemany(sql, run)
         except BAD_VALUES as problem:
             self._roll_back(connection)
-            raise ValueRefused(f"{self._path}: {problem}") from problem
+            raise NotWritten(f"{self._path}: {problem}") from problem
         except sqlite3.Error as problem:
             self._roll_back(connection)
-            raise NotWritten(f"{self._path}: {problem}") from problem
+            raise self._judged(problem) from problem
         except FenceBroken:
             self._roll_back(connection)
             raise
@@ -182,10 +189,19 @@ class SqliteDatabase:
             self._fence.in_doubt = written
             self._roll_back(connection)
             self._settle()
-            if self._fence.acknowledged != written:
-                raise NotWritten(f"{self._path}: {problem}") from problem
+            if not self._fence.has(written):
+                raise self._judged(problem) from problem
         else:
             self._fence.acknowledge(written)
+
+    def _judged(self, problem: sqlite3.Error) -> Exception:
+        """What an error of SQLite says: of the transaction, of the file, or that it may go well the next time."""
+        primary = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & PRIMARY_CODE
+        if primary in REJECTING:
+            return NotWritten(f"{self._path}: {problem}")
+        if primary in BREAKING:
+            return DatabaseBroken(f"{self._path}: {problem}. The process ends; a new one reads the file again")
+        return Unavailable(f"{self._path}: {problem}")
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         """SQLite rolls back by itself when the disk is full; a connection that cannot is not used again."""

@@ -1,4 +1,4 @@
-"""What the issuing of prepared transitions is told by the store and by its timers (protocol §4.2)."""
+"""What the issuing of prepared transitions is told by its timers (protocol §4.2)."""
 
 from __future__ import annotations
 
@@ -8,42 +8,7 @@ from rota.model.types import Leaf
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedDurable(Event):
-    """A prepared transition is durable: now its sender may be told."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedNotWritten(Event):
-    """A prepared transition was not written."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedRetryDue(Event):
-    """A prepared transition that was not written is to be written again."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
 class IssueRepeatDue(Event):
     """A prepared transition is to be sent again."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class AcknowledgementDurable(Event):
-    """That its sender has a prepared transition is durable: it is no longer sent."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class AcknowledgementNotWritten(Event):
-    """An acknowledgement was not written; the sender will be asked for another."""
 
     leaf: Leaf

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rota.machine.events import IntentSubmitted
 from rota.machine.tables import Event
 from rota.model.frozen import dataclass
-from rota.model.types import IntentId, NodeName, Party, RequestId, SignedLeaf
+from rota.model.types import NodeName, Party
 from rota.wire.messages import CoordinatorHeartbeat, DelegationAccepted, DelegationRejected
 
 
@@ -106,52 +105,7 @@ class PeerHeard(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class IntentDurable(Event):
-    """Raised by the store when a user's intent is durable."""
-
-    submitted: IntentSubmitted
-
-
-@dataclass(frozen=True, slots=True)
-class IntentNotWritten(Event):
-    """Raised by the store when a user's intent was not written."""
-
-    reply_to: str
-    intent: IntentId
-
-
-@dataclass(frozen=True, slots=True)
 class VerifierRepeatDue(Event):
     """Raised by our timer when a party's node has not answered."""
 
     party: Party
-
-
-@dataclass(frozen=True, slots=True)
-class VersionDurable(Event):
-    """It is durable that our party signed a leaf of which we had no record."""
-
-    signed: SignedLeaf
-
-
-@dataclass(frozen=True, slots=True)
-class VersionNotWritten(Event):
-    """It could not be written that our party signed a leaf."""
-
-    signed: SignedLeaf
-
-
-@dataclass(frozen=True, slots=True)
-class LeavesDurable(Event):
-    """The leaves that were signed for a slot are durable."""
-
-    peer: NodeName
-    request_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class LeavesNotWritten(Event):
-    """The leaves that were signed for a slot could not be written: the answer was dropped."""
-
-    peer: NodeName
-    request_id: RequestId

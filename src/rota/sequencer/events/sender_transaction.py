@@ -10,7 +10,6 @@ from rota.model.frozen import dataclass
 from rota.model.types import (
     NO_ATTESTERS,
     Attesters,
-    DelegationNumber,
     Dependency,
     HeartbeatNumber,
     Leaf,
@@ -154,21 +153,6 @@ class PreparedTransactionReceived(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class IssueDurable(Event):
-    """Raised by the store when a prepared transition is durable: now it is acknowledged and given to the user."""
-
-    peer: NodeName
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
-class IssueNotWritten(Event):
-    """Raised by the store when a prepared transition was not written."""
-
-    leaf: Leaf
-
-
-@dataclass(frozen=True, slots=True)
 class Dispatched(Event):
     """Raised by the sender when coordinator or submitter say that the permitted leaf is dispatched."""
 
@@ -237,11 +221,6 @@ class LeafShown(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeafRecorded(Event):
-    """Raised by the sender's assembly: it is durable that our party signed another leaf."""
-
-
-@dataclass(frozen=True, slots=True)
 class InquiryDue(Event):
     """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
 
@@ -291,68 +270,13 @@ class Resumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PermissionDurable(Event):
-    """Raised by the store when a permission is durable: now its answer may leave."""
-
-    number: DelegationNumber
-    peer: NodeName
-    request_id: RequestId
-
-
-@dataclass(frozen=True, slots=True)
-class EndingDurable(Event):
-    """Raised by the store when the decision to end is durable; by Ending itself when it has been so before."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeDurable(Event):
-    """Raised by the store when the resumption is durable."""
-
-    reply_to: str
-
-
-@dataclass(frozen=True, slots=True)
-class ResumeFailed(Event):
-    """Raised by the store when the resumption was not written."""
-
-    reply_to: str
+class EndingBegun(Event):
+    """Raised by Ending itself: it looks at how the intent can end."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldExpired(Event):
     """Raised by a timer when a held permission request has waited for `request_timeout`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParkDurable(Event):
-    """Raised by the store when the parking is durable: now the coordinator may be told."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParkNotWritten(Event):
-    """Raised by the store when the parking was not written."""
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionNotWritten(Event):
-    """Raised by the store when a permission was not written."""
-
-    number: DelegationNumber
-
-
-@dataclass(frozen=True, slots=True)
-class EndingNotWritten(Event):
-    """Raised by the store when the decision to end was not written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptDurable(Event):
-    """Raised by the store when the final receipt is durable: now it may be told."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptNotWritten(Event):
-    """Raised by the store when the final receipt was not written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from rota.machine.effects import ReplyToUser
 from rota.machine.tables import Event
 from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
 from rota.sequencer.events.sender import (
@@ -17,8 +16,6 @@ from rota.sequencer.events.sender import (
     DispatchAnswersDue,
     HeartbeatInterval,
     HeartbeatReceived,
-    IntentDurable,
-    IntentNotWritten,
     NewBlock,
     PeerHeard,
     PeerLost,
@@ -31,7 +28,6 @@ from rota.sequencer.events.sender_transaction import CoordinatorChanged, Delegat
 from rota.sequencer.observer import LIVE
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.states.sender import LEAVING, Command
-from rota.sequencer.states.sender_transaction import Restored
 from rota.wire.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.wire.sizes import delegation_bytes, fitting
 
@@ -152,20 +148,6 @@ def _is_open(sender: Sender, command_id: RequestId) -> bool:
 
 
 # Actions, in the table's order.
-
-
-def begin_intent(sender: Sender, event: IntentDurable) -> None:
-    """The intent is durable: the user gets its id, and it goes its way."""
-    submitted = event.submitted
-    sender.context.effects.append(ReplyToUser(submitted.reply_to, submitted.intent.id))
-    transaction = SenderTransaction(sender, Restored(submitted.intent), is_new=True)
-    sender.begin(transaction, dict(submitted.known_outcomes))
-
-
-def report_unwritten(sender: Sender, event: IntentNotWritten) -> None:
-    """Nothing was accepted; the user is told."""
-    error = "the intent could not be written; try again"
-    sender.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
 
 
 def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:

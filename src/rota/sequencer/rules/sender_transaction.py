@@ -34,16 +34,8 @@ from rota.sequencer.events.sender_transaction import (
     Dropped,
     HoldExpired,
     NonceAssigned,
-    ParkDurable,
-    ParkNotWritten,
     PartyResolved,
-    PermissionDurable,
-    PermissionNotWritten,
-    ReceiptDurable,
-    ReceiptNotWritten,
     Resumed,
-    ResumeDurable,
-    ResumeFailed,
     RetryDue,
     SignatureVerified,
     Submitted,
@@ -75,10 +67,10 @@ def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceive
 
 
 def was_permitted_before(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
-    """the permission for that leaf is durable already, under the current number: there is only one (S4)"""
+    """that leaf is permitted already, under the current number: there is only one permission (S4)"""
     permission = transaction.permission
     is_standing = permission is not None and permission.number == transaction.number
-    return is_standing and transaction.is_permission_durable and asks_for_permitted_leaf(transaction, event)
+    return is_standing and asks_for_permitted_leaf(transaction, event)
 
 
 def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -91,16 +83,6 @@ def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfi
 def asks_for_earlier_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """the current delegate asks for a leaf of before our restart"""
     return transaction.result is None and _is_current(transaction, event)
-
-
-def is_being_written(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
-    """a copy, while the permission is being written: the write is answered, or the next copy"""
-    return asks_for_permitted_leaf(transaction, event) and not transaction.is_permission_durable
-
-
-def is_that_permission(transaction: SenderTransaction, event: PermissionDurable | PermissionNotWritten) -> bool:
-    """the permission under that number is still the latest"""
-    return transaction.permission is not None and transaction.permission.number == event.number
 
 
 def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
@@ -271,10 +253,10 @@ def answer_reverted(transaction: SenderTransaction, reason: str) -> None:
 
 
 def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
-    """Durable first, then the coordinator is told and frees its place."""
-    transaction.reason = event.reason
-    record = IntentParked(transaction.intent.id, event.reason)
-    transaction.context.persist(record, transaction, ParkDurable(), ParkNotWritten())
+    """Recorded; its coordinator frees its place."""
+    transaction.reason = transaction.parked_reason = event.reason
+    transaction.context.persist(IntentParked(transaction.intent.id, event.reason))
+    _answer_slot(transaction, AssemblyOutcome.PARKED, None, event.reason)
 
 
 def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
@@ -303,7 +285,7 @@ def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
 
 
 def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """One permission for this number: durable first, then the answer leaves."""
+    """One permission for this number."""
     assert transaction.result is not None
     made = transaction.result.transition
     assert made is not None
@@ -359,12 +341,6 @@ def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationReque
 
 def grant_again(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
     """The same answer for the same leaf."""
-    transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
-
-
-def answer_permitted(transaction: SenderTransaction, event: PermissionDurable) -> None:
-    """Durable: the permission is given."""
-    transaction.is_permission_durable = True
     transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
 
 
@@ -463,73 +439,17 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
     transaction.sender.forget(transaction)
 
 
-def write_resume(transaction: SenderTransaction, event: Resumed) -> None:
-    """Durable first."""
-    record = IntentResumed(transaction.intent.id)
-    done, failed = ResumeDurable(event.reply_to), ResumeFailed(event.reply_to)
-    transaction.context.persist(record, transaction, done, failed)
-
-
-def resume(transaction: SenderTransaction, event: ResumeDurable) -> None:
-    """Then the user is told, and it is delegated."""
+def resume(transaction: SenderTransaction, event: Resumed) -> None:
+    """Its user lets it go on."""
     transaction.parked_reason = None
+    transaction.context.persist(IntentResumed(transaction.intent.id))
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
-
-
-def report_unresumed(transaction: SenderTransaction, event: ResumeFailed) -> None:
-    """It stays parked, and the user is told."""
-    error = "the resumption could not be written; try again"
-    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
 def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
     """Only what is parked can be resumed."""
     error = f"cannot be resumed: it is {transaction.state.value}, not Parked"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
-
-
-def forget_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
-    """It was never given, and its coordinator has asked anew meanwhile."""
-    _go_back_to_earlier_permission(transaction)
-
-
-def withdraw_permission(transaction: SenderTransaction, event: PermissionNotWritten) -> None:
-    """The permission is not durable, so it was not given; the coordinator asks again."""
-    _go_back_to_earlier_permission(transaction)
-
-
-def answer_parked(transaction: SenderTransaction, event: ParkDurable) -> None:
-    """Durable: now the coordinator is told and frees its place."""
-    transaction.parked_reason = transaction.reason
-    _answer_slot(transaction, AssemblyOutcome.PARKED, None, transaction.reason)
-
-
-def forget_assembly(transaction: SenderTransaction, event: ParkNotWritten) -> None:
-    """Parking is not durable and was not told: assemble when asked again."""
-    transaction.request_id = None
-    transaction.sender.look_for_work()
-
-
-def write_again(transaction: SenderTransaction, event: ReceiptNotWritten) -> None:
-    """The receipt must become durable before it is told: again, with backoff. Who cancelled does not wait for that."""
-    if transaction.reply_to:
-        error = "the cancellation could not be written; try again"
-        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id, error))
-        transaction.reply_to = ""
-    retry_later(transaction)
-
-
-def finalise_again(transaction: SenderTransaction, event: RetryDue) -> None:
-    """Try to write the receipt again."""
-    _finalise(transaction)
-
-
-def forget(transaction: SenderTransaction, event: ReceiptDurable) -> None:
-    """Durable: now it is told, and goes out of memory."""
-    if transaction.reply_to:
-        transaction.context.effects.append(ReplyToUser(transaction.reply_to, transaction.intent.id))
-    transaction.context.effects.append(ReportReceipt(_receipt(transaction)))
-    transaction.sender.forget(transaction)
 
 
 def look_for_work(transaction: SenderTransaction, event: Event) -> None:
@@ -561,10 +481,12 @@ def enter_parked(transaction: SenderTransaction) -> None:
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
-    """Durable first, then it is told. A backoff of before is no reason to write it twice."""
-    transaction.context.timers.cancel(transaction, "retry")
-    _finalise(transaction)
+    """Its receipt is recorded and reported, and the intent leaves memory."""
+    receipt = _receipt(transaction)
+    transaction.context.persist(IntentFinalised(receipt))
+    transaction.context.effects.append(ReportReceipt(receipt))
     transaction.sender.transaction_ended(transaction)
+    transaction.sender.forget(transaction)
 
 
 def _answer_slot(
@@ -575,24 +497,14 @@ def _answer_slot(
     transaction.sender.assembly.finish(transaction, transaction.result)
 
 
-def _go_back_to_earlier_permission(transaction: SenderTransaction) -> None:
-    """One that is on the disk stands, whatever became of a later one."""
-    transaction.permission = transaction.earlier_permission
-    transaction.is_permission_durable = transaction.permission is not None
-
-
 def _grant(transaction: SenderTransaction, request: HeldRequest, valid_until_s: int) -> None:
-    if transaction.is_permission_durable:
-        transaction.earlier_permission = transaction.permission
     granted = transaction.number, request.peer, request.item.leaf, valid_until_s
     transaction.permission = Permission(*granted)
     transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
-    transaction.is_permission_durable = False
     transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
     transaction.dropped_count = 0
-    record = PermissionGranted(transaction.intent.id, *granted)
-    done = PermissionDurable(transaction.number, request.peer, request.request_id)
-    transaction.context.persist(record, transaction, done, PermissionNotWritten(transaction.number))
+    transaction.context.persist(PermissionGranted(transaction.intent.id, *granted))
+    transaction.sender.permit_dispatch(request.peer, request.request_id, transaction.intent.id)
 
 
 def _start_hold(transaction: SenderTransaction) -> None:
@@ -623,11 +535,6 @@ def _look_after(transaction: SenderTransaction, delay_ms: int) -> int:
     due_ms = context.after(delay_ms)
     context.timers.set(transaction, "retry", due_ms, RetryDue())
     return due_ms
-
-
-def _finalise(transaction: SenderTransaction) -> None:
-    record = IntentFinalised(_receipt(transaction))
-    transaction.context.persist(record, transaction, ReceiptDurable(), ReceiptNotWritten())
 
 
 def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:

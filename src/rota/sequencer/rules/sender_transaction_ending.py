@@ -1,8 +1,8 @@
 """How an intent ends that somebody may have endorsed: guards and actions of the sender's transaction (protocol §4.3).
 
-The decision is durable first, whatever its reason. Then the intent is voided: it travels the ordinary way
-once more, as an empty transition, and when that is on the chain no other version can be. Where that is not
-possible it waits until the last version that we signed is no longer valid.
+The decision is recorded, whatever its reason. Then the intent is voided: it travels the ordinary way once more, as an
+empty transition, and when that is on the chain no other version can be. Where that is not possible it waits until the
+last version that we signed is no longer valid.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from rota.sequencer.events.sender_transaction import (
     ConfirmedReverted,
     DependencyReverted,
     DispatchConfirmationRequestReceived,
-    EndingDurable,
-    EndingNotWritten,
+    EndingBegun,
     FailureJudged,
     GivenUp,
     PartyResolved,
-    RetryDue,
 )
 from rota.sequencer.rules import sender_transaction as rules
 from rota.wire.messages import ErrorCode
@@ -93,35 +91,20 @@ def was_ending_passively(transaction: SenderTransaction, event: ConfirmationUndo
     return transaction.is_ending and not transaction.is_voiding
 
 
-def is_decided(transaction: SenderTransaction, event: Event) -> bool:
-    """the decision to end is durable"""
-    return transaction.is_ending_durable
-
-
 def ends_anyway(transaction: SenderTransaction, event: CancelRequested) -> bool:
     """it is being voided, and no other version is on the chain"""
     leaf = transaction.confirmed_leaf
     return transaction.is_voiding and (leaf is None or transaction.is_void(leaf))
 
 
-def versions_are_void(transaction: SenderTransaction, event: EndingDurable) -> bool:
+def versions_are_void(transaction: SenderTransaction, event: EndingBegun) -> bool:
     """no version is valid any more"""
     return not something_may_be_endorsed(transaction, event)
 
 
-def can_be_voided(transaction: SenderTransaction, event: EndingDurable) -> bool:
+def can_be_voided(transaction: SenderTransaction, event: EndingBegun) -> bool:
     """the empty transition has not failed; by endorsers or, where transitions are proved, by the party alone"""
     return not transaction.has_failed_to_void
-
-
-def ends_by_cancel_and_was_parked(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
-    """it ends by that cancel alone, and was parked before"""
-    return transaction.ends_by_cancel and transaction.parked_reason is not None
-
-
-def ends_by_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
-    """it ends by that cancel alone"""
-    return transaction.ends_by_cancel
 
 
 # Actions, in the table's order.
@@ -192,26 +175,20 @@ def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> Non
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends when no version of it can happen any more; the user is told when the decision is durable."""
+    """It ends when no version of it can happen any more."""
     transaction.ending_reason, transaction.ending_code = CANCELLED, ""
-    transaction.ends_by_cancel = True
-    transaction.cancels.append(event.reply_to)
+    agree_to_cancel(transaction, event)
 
 
 def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
     """No version of it was ever assembled: the receipt itself is the record."""
     transaction.ending_reason = CANCELLED
-    transaction.reply_to = event.reply_to
+    agree_to_cancel(transaction, event)
 
 
 def agree_to_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends already, and that is durable."""
+    """It ends, now or already."""
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
-
-
-def join_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends already; the user is told when the decision is durable."""
-    transaction.cancels.append(event.reply_to)
 
 
 def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
@@ -220,18 +197,11 @@ def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> Non
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
 
 
-def tell_ending(transaction: SenderTransaction, event: EndingDurable) -> None:
-    """Durable: whoever asked for it is told."""
-    transaction.is_ending_durable, transaction.is_ending_being_written = True, False
-    _answer_cancels(transaction)
-
-
-def begin_voiding(transaction: SenderTransaction, event: EndingDurable) -> None:
+def begin_voiding(transaction: SenderTransaction, event: EndingBegun) -> None:
     """It travels once more, as an empty transition: what was permitted, held or awaited before is forgotten.
 
     The number grows, so that permission for the empty transition is the only one under it (S4).
     """
-    tell_ending(transaction, event)
     transaction.is_voiding = True
     transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     transaction.permission = transaction.result = transaction.transition = None
@@ -242,63 +212,20 @@ def begin_voiding(transaction: SenderTransaction, event: EndingDurable) -> None:
     _wait_for_nobody(transaction)
 
 
-def withdraw_cancel(transaction: SenderTransaction, event: EndingNotWritten) -> None:
-    """Not durable, so not cancelled: the users are told, and the intent goes on."""
-    _note_unwritten(transaction)
-    transaction.ending_reason, transaction.ends_by_cancel = None, False
-    transaction.reason = transaction.parked_reason or ""
-
-
-def tell_not_cancelled(transaction: SenderTransaction, event: EndingNotWritten) -> None:
-    """Confirmed meanwhile; should that be undone, an end that no user asked for is written again."""
-    _note_unwritten(transaction)
-    if transaction.ends_by_cancel:
-        transaction.ending_reason, transaction.ends_by_cancel = None, False
-
-
-def write_ending_later(transaction: SenderTransaction, event: EndingNotWritten) -> None:
-    """It ends all the same: the decision is written again, with backoff."""
-    _note_unwritten(transaction)
-    rules.retry_later(transaction)
-
-
-def write_ending_again(transaction: SenderTransaction, event: RetryDue) -> None:
-    """A backoff has ended: try to write the decision again."""
-    _write_unless_durable(transaction)
-
-
 # Entry action.
 
 
 def enter_ending(transaction: SenderTransaction) -> None:
-    """Durable first, whatever the reason; once it is, what can be done about it is looked at."""
+    """The decision is recorded once, whatever the reason; then the machine looks at how it can end."""
     rules.stop_hold(transaction)
     transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
     transaction.sender.transaction_ended(transaction)
-    if transaction.is_ending_durable:
-        transaction.context.post(transaction, EndingDurable())
-    else:
-        _write_unless_durable(transaction)
-
-
-def _write_unless_durable(transaction: SenderTransaction) -> None:
-    if transaction.is_ending_durable or transaction.is_ending_being_written:
-        return
-    assert transaction.ending_reason is not None, "what ends has a reason"
-    transaction.is_ending_being_written = True
-    record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
-    transaction.context.persist(record, transaction, EndingDurable(), EndingNotWritten())
-
-
-def _note_unwritten(transaction: SenderTransaction) -> None:
-    transaction.is_ending_being_written = False
-    _answer_cancels(transaction, "the cancellation could not be written; try again")
-
-
-def _answer_cancels(transaction: SenderTransaction, error: str = "") -> None:
-    for reply_to in transaction.cancels:
-        transaction.context.effects.append(ReplyToUser(reply_to, transaction.intent.id, error))
-    transaction.cancels.clear()
+    if not transaction.is_ending_recorded:
+        assert transaction.ending_reason is not None, "what ends has a reason"
+        transaction.is_ending_recorded = True
+        record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
+        transaction.context.persist(record)
+    transaction.context.post(transaction, EndingBegun())
 
 
 def _stop_voiding(transaction: SenderTransaction, reason: str) -> None:

@@ -1,7 +1,7 @@
 """Prepared transitions at their sender: guards and actions of the sender's transaction (protocol §4.2).
 
-In submit mode `external` the endorsed transition comes here instead of to a submitter. It is durable first,
-then it is acknowledged and given to its user. From then on only the chain, its validity and the user decide.
+In submit mode `external` the endorsed transition comes here instead of to a submitter. It is recorded, acknowledged and
+given to its user. From then on only the chain, its validity and the user decide.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from rota.sequencer.effects import ReportPrepared, TransitionIssued, VerifySigna
 from rota.sequencer.events.sender_transaction import (
     ConfirmationUndone,
     DispatchConfirmationRequestReceived,
-    EndingNotWritten,
-    IssueDurable,
-    IssueNotWritten,
     PreparedTransactionReceived,
     SignatureVerified,
     VersionsVoid,
@@ -56,13 +53,6 @@ def may_be_ours(transaction: SenderTransaction, event: PreparedTransactionReceiv
     return _is_wanted(transaction, event.prepared) and is_whole(event.prepared.transition)
 
 
-def is_being_issued(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
-    """a copy, while it is being written: the write is answered, or the next copy"""
-    issued = transaction.issued
-    is_copy = issued is not None and issued.transition.leaf == event.prepared.transition.leaf
-    return is_copy and not transaction.is_issued_durable
-
-
 def bears_our_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
     """the prepared transition that was sent to us bears our signature"""
     return event.is_ours and is_of_held_prepared(transaction, event)
@@ -74,19 +64,9 @@ def is_of_held_prepared(transaction: SenderTransaction, event: SignatureVerified
     return held is not None and held.request_id == event.request_id
 
 
-def is_that_issue(transaction: SenderTransaction, event: IssueDurable | IssueNotWritten) -> bool:
-    """the write is that of what is issued now"""
-    return transaction.issued is not None and transaction.issued.transition.leaf == event.leaf
-
-
 def was_issued_and_goes_on(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
     """it was issued, and is not ending"""
     return transaction.issued is not None and not transaction.is_ending
-
-
-def ends_by_cancel_and_was_issued(transaction: SenderTransaction, event: EndingNotWritten) -> bool:
-    """it ends by that cancel alone, and was issued before"""
-    return transaction.ends_by_cancel and transaction.issued is not None
 
 
 # Actions, in the table's order.
@@ -105,7 +85,7 @@ def refuse_external(transaction: SenderTransaction, event: DispatchConfirmationR
 
 
 def issue(transaction: SenderTransaction, event: PreparedTransactionReceived) -> None:
-    """Durable first, with all the states that we made: the copy that came lacks those that its author may not see."""
+    """With all the states that we made: the copy that came lacks those that its author may not see."""
     made = _assembled(transaction)
     assert made is not None, "what we assembled is known"
     _issue(transaction, event.peer, replace(event.prepared, transition=made))
@@ -152,19 +132,6 @@ def decline_held(transaction: SenderTransaction, event: SignatureVerified) -> No
     _acknowledge(transaction, held.peer, held.prepared.transition.leaf)
 
 
-def tell_issued(transaction: SenderTransaction, event: IssueDurable) -> None:
-    """Durable: the coordinator is told that we have it, and the user is given it."""
-    transaction.is_issued_durable = True
-    _acknowledge(transaction, event.peer, event.leaf)
-    _report(transaction)
-
-
-def withdraw_issue(transaction: SenderTransaction, event: IssueNotWritten) -> None:
-    """Not durable, so not issued: it is sent to us again, or assembled anew."""
-    transaction.issued = None
-    transaction.reason = "its prepared transition could not be written"
-
-
 def note_expired(transaction: SenderTransaction, event: VersionsVoid) -> None:
     """Nobody has committed it in time."""
     transaction.ending_reason = "the prepared transition has expired"
@@ -204,14 +171,17 @@ def _leaves_time(now_s: int, prepared: PreparedTransaction) -> bool:
 
 
 def _issue(transaction: SenderTransaction, peer: NodeName, prepared: PreparedTransaction) -> None:
-    """What is being assembled for a coordinator meanwhile is not awaited by it in vain."""
+    """It is recorded, acknowledged to its coordinator and given to its user.
+
+    What is being assembled for a coordinator meanwhile is not awaited by it in vain.
+    """
     if transaction.state in (State.ASSEMBLING, State.SIGNING):
         transaction.sender.assembly.leave(transaction, ErrorCode.NOT_CURRENT_DELEGATE)
     transaction.held = None
-    transaction.issued, transaction.is_issued_durable = prepared, False
-    leaf = prepared.transition.leaf
-    record = TransitionIssued(prepared, transaction.void_after_s)
-    transaction.context.persist(record, transaction, IssueDurable(peer, leaf), IssueNotWritten(leaf))
+    transaction.issued = prepared
+    transaction.context.persist(TransitionIssued(prepared, transaction.void_after_s))
+    _acknowledge(transaction, peer, prepared.transition.leaf)
+    _report(transaction)
 
 
 def _acknowledge(transaction: SenderTransaction, peer: NodeName, leaf: Leaf) -> None:

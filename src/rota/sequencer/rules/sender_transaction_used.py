@@ -22,7 +22,6 @@ from rota.sequencer.events.sender_transaction import (
     ConfirmationUndone,
     ConfirmedSuccess,
     InquiryDue,
-    LeafRecorded,
     LeafShown,
     SignatureVerified,
 )
@@ -58,14 +57,9 @@ def is_our_signature(transaction: SenderTransaction, event: SignatureVerified) -
     return event.is_ours and event.request_id in transaction.shown
 
 
-def is_known_now(transaction: SenderTransaction, event: LeafRecorded) -> bool:
-    """the leaf on the chain is one that our party is known to have signed"""
-    return transaction.confirmed_leaf in transaction.versions
-
-
 def has_been_asked_for_long(transaction: SenderTransaction, event: InquiryDue) -> bool:
     """members were asked for `id_used_grace` since the block is final, and nothing that they showed is looked at now"""
-    if transaction.shown or transaction.sender.assembly.is_recording(transaction.intent.id):
+    if transaction.shown:
         return False
     final_ms, now_ms = transaction.used_for_good_ms, transaction.context.now_ms
     return final_ms is not None and now_ms - final_ms >= transaction.context.config.id_used_grace_ms
@@ -138,22 +132,18 @@ def verify_shown(transaction: SenderTransaction, event: LeafShown) -> None:
 
 
 def record_shown(transaction: SenderTransaction, event: SignatureVerified) -> None:
-    """Our own work, of which our disk has lost the record: durable again before it counts."""
+    """Our own work, of which our disk has lost the record: it is confirmed, and reported if its block is final."""
     _, shown = transaction.shown.pop(event.request_id)
     transaction.sender.assembly.record(transaction, Authorised(shown))
+    transaction.shown.clear()
+    transaction.context.timers.cancel(transaction, "inquiry")
+    if transaction.used_for_good_ms is not None:
+        transaction.context.post(transaction, ConfirmationFinal())
 
 
 def forget_shown(transaction: SenderTransaction, event: SignatureVerified) -> None:
     """Not our party's signature."""
     transaction.shown.pop(event.request_id, None)
-
-
-def confirm_recorded(transaction: SenderTransaction, event: LeafRecorded) -> None:
-    """It is confirmed; if its block is final, that is reported."""
-    transaction.shown.clear()
-    transaction.context.timers.cancel(transaction, "inquiry")
-    if transaction.used_for_good_ms is not None:
-        transaction.context.post(transaction, ConfirmationFinal())
 
 
 def end_as_used(transaction: SenderTransaction, event: InquiryDue) -> None:

@@ -50,7 +50,7 @@ class ContractsAreMadeOnce(Invariant):
         self._judge(fact.receipt)
 
     def _recorded(self, fact: Recorded) -> None:
-        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+        if isinstance(fact.record, IntentFinalised):
             self._judge(fact.record.receipt)
 
     def _judge(self, receipt: Receipt) -> None:

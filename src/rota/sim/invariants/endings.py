@@ -99,7 +99,7 @@ class EveryIntentEnds(Invariant):
                 self.intents[intent.id] = intent
             case IntentParked(parked):
                 self.parked[parked] = None
-            case IntentResumed(resumed) if fact.is_told:
+            case IntentResumed(resumed):
                 self.parked.pop(resumed, None)
             case IntentFinalised(receipt):
                 self.ended_in_life[receipt.intent] = self.lives.get(fact.node, 0)

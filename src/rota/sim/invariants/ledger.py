@@ -77,7 +77,7 @@ class OneEffectAndOneOutcome(Invariant):
 
     def _recorded(self, fact: Recorded) -> None:
         """A receipt on the disk may be read before it is reported."""
-        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+        if isinstance(fact.record, IntentFinalised):
             self._judge(fact.record.receipt)
 
     def _reported(self, fact: Reported) -> None:

@@ -109,7 +109,7 @@ class OutcomesHaveCauses(Invariant):
         match fact.record:
             case IntentParked(intent):
                 self.parked.add(intent)
-            case IntentResumed(intent) if fact.is_told:
+            case IntentResumed(intent):
                 self.parked.discard(intent)
             case TransitionIssued(prepared):
                 self.issued.add(prepared.transition.intent)

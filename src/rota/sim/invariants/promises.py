@@ -22,7 +22,7 @@ from rota.model.types import (
     RequestId,
     StateId,
 )
-from rota.node.effects import NodeStarted, StoreTried
+from rota.node.effects import NodeStarted
 from rota.sequencer.effects import (
     EndingDecided,
     IntentParked,
@@ -115,8 +115,6 @@ class OnePermissionPerNumber(Invariant):
         if not isinstance(record, PermissionGranted):
             return
         self.latest[record.intent] = record
-        if not fact.is_told:
-            return
         given = (record.delegate, record.leaf)
         self.judged += 1
         # A first permission that nobody else was ever asked for cannot be a second one.
@@ -230,7 +228,7 @@ class RestartContradictsNothing(Invariant):
                 said.states.update(s.id for t in fact.record.transitions for s in t.outputs if s.content is not None)
             case StatesAcknowledged():
                 said.delivered.add((fact.record.digest, fact.record.peer))
-            case BlocksIndexed() | FinalityBroken() | StoreTried():
+            case BlocksIndexed() | FinalityBroken():
                 pass
             case NodeStarted(incarnation):
                 said.incarnation = incarnation
@@ -246,8 +244,7 @@ class RestartContradictsNothing(Invariant):
                 said.finalised[receipt.intent] = receipt.outcome
             case PermissionGranted(intent, _, _, leaf):
                 said.permitted[intent] = leaf
-                if fact.is_told:
-                    said.given[intent] = leaf
+                said.given[intent] = leaf
             case LeavesSigned(signed):
                 said.signed.update(each.intent for each in signed)
             case RoundDispatch():

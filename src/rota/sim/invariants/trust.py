@@ -91,7 +91,7 @@ class OutcomesAreTrue(Invariant):
 
     def _recorded(self, fact: Recorded) -> None:
         """A receipt on the disk may be read before it is reported."""
-        if isinstance(fact.record, IntentFinalised) and fact.is_told:
+        if isinstance(fact.record, IntentFinalised):
             self._take(fact.record.receipt)
         elif isinstance(fact.record, IntentAccepted):
             self.contracts[fact.record.intent.id] = fact.record.intent.contract
