@@ -67,14 +67,11 @@ class IndexBench:
     def ask(self) -> FetchBlocks | None:
         return self.index.next_fetch(self.now_ms)
 
-    def write(self, *, succeeded: bool = True) -> IndexChange | None:
-        return self.index.take_written(self.now_ms, succeeded)
-
     def take(self, *found: ChainBlock) -> IndexChange:
-        """The answer is attached and durable."""
-        assert self.answer(*found) is not None
-        change = self.write()
+        """The answer is attached."""
+        change = self.answer(*found)
         assert change is not None
+        self.index.take_change(self.now_ms, change)
         return change
 
     def names(self) -> list[str]:
@@ -122,28 +119,26 @@ def test_question_is_repeated_only_when_it_stays_unanswered() -> None:
     assert bench.ask() == FetchBlocks(4, 6)
 
 
-def test_nothing_is_asked_while_a_change_is_written() -> None:
-    bench = IndexBench()
-    bench.head("5")
-    assert bench.answer(*blocks("4", on="3"), *blocks("5", on="4")) is not None
-    assert bench.head("6") is None
-    assert bench.index.next_due_ms() == CONFIG.ledger_grace_ms
-    bench.write()
-    assert bench.ask() == FetchBlocks(5, 6)
-
-
 # Attaching.
 
 
-def test_new_blocks_are_attached_only_when_they_are_durable() -> None:
+def test_new_blocks_are_attached_when_the_change_is_taken() -> None:
     bench = IndexBench()
     bench.head("6")
     change = bench.answer(*blocks("4", "5", "6", on="3"))
     assert change == IndexChange(4, (), blocks("5", "6", on="4"))
     assert change.height == 6
     assert bench.index.height == 4
-    assert bench.write() == change
+    bench.index.take_change(bench.now_ms, change)
     assert bench.names() == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+def test_next_blocks_are_asked_for_from_the_change_that_was_taken() -> None:
+    bench = IndexBench()
+    bench.head("5")
+    bench.take(*blocks("4", "5", on="3"))
+    assert bench.index.next_due_ms() == CONFIG.ledger_grace_ms
+    assert bench.head("6") == FetchBlocks(5, 6)
 
 
 def test_first_blocks_of_an_empty_index_are_taken_as_they_are() -> None:
@@ -159,23 +154,6 @@ def test_blocks_between_two_of_an_answer_did_nothing_that_concerns_us() -> None:
     far = replace(blocks("9")[0], parent=hash_of("8"))
     bench.take(*blocks("4", on="3"), far)
     assert bench.names()[-2:] == ["4", "9"]
-
-
-def test_write_that_failed_leaves_the_index_as_it_is_and_is_asked_for_again() -> None:
-    bench = IndexBench()
-    bench.head("5")
-    bench.answer(*blocks("4", "5", on="3"))
-    assert bench.write(succeeded=False) is None
-    assert bench.index.height == 4
-    assert bench.ask() is None
-    bench.now_ms = CONFIG.request_timeout_ms
-    assert bench.index.next_due_ms() == CONFIG.request_timeout_ms
-    assert bench.ask() == FetchBlocks(4, 5)
-
-
-def test_end_of_a_write_that_was_never_begun_is_our_own_error() -> None:
-    with pytest.raises(AssertionError, match="one change is written at a time"):
-        IndexBench().write()
 
 
 # Answers that do not fit.
@@ -214,12 +192,12 @@ def test_answer_that_nobody_asked_for_changes_nothing() -> None:
     assert IndexBench().answer(*blocks("4", "5", on="3")) is None
 
 
-def test_answer_that_comes_while_a_change_is_written_changes_nothing() -> None:
+def test_copy_of_an_answer_that_was_taken_changes_nothing() -> None:
     bench = IndexBench()
     bench.head("5")
-    change = bench.answer(*blocks("4", "5", on="3"))
+    bench.take(*blocks("4", "5", on="3"))
     assert bench.answer(*blocks("4", "5", on="3")) is None
-    assert bench.write() == change
+    assert bench.names() == ["0", "1", "2", "3", "4", "5"]
 
 
 def test_answer_counts_though_a_part_of_the_chain_that_lags_was_heard_of_meanwhile() -> None:
@@ -466,10 +444,9 @@ def test_index_that_is_always_a_block_behind_has_its_ledger() -> None:
     bench.head("5")
     for height in range(5, 100):
         bench.now_ms += 200
-        bench.answer(*blocks(str(height - 1), str(height), on=str(height - 2)))
         bench.head(str(height + 1))
-        bench.write()
-        bench.ask()
+        bench.take(*blocks(str(height - 1), str(height), on=str(height - 2)))
+        assert bench.ask() == FetchBlocks(height, height + 1)
         assert not bench.index.has_just_been_lost(bench.now_ms)
 
 
@@ -508,7 +485,6 @@ class Story:
         self.told: list[ChainBlock] = [*GENESIS]
         self.final_height = self.index.final_height
         self.asked: list[FetchBlocks] = []
-        self.is_calm = False
 
     def draw(self, count: int) -> int:
         """One of so many."""
@@ -542,14 +518,11 @@ class Story:
         kept = [block for block in found if block in (found[0], found[-1]) or block.hash[-1] % 2 == 0]
         change = self.index.take_blocks(self.now_ms, BlocksFetched(tuple(kept)))
         if change is not None:
-            self.write(change, succeeded=self.is_calm or self.draw(8) > 0)
+            self.take(change)
         self.look()
 
-    def write(self, change: IndexChange, *, succeeded: bool) -> None:
-        taken = self.index.take_written(self.now_ms, succeeded)
-        assert taken == (change if succeeded else None)
-        if not succeeded:
-            return
+    def take(self, change: IndexChange) -> None:
+        self.index.take_change(self.now_ms, change)
         for block in change.removed:
             assert self.told.pop() == block, "what is undone was told last"
         assert self.told[-1].height == change.parted_at, "what stays is where both chains part"
@@ -591,7 +564,6 @@ class Story:
 
     def calm_down(self) -> None:
         """Nothing goes wrong any more: how many steps until the index is there?"""
-        self.is_calm = True
         for _ in range(CALM_STEPS_MAX):
             self.show_head(self.chain)
             while self.asked:

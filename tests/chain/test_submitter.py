@@ -1,4 +1,4 @@
-"""Nonces and submission: gapless, signed and durable first, sent until mined, for more when nobody takes it."""
+"""Nonces and submission: gapless, signed and recorded first, sent until mined, for more when nobody takes it."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def submitter(*dispatches: RoundDispatch, next_nonce: int = 0, config: Config = 
 
 
 def sign(of: Submitter, now_ms: int = 0, height: int = 0) -> RoundDispatch | DispatchRepriced | None:
-    """Whatever is to be signed next is; what is to be written."""
+    """Whatever is to be signed next is; what is to be recorded."""
     asked = of.next_to_sign(now_ms, height)
-    return None if asked is None else of.take_signed(signed(asked))
+    return None if asked is None else of.take_signed(now_ms, signed(asked))
 
 
 def signed(asked: SignDispatch | None, transaction: bytes = b"transaction") -> DispatchSigned:
@@ -78,7 +78,6 @@ def dispatched(*orders: DispatchRound, base_fee_wei: int = 0, config: Config = C
     for each in orders:
         made.take(each)
         assert isinstance(sign(made), RoundDispatch)
-        made.take_written(0, succeeded=True)
     return made
 
 
@@ -109,12 +108,12 @@ def to_be_sent(of: Submitter, now_ms: int) -> list[int]:
 # Nonces.
 
 
-def test_round_is_signed_with_the_next_nonce_and_then_written_with_what_was_signed() -> None:
+def test_round_is_signed_with_the_next_nonce_and_then_recorded_with_what_was_signed() -> None:
     made = submitter(next_nonce=7)
     made.take(order("A-1"))
     asked = made.next_to_sign(0, 0)
     assert asked == SignDispatch(order("A-1"), "signer", 7, Fees(10, 10))
-    assert made.take_signed(signed(asked)) == RoundDispatch(
+    assert made.take_signed(0, signed(asked)) == RoundDispatch(
         order("A-1"), "signer", 7, Fees(10, 10), b"transaction", b"hash"
     )
 
@@ -129,16 +128,26 @@ def test_nonces_follow_one_another_in_the_order_of_the_rounds() -> None:
     assert made.next_nonce == 3
 
 
-def test_one_dispatch_is_signed_and_written_at_a_time() -> None:
+def test_one_dispatch_is_signed_at_a_time() -> None:
     made = submitter()
     made.take(order("A-1"))
     made.take(order("A-2"))
     asked = made.next_to_sign(0, 0)
     assert made.next_to_sign(0, 0) is None
-    assert made.take_signed(signed(asked)) is not None
-    assert made.next_to_sign(60_000, 0) is None
-    made.take_written(0, succeeded=True)
+    assert made.take_signed(0, signed(asked)) is not None
     assert made.next_to_sign(0, 0) == SignDispatch(order("A-2"), "signer", 1, Fees(10, 10))
+
+
+def test_nonce_is_used_when_its_dispatch_is_recorded() -> None:
+    made = submitter(next_nonce=3)
+    made.take(order("A-1"))
+    asked = made.next_to_sign(0, 0)
+    assert (made.next_nonce, list(made.submissions), made.listed(0)) == (3, [], {})
+    dispatch = made.take_signed(2_000, signed(asked))
+    assert (made.next_nonce, list(made.submissions), list(made.listed(2_000))) == (4, [3], [(ADDRESS, A)])
+    assert made.submissions[3].dispatch is dispatch
+    assert to_be_sent(made, 2_000) == []
+    assert to_be_sent(made, 2_000 + CONFIG.heartbeat_ms) == [3]
 
 
 def test_without_a_round_nothing_is_to_be_signed() -> None:
@@ -153,8 +162,7 @@ def test_there_is_work_as_long_as_something_is_on_its_way(stage: str) -> None:
     made.take(order("A-1"))
     asked = made.next_to_sign(0, 0) if stage != "waiting" else None
     if stage == "sent":
-        made.take_signed(signed(asked))
-        made.take_written(0, succeeded=True)
+        made.take_signed(0, signed(asked))
     assert made.has_work
 
 
@@ -176,22 +184,21 @@ def test_answer_to_another_question_changes_nothing(wrong: dict[str, Any]) -> No
     made = submitter()
     made.take(order("A-1"))
     asked = made.next_to_sign(0, 0)
-    assert made.take_signed(replace(signed(asked), **wrong)) is None
+    assert made.take_signed(0, replace(signed(asked), **wrong)) is None
     assert made.take_unsigned(replace(not_signed(asked), **wrong)) is None
-    assert made.take_signed(signed(asked)) is not None
+    assert made.take_signed(0, signed(asked)) is not None
 
 
-def test_late_answer_for_a_round_whose_write_failed_is_not_taken_for_the_next_with_its_nonce() -> None:
+def test_late_answer_for_a_round_that_went_back_is_not_taken_for_the_next_with_its_nonce() -> None:
     made = submitter()
     made.take(order("A-1"))
     made.take(order("A-2"))
     first = made.next_to_sign(0, 0)
     assert made.next_to_sign(CONFIG.request_timeout_ms, 0) is first
-    made.take_signed(signed(first))
-    made.take_written(0, succeeded=False)
+    assert made.take_unsigned(not_signed(first)) == order("A-1")
     second = made.next_to_sign(CONFIG.request_timeout_ms, 0)
-    assert made.take_signed(signed(first)) is None
-    record = made.take_signed(signed(second))
+    assert made.take_signed(0, signed(first)) is None
+    record = made.take_signed(0, signed(second))
     assert isinstance(record, RoundDispatch)
     assert (record.round, record.nonce) == (order("A-2"), 0)
 
@@ -199,7 +206,7 @@ def test_late_answer_for_a_round_whose_write_failed_is_not_taken_for_the_next_wi
 def test_answer_that_nobody_waits_for_changes_nothing() -> None:
     made = dispatched(order("A-1"))
     asked = SignDispatch(order("A-1"), "signer", 0, Fees(10, 10))
-    assert made.take_signed(signed(asked)) is None
+    assert made.take_signed(0, signed(asked)) is None
     assert made.take_unsigned(not_signed(asked)) is None
 
 
@@ -211,31 +218,12 @@ def test_round_that_could_not_be_signed_goes_back_and_its_nonce_to_the_next() ->
     assert made.next_to_sign(0, 0) == SignDispatch(order("A-2"), "signer", 3, Fees(10, 10))
 
 
-def test_nonce_of_a_write_that_failed_goes_to_the_next() -> None:
-    made = submitter(next_nonce=3)
-    made.take(order("A-1"))
-    made.take(order("A-2"))
-    sign(made)
-    assert made.writes_new_round
-    assert made.take_written(0, succeeded=False).round == order("A-1")
-    sign(made)
-    made.take_written(0, succeeded=True)
-    assert list(made.submissions) == [3]
-    assert made.submissions[3].dispatch.round == order("A-2")
-    assert made.next_nonce == 4
-
-
-def test_round_that_is_not_durable_is_neither_sent_nor_listed() -> None:
+def test_round_that_is_not_signed_is_neither_sent_nor_listed() -> None:
     made = submitter()
     made.take(order("A-1"))
-    sign(made)
+    assert made.next_to_sign(0, 0) is not None
     assert to_be_sent(made, 60_000) == []
     assert made.listed(0) == {}
-
-
-def test_end_of_a_write_that_was_never_begun_is_our_own_error() -> None:
-    with pytest.raises(AssertionError, match="one dispatch is written at a time"):
-        submitter().take_written(0, succeeded=True)
 
 
 # The account on the chain.
@@ -261,15 +249,13 @@ def test_account_that_is_behind_us_says_nothing() -> None:
     assert made.next_nonce == 3
 
 
-@pytest.mark.parametrize("stage", ["signing", "writing", "sent"])
+@pytest.mark.parametrize("stage", ["signing", "sent"])
 def test_account_is_not_looked_at_once_a_nonce_was_given_out(stage: str) -> None:
     made = submitter()
     made.take(order("A-1"))
     asked = made.next_to_sign(0, 0)
-    if stage != "signing":
-        made.take_signed(signed(asked))
     if stage == "sent":
-        made.take_written(0, succeeded=True)
+        made.take_signed(0, signed(asked))
     before = made.next_nonce
     made.take_account(AccountSeen(9))
     assert made.next_nonce == before
@@ -359,7 +345,7 @@ def test_transaction_that_blocks_pass_by_is_offered_for_more() -> None:
     assert isinstance(record, DispatchRepriced)
     assert (record.dispatch.nonce, record.dispatch.round) == (0, order("A-1"))
     assert record.dispatch.fees == Fees(50 * 125 // 100 + 1, 10 * 125 // 100 + 1)
-    assert not made.writes_new_round
+    assert made.next_nonce == 1
 
 
 def test_offer_is_at_least_the_usual_one_when_blocks_have_become_dearer() -> None:
@@ -374,7 +360,6 @@ def test_only_the_transaction_whose_nonce_is_next_is_offered_for_more() -> None:
     made = sent(order("A-1"), order("A-2"))
     record = sign(made, height=CONFIG.reprice_blocks)
     assert isinstance(record, DispatchRepriced)
-    made.take_written(0, succeeded=True)
     assert made.next_to_sign(0, CONFIG.reprice_blocks) is None
     settle(made, block(mined=[0]))
     asked = made.next_to_sign(0, CONFIG.reprice_blocks)
@@ -393,8 +378,7 @@ def test_any_transaction_that_offers_less_than_a_block_asks_for_is_offered_for_m
     nonces = []
     while (asked := made.next_to_sign(0, 0)) is not None:
         nonces.append(asked.nonce)
-        made.take_signed(signed(asked))
-        made.take_written(0, succeeded=True)
+        made.take_signed(0, signed(asked))
     assert nonces == [0, 1]
 
 
@@ -414,11 +398,11 @@ def test_better_offer_goes_before_a_new_round() -> None:
     assert asked.nonce == 0
 
 
-def test_better_offer_is_sent_only_when_it_is_durable_and_waits_for_its_own_blocks() -> None:
+def test_better_offer_takes_the_place_of_the_earlier_one_and_waits_for_its_own_blocks() -> None:
     made = sent(order("A-1"))
-    sign(made, height=3)
+    asked = made.next_to_sign(0, 3)
     assert made.submissions[0].dispatch.fees == Fees(10, 10)
-    made.take_written(9_000, succeeded=True)
+    made.take_signed(9_000, signed(asked))
     assert made.submissions[0].dispatch.fees == Fees(13, 13)
     assert to_be_sent(made, 9_000) == []
     assert to_be_sent(made, 9_000 + CONFIG.heartbeat_ms) == [0]
@@ -436,38 +420,26 @@ def test_offers_end_at_the_limit_which_is_shown_and_looked_at_again_later() -> N
     assert made.trouble == "the limit of 1000 wei for a unit of gas is reached"
 
 
-@pytest.mark.parametrize("end", ["not signed", "not written"])
 @pytest.mark.parametrize("why", ["passed by", "too cheap", "underpriced"])
-def test_better_offer_that_came_to_nothing_is_made_again_at_the_next_block_and_not_before(end: str, why: str) -> None:
+def test_better_offer_that_came_to_nothing_is_made_again_at_the_next_block_and_not_before(why: str) -> None:
     made = sent(order("A-1"), base_fee_wei=20)
     if why == "too cheap":
         made.gas_price.base_fee_wei = 60
     elif why == "underpriced":
         made.take_refused(0, TransactionRefused(0, Objection.UNDERPRICED, ""))
     asked = made.next_to_sign(0, 7)
-    if end == "not signed":
-        assert made.take_unsigned(not_signed(asked)) is None
-    else:
-        made.take_signed(signed(asked))
-        made.take_written(0, succeeded=False)
+    assert made.take_unsigned(not_signed(asked)) is None
     assert made.next_to_sign(60_000, 7) is None
     assert made.next_to_sign(60_000, 8) == asked
 
 
-@pytest.mark.parametrize("stage", ["signing", "writing"])
-def test_better_offer_for_what_is_mined_and_final_by_now_changes_no_nonce(stage: str) -> None:
+def test_better_offer_for_what_is_mined_and_final_by_now_changes_no_nonce() -> None:
     made = sent(order("A-1"), order("A-2"))
     asked = made.next_to_sign(0, CONFIG.reprice_blocks)
     found = block(outcome("A-1", order("A-1")), mined=[0])
-    if stage == "writing":
-        made.take_signed(signed(asked))
     settle(made, found)
     finalise(made, found)
-    if stage == "writing":
-        assert not made.writes_new_round
-        made.take_written(0, succeeded=True)
-    else:
-        assert made.take_signed(signed(asked)) is None
+    assert made.take_signed(0, signed(asked)) is None
     assert made.next_nonce == 2
     assert list(made.submissions) == [1]
 
@@ -679,9 +651,9 @@ class Chain:
     def next_nonce(self) -> int:
         return sum(len(each.mined) for each in self.blocks)
 
-    def write(self, succeeded: bool) -> None:
-        dispatch = self.made.take_written(0, succeeded)
-        if succeeded:
+    def write(self, record: RoundDispatch | DispatchRepriced | None) -> None:
+        if record is not None:
+            dispatch = record if isinstance(record, RoundDispatch) else record.dispatch
             known = self.payloads.setdefault(dispatch.nonce, dispatch.round.digest)
             assert known == dispatch.round.digest, "one payload for each nonce"
             self.durable[dispatch.nonce] = dispatch
@@ -722,7 +694,7 @@ class Chain:
             settle(self.made, found)
 
 
-TO_THE_CHAIN = ["take", "ask", "signed", "late", "unsigned", "written", "unwritten", "send"]
+TO_THE_CHAIN = ["take", "ask", "signed", "late", "unsigned", "send"]
 ON_THE_CHAIN = ["mine", "mine", "fail", "taken", "empty", "back", "final", "dearer", "cheaper", "refused"]
 STEPS = st.sampled_from([*TO_THE_CHAIN, *ON_THE_CHAIN, "restart"])
 
@@ -733,7 +705,7 @@ def test_nonces_are_gapless_each_has_one_payload_and_all_are_used_in_the_end(ste
     chain = Chain(submitter())
     asked: list[SignDispatch] = []
     statuses = {"mine": MinedStatus.SUCCEEDED, "fail": MinedStatus.FAILED, "taken": MinedStatus.TAKEN}
-    for number, step in enumerate([*steps, "ask", "signed", "written"]):
+    for number, step in enumerate([*steps, "ask", "signed"]):
         made, now_ms = chain.made, number * 1_000
         match step:
             case "take":
@@ -742,11 +714,9 @@ def test_nonces_are_gapless_each_has_one_payload_and_all_are_used_in_the_end(ste
                 question = made.next_to_sign(now_ms, len(chain.blocks))
                 asked.extend([question] if question is not None else [])
             case "signed" | "late" if asked:
-                made.take_signed(signed(asked[-1] if step == "signed" else asked[0]))
+                chain.write(made.take_signed(now_ms, signed(asked[-1] if step == "signed" else asked[0])))
             case "unsigned" if asked:
                 made.take_unsigned(not_signed(asked[-1]))
-            case "written" | "unwritten" if made.writing is not None:
-                chain.write(step == "written")
             case "send":
                 chain.send(now_ms)
             case "mine" | "fail" | "taken":

@@ -28,12 +28,13 @@ def round_of(name: str, contract: ContractAddress) -> DispatchRound:
 
 
 def written(of: Submitter) -> RoundDispatch:
-    """The next order is signed and written."""
+    """The next order is signed and recorded."""
     asked = of.next_to_sign(0, 0)
     assert asked is not None
     event = DispatchSigned(asked.nonce, asked.fees, b"raw", b"hash", asked.round.digest, asked.account)
-    assert isinstance(of.take_signed(event), RoundDispatch)
-    return of.take_written(0, succeeded=True)
+    dispatch = of.take_signed(0, event)
+    assert isinstance(dispatch, RoundDispatch)
+    return dispatch
 
 
 def dispatched(made: Submitters, name: str, contract: ContractAddress, next_nonce: int = 0) -> RoundDispatch:

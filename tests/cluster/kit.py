@@ -406,7 +406,7 @@ class Cluster:
         for name in self.kind.names:
             held = await self.held_by(name)
             carrier = Transition(next(iter(self.workload.promises)), Leaf(b"held"), outputs=held)
-            judge.tell(Recorded(name, self.contract, StatesReceived(Digest(b""), (Consistent(carrier),)), True))
+            judge.tell(Recorded(name, self.contract, StatesReceived(Digest(b""), (Consistent(carrier),))))
             unspent = frozenset(state.id for state in held) & chain.unspent
             judge.tell(Indexed(name, self.contract, chain.height, unspent))
         judge.conclude()

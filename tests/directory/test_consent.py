@@ -21,10 +21,10 @@ from rota.directory.consent import (
 from rota.directory.deployment_events import ProposalDecided
 from rota.directory.deployment_rules import OPERATOR_REPEAT_MS
 from rota.directory.effects import AcquireContract, DeploymentProposed, JudgeProposal, ProposalForgotten
-from rota.machine.effects import ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.effects import Persist, ReplyToUser, ReportReceipt, SendMessage
 from rota.model.config import Config
 from rota.model.genesis import Genesis, encode_genesis
-from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, RequestId
+from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, Outcome, Party, RequestId
 from rota.wire.messages import DeploymentAnswer, DeploymentWithdrawn, GenesisRequest, GenesisResponse, Startup, Verdict
 from tests.directory.deployment_bench import GENESIS, ID, MADE, SIGNERS, STATIC, D, DeploymentBench, deployed
 from tests.sequencer.kit import GENESIS_S, A, B, C, intent_id
@@ -95,19 +95,31 @@ def test_own_users_deployment_needs_no_consent() -> None:
 # The operator.
 
 
-def test_consent_is_durable_before_the_proposer_learns_of_it() -> None:
+def test_consent_is_recorded_before_operator_and_proposer_learn_of_it_in_one_step() -> None:
     bench = asking()
     bench.propose(B)
     bench.propose(B, number=2)
+    record, reply, sent = bench.node.step(0, ProposalDecided("operator", B, ID, is_given=True))
+    (kept,) = bench.kept()
+    assert kept.decision is Decision.GIVEN
+    assert record == Persist(NO_CONTRACT, (DeploymentProposed(kept),))
+    assert reply == ReplyToUser("operator", ID)
+    # The latest question is answered, so that the proposer need not ask again.
+    assert isinstance(sent, SendMessage)
+    answer = DeploymentAnswer(RequestId(7, 2), ID, Verdict.ACCEPTED, SIGNERS[A])
+    assert (sent.peer, sent.envelope.body) == (B, answer)
+    assert asked_about(bench) == []
+
+
+def test_decision_that_a_crash_kept_from_the_disk_was_told_to_nobody() -> None:
+    bench = asking()
+    bench.propose(B)
     known = len(bench.said(DeploymentAnswer, B))
-    bench.slow = (DeploymentProposed,)
+    bench.crashes_before = (DeploymentProposed,)
     assert decide(bench) == []
     assert len(bench.said(DeploymentAnswer, B)) == known
-    bench.finish_write()
-    assert bench.all(ReplyToUser)[-1] == ReplyToUser("operator", ID)
-    # The latest question is answered, so that the proposer need not ask again.
-    assert bench.said(DeploymentAnswer, B)[-1] == DeploymentAnswer(RequestId(7, 2), ID, Verdict.ACCEPTED, SIGNERS[A])
-    assert asked_about(bench) == []
+    bench.restart()
+    assert asked_about(bench) == [(B, ID)]
 
 
 def test_contract_that_was_agreed_to_is_taken_in() -> None:
@@ -178,25 +190,21 @@ def test_decision_waits_while_another_policy_is_applied() -> None:
     bench.silent = (JudgeProposal,)
     bench.restart()
     bench.propose(B, number=2)
-    assert decide(bench, is_given=False)[0].error == "the operator's policy is being applied to it; try again"
+    error = "the operator's policy is being applied to it; try again"
+    assert decide(bench, is_given=False) == [ReplyToUser("operator", ID, error, is_temporary=True)]
     bench.tell(bench.judged(bench.all(JudgeProposal)[-1]))
     assert bench.kept()[0].decision is Decision.GIVEN
 
 
-def test_policy_does_not_overtake_a_decision_that_is_being_written() -> None:
+def test_policy_does_not_overtake_a_decision() -> None:
     bench = asking()
     bench.propose(B)
     bench.consent = OPEN
     bench.restart()
-    bench.slow = (DeploymentProposed,)
     decide(bench, is_given=False)
-    assert bench.propose(B, number=2) == []
-    while bench.writes:
-        bench.finish_write()
-    assert (bench.kept()[0].decision, bench.said(DeploymentAnswer, B)[-1].verdict) == (
-        Decision.REFUSED,
-        Verdict.REFUSED,
-    )
+    assert bench.said(DeploymentAnswer, B)[-1].verdict is Verdict.REFUSED
+    (answer,) = bench.propose(B, number=2)
+    assert (bench.kept()[0].decision, answer.verdict) == (Decision.REFUSED, Verdict.REFUSED)
 
 
 def test_decision_about_nothing_is_refused() -> None:
@@ -208,34 +216,32 @@ def test_decision_about_nothing_is_refused() -> None:
     assert decide(bench, is_given=False)[0].error == reply.error
 
 
-def test_second_decision_does_not_overtake_the_first() -> None:
+def test_second_decision_does_not_replace_the_first() -> None:
     bench = asking()
     bench.propose(B)
-    bench.slow = (DeploymentProposed,)
     decide(bench)
     assert decide(bench, is_given=False)[0].error == "deployment: this node's operator is not asked about it"
-    bench.finish_write()
     assert bench.kept()[0].decision is Decision.GIVEN
+    assert [record.proposal.decision for record in bench.records(DeploymentProposed)] == [
+        Decision.ASKED,
+        Decision.GIVEN,
+    ]
 
 
-def test_decision_that_is_not_written_changes_nothing() -> None:
+def test_decision_about_what_is_withdrawn_has_no_effect() -> None:
     bench = asking()
     bench.propose(B)
-    bench.failing = (DeploymentProposed,)
-    assert decide(bench)[0].error == "the decision could not be written; try again"
-    bench.failing = ()
-    assert decide(bench)[0].error == ""
+    bench.hear(B, DeploymentWithdrawn(ID))
+    assert decide(bench)[0].error == "deployment: this node's operator is not asked about it"
+    assert bench.kept() == []
 
 
-def test_decision_about_what_is_withdrawn_meanwhile_has_no_effect() -> None:
+def test_what_the_operator_has_decided_is_forgotten_when_it_is_withdrawn() -> None:
     bench = asking()
     bench.propose(B)
-    bench.slow = (DeploymentProposed,)
     decide(bench)
     bench.hear(B, DeploymentWithdrawn(ID))
-    bench.finish_write()
-    assert bench.all(ReplyToUser)[-1].error == "deployment: it was withdrawn, or is too old"
-    assert bench.kept() == []
+    assert (bench.kept(), bench.records(ProposalForgotten)) == ([], [ProposalForgotten(B, ID)])
 
 
 def test_question_expires_and_the_proposer_learns_of_it() -> None:
@@ -288,7 +294,7 @@ def test_room_is_shared_fairly_between_proposers() -> None:
         displaced_by({}, B, 5 * QUESTION_BYTES_MIN, room)
 
 
-def test_displaced_question_is_forgotten_also_while_it_is_written() -> None:
+def test_displaced_question_is_forgotten() -> None:
     config = Config(proposals_bytes_max=4 * PEER_SHARE * 2 * QUESTION_BYTES_MIN)
     bench = asking(config=config)
     strangers = [NodeName(f"S{number}") for number in range(PEER_SHARE)]
@@ -296,31 +302,25 @@ def test_displaced_question_is_forgotten_also_while_it_is_written() -> None:
         bench.propose(stranger, intent=intent_id(f"{stranger}-0"))
     for stranger in strangers[1:]:
         bench.propose(stranger, intent=intent_id(f"{stranger}-1"))
-    bench.slow = (DeploymentProposed,)
     bench.propose(strangers[0], intent=OTHER)
     bench.propose(B)
-    assert asked_about(bench).count((strangers[0], OTHER)) == 0
-    bench.slow = ()
-    bench.finish_write()
-    bench.finish_write()
     assert (strangers[0], OTHER) not in asked_about(bench)
+    assert bench.records(ProposalForgotten) == [ProposalForgotten(strangers[0], OTHER)]
     assert (B, ID) in asked_about(bench)
     bench.propose(C)
     assert (C, ID) in asked_about(bench)
     assert len(asked_about(bench)) == 2 * PEER_SHARE
 
 
-def test_question_that_the_operator_has_decided_is_not_displaced_while_that_is_written() -> None:
+def test_question_that_the_operator_has_decided_is_not_displaced() -> None:
     bench = asking(config=Config(proposals_bytes_max=4 * PEER_SHARE * 2 * QUESTION_BYTES_MIN))
     strangers = [NodeName(f"S{number}") for number in range(PEER_SHARE)]
     for number in range(2):
         for stranger in strangers:
             bench.propose(stranger, intent=intent_id(f"{stranger}-{number}"))
     decided = intent_id(f"{strangers[0]}-1")
-    bench.slow = (DeploymentProposed,)
     bench.tell(ProposalDecided("operator", strangers[0], decided, is_given=True))
     bench.propose(B)
-    bench.finish_write()
     assert bench.all(ReplyToUser)[-1] == ReplyToUser("operator", decided)
     assert [each.deployment for each in bench.kept() if each.decision is Decision.GIVEN] == [decided]
 

@@ -12,12 +12,12 @@ from rota.chain.effects import FetchBlocks
 from rota.directory.deployment_events import FactoryCalled, FactoryRefused
 from rota.directory.deployments import UNDONE_MAX
 from rota.directory.effects import CallFactory, ContractTaken, DeploymentAgreed, JudgeProposal, TakeInContract
-from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, ReplyToUser, ReportReceipt
-from rota.machine.events import MessageReceived, ResumeRequested
+from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.events import CancelRequested, IntentSubmitted, MessageReceived, ResumeRequested
 from rota.model.blocks import FactoryDeployment
 from rota.model.config import Config
 from rota.model.genesis import encode_genesis, genesis_hash
-from rota.model.types import NO_CONTRACT, IntentId, NodeName, Outcome, Receipt, RequestId
+from rota.model.types import NO_CONTRACT, Intent, IntentId, NodeName, Outcome, Party, Receipt, RequestId
 from rota.node.effects import ReportFinalityBroken
 from rota.node.events import ForContract
 from rota.sequencer.events import LedgerLost
@@ -48,20 +48,19 @@ def receipts(bench: DeploymentBench) -> list[Receipt]:
 # Accepting.
 
 
-def test_deployment_is_durable_before_its_user_has_the_id() -> None:
-    bench = DeploymentBench(slow=(IntentAccepted,))
-    assert bench.deploy() == []
-    assert bench.asked(B) == []
-    bench.finish_write()
-    assert bench.all(ReplyToUser) == [ReplyToUser("user", ID)]
-    assert len(bench.asked(B)) == 1
+def test_deployment_is_recorded_answered_and_proposed_in_one_step_with_the_record_first() -> None:
+    bench = DeploymentBench()
+    wanted = Intent(ID, NO_CONTRACT, Party("a@A"), encode_genesis(GENESIS))
+    record, reply, *others = bench.node.step(0, ForContract(NO_CONTRACT, IntentSubmitted("user", wanted)))
+    assert (record, reply) == (Persist(NO_CONTRACT, (IntentAccepted(wanted),)), ReplyToUser("user", ID))
+    asked = [sent.peer for sent in others if isinstance(sent, SendMessage)]
+    assert asked == [B, C]
 
 
-def test_deployment_that_is_not_written_is_not_begun() -> None:
-    bench = DeploymentBench(failing=(IntentAccepted,))
-    (reply,) = bench.deploy()
-    assert "could not be written" in reply.error
-    assert bench.asked(B) == []
+def test_deployment_that_a_crash_kept_from_the_disk_was_answered_and_proposed_to_nobody() -> None:
+    bench = DeploymentBench(crashes_before=(IntentAccepted,))
+    assert (bench.deploy(), bench.asked(B)) == ([], [])
+    bench.restart()
     assert bench.state() == "unknown"
 
 
@@ -273,23 +272,29 @@ def test_answers_to_the_first_question_do_not_count_for_the_second() -> None:
     assert bench.node.explain(ID).who == (B, C)
 
 
-def test_agreement_is_durable_before_the_factory_is_called() -> None:
-    bench = DeploymentBench(slow=(DeploymentAgreed,))
-    bench.agreed()
-    assert bench.records(DeploymentAgreed) == [DeploymentAgreed(ID, AGREED)]
-    assert (bench.calls(), bench.node.explain(ID).waits_for) == ([], "the agreement to be written")
-    bench.finish_write()
+def test_agreement_is_recorded_before_the_factory_is_called_in_one_step() -> None:
+    bench = DeploymentBench()
+    bench.deploy()
+    for peer in (B, C, B):
+        bench.answer(peer)
+    assert (bench.records(DeploymentAgreed), bench.state()) == ([], "Agreeing")
+    question = bench.asked(C)[-1]
+    said = DeploymentAnswer(question.request_id, ID, Verdict.ACCEPTED)
+    effects = bench.node.step(0, MessageReceived(C, Envelope(NO_CONTRACT, RequestId(1, 99), 1, 0, said)))
     genesis = genesis_hash(encode_genesis(GENESIS))
-    assert bench.calls() == [CallFactory(ID, genesis, AGREED, GENESIS.threshold)]
+    assert effects == [
+        Persist(NO_CONTRACT, (DeploymentAgreed(ID, AGREED),)),
+        CallFactory(ID, genesis, AGREED, GENESIS.threshold),
+    ]
+    assert bench.state() == "Calling"
 
 
-def test_agreement_that_is_not_written_is_written_again() -> None:
-    bench = DeploymentBench(failing=(DeploymentAgreed,))
+def test_agreement_that_a_crash_kept_from_the_disk_is_sought_anew_and_nothing_was_called() -> None:
+    bench = DeploymentBench(crashes_before=(DeploymentAgreed,))
     bench.agreed()
-    assert (bench.state(), bench.calls()) == ("Agreeing", [])
-    bench.failing = ()
-    bench.wait(2 * Config().request_timeout_ms)
-    assert (bench.state(), len(bench.calls())) == ("Calling", 1)
+    assert bench.calls() == []
+    bench.restart()
+    assert (bench.state(), bench.calls()) == ("Proposing", [])
 
 
 def test_node_may_refuse_when_it_learns_who_signs() -> None:
@@ -602,16 +607,31 @@ def test_who_does_not_say_that_it_has_it_is_not_waited_for_long() -> None:
     assert len(receipts(bench)) == 1
 
 
-def test_receipt_is_durable_before_it_is_told() -> None:
-    bench = DeploymentBench(slow=(IntentFinalised,))
+def test_receipt_is_recorded_and_told_in_one_step_with_the_record_first() -> None:
+    bench = DeploymentBench()
     bench.agreed()
+    bench.seen.clear()
     bench.put_on_chain(deployed())
-    assert (receipts(bench), bench.node.explain(ID).waits_for) == ([], "its receipt to be written")
-    bench.finish_write(succeeded=False)
-    assert receipts(bench) == []
-    bench.wait(Config().retry_backoff_ms)
-    bench.finish_write()
-    assert len(receipts(bench)) == 1
+    receipt = Receipt(ID, Outcome.CONFIRMED, contract=MADE)
+    place = bench.seen.index(Persist(NO_CONTRACT, (IntentFinalised(receipt),)))
+    assert bench.seen[place + 1] == ReportReceipt(receipt)
+    assert receipts(bench) == [receipt]
+
+
+def test_withdrawal_of_what_is_given_up_leaves_behind_the_receipt() -> None:
+    """A life that has not ended would propose it anew, and must not be withdrawn by what the last one said."""
+    bench = DeploymentBench()
+    bench.deploy()
+    bench.crashes_before = (IntentFinalised,)
+    assert (bench.cancel(), receipts(bench), bench.said(DeploymentWithdrawn, B)) == ([], [], [])
+    bench.restart()
+    assert bench.state() == "Proposing"
+    effects = bench.node.step(0, ForContract(NO_CONTRACT, CancelRequested("canceller", ID)))
+    receipt = Receipt(ID, Outcome.REVERTED, "cancelled")
+    assert effects[0] == Persist(NO_CONTRACT, (IntentFinalised(receipt),))
+    assert [type(effect) for effect in effects[1:]].count(SendMessage) == 2
+    assert ReplyToUser("canceller", ID) in effects
+    assert ReportReceipt(receipt) in effects
 
 
 # Giving up.
@@ -634,11 +654,9 @@ def test_user_may_give_it_up_before_anybody_was_asked() -> None:
     assert bench.said(DeploymentWithdrawn, B) == []
 
 
-def test_nothing_is_given_up_while_the_agreement_is_written_or_after() -> None:
-    bench = DeploymentBench(slow=(DeploymentAgreed,))
+def test_nothing_is_given_up_after_the_agreement() -> None:
+    bench = DeploymentBench()
     bench.agreed()
-    assert bench.cancel()[0].error == "id: a deployment that is Agreeing cannot be given up"
-    bench.finish_write()
     assert bench.cancel()[0].error == "id: a deployment that is Calling cannot be given up"
 
 
@@ -668,10 +686,10 @@ def test_restart_after_the_agreement_calls_with_the_same_signers() -> None:
 
 @pytest.mark.parametrize("found", [deployed(), deployed(contract=STRANGERS, threshold=1)], ids=["ours", "a stranger's"])
 def test_restart_after_the_block_was_final_ends_as_it_would_have(found: FactoryDeployment) -> None:
-    bench = DeploymentBench(slow=(IntentFinalised,))
+    bench = DeploymentBench(crashes_before=(IntentFinalised,))
     bench.agreed()
     bench.put_on_chain(found)
-    bench.slow = ()
+    assert receipts(bench) == []
     bench.restart()
     (receipt,) = receipts(bench)
     assert receipt.outcome is (Outcome.CONFIRMED if found == deployed() else Outcome.REVERTED)
@@ -715,18 +733,13 @@ def test_what_deployments_do_not_know_is_our_own_error() -> None:
 
 
 def test_history_tells_the_way() -> None:
-    bench = DeploymentBench(slow=(IntentFinalised,))
+    bench = DeploymentBench(config=Config(confirmations=1))
+    bench.connect(B)
     bench.agreed()
     bench.put_on_chain(deployed())
+    bench.block()
     states = [state for _, state in bench.node.explain(ID).history]
-    assert states == ["Waiting", "Proposing", "Agreeing", "Calling", "Deployed", "Ending"]
-
-
-def test_members_are_not_reminded_while_the_agreement_is_written() -> None:
-    bench = DeploymentBench(slow=(DeploymentAgreed,))
-    bench.agreed()
-    deployments = bench.node.deployments
-    assert not deployments.context.timers.is_set(deployments.own[ID], "repeat")
+    assert states == ["Waiting", "Proposing", "Agreeing", "Calling", "Deployed", "Spreading"]
 
 
 def test_own_deployment_is_acquired_with_its_own_genesis_alone(monkeypatch: pytest.MonkeyPatch) -> None:

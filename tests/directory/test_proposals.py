@@ -1,4 +1,4 @@
-"""What others want a node to have: answered when it is durable, bounded, and taken in when the chain has it."""
+"""What others want a node to have: recorded and answered, bounded, and taken in when the chain has it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rota.chain.effects import FetchBlocks
 from rota.directory.deployment_events import ProposalJudged
 from rota.directory.effects import ContractTaken, DeploymentProposed, JudgeProposal, ProposalForgotten, TakeInContract
 from rota.directory.proposals import JUDGED_OF_PEER_MAX, JUDGING_MAX, LARGE_BYTES, LARGE_JUDGED_MAX
+from rota.machine.effects import Persist, SendMessage
 from rota.model.config import Config
 from rota.model.genesis import Genesis, encode_genesis
 from rota.model.types import NO_CONTRACT, NodeName, RequestId
@@ -29,14 +30,25 @@ def verdicts(answers: list[DeploymentAnswer]) -> list[Verdict]:
 # Answering.
 
 
-def test_proposal_is_judged_and_durable_before_it_is_answered() -> None:
-    bench = DeploymentBench(slow=(DeploymentProposed,))
+def test_proposal_is_judged_then_recorded_and_answered_in_one_step_with_the_record_first() -> None:
+    bench = DeploymentBench(silent=(JudgeProposal,))
     assert bench.propose(B) == []
     (order,) = bench.all(JudgeProposal)
     assert (order.peer, order.deployment, order.genesis) == (B, ID, encode_genesis(GENESIS))
-    bench.finish_write()
-    (answer,) = bench.said(DeploymentAnswer, B)
-    assert answer == DeploymentAnswer(RequestId(7, 1), ID, Verdict.ACCEPTED, SIGNERS[A])
+    record, sent = bench.node.step(0, bench.judged(order))
+    (kept,) = bench.kept()
+    assert record == Persist(NO_CONTRACT, (DeploymentProposed(kept),))
+    assert isinstance(sent, SendMessage)
+    answer = DeploymentAnswer(RequestId(7, 1), ID, Verdict.ACCEPTED, SIGNERS[A])
+    assert (sent.peer, sent.envelope.body) == (B, answer)
+
+
+def test_proposal_that_a_crash_kept_from_the_disk_was_not_answered_and_comes_again() -> None:
+    bench = DeploymentBench(crashes_before=(DeploymentProposed,))
+    assert bench.propose(B) == []
+    bench.restart()
+    assert bench.kept() == []
+    assert verdicts(bench.propose(B)) == [Verdict.ACCEPTED]
 
 
 def test_every_copy_is_answered_and_judged_once() -> None:
@@ -45,11 +57,12 @@ def test_every_copy_is_answered_and_judged_once() -> None:
     assert (len(bench.all(JudgeProposal)), len(bench.kept())) == (1, 1)
 
 
-def test_copy_that_comes_while_it_is_judged_or_written_waits_for_that() -> None:
-    bench = DeploymentBench(slow=(DeploymentProposed,))
+def test_copy_that_comes_while_it_is_judged_waits_for_that() -> None:
+    bench = DeploymentBench(silent=(JudgeProposal,))
     bench.propose(B)
     assert bench.propose(B) == []
-    bench.finish_write()
+    (order,) = bench.all(JudgeProposal)
+    bench.tell(bench.judged(order))
     assert len(bench.said(DeploymentAnswer, B)) == 1
 
 
@@ -74,14 +87,7 @@ def test_judgement_that_nobody_waits_for_changes_nothing() -> None:
     assert (bench.kept(), bench.said(DeploymentAnswer, B)) == ([], [])
 
 
-def test_proposal_that_is_not_written_is_not_answered_and_comes_again() -> None:
-    bench = DeploymentBench(failing=(DeploymentProposed,))
-    assert (bench.propose(B), bench.kept()) == ([], [])
-    bench.failing = ()
-    assert verdicts(bench.propose(B)) == [Verdict.ACCEPTED]
-
-
-def test_signers_are_durable_before_the_second_answer() -> None:
+def test_signers_are_recorded_with_the_second_answer() -> None:
     bench = DeploymentBench()
     bench.propose(B)
     bench.propose(B, is_agreed=True, number=2)
@@ -166,7 +172,7 @@ def test_nothing_is_taken_in_before_the_signers_are_known() -> None:
     assert bench.taken_in() == []
 
 
-def test_block_that_is_not_written_takes_nothing_in_until_it_is() -> None:
+def test_block_that_is_not_fetched_takes_nothing_in_until_it_is() -> None:
     bench = DeploymentBench()
     bench.propose(B, is_agreed=True)
     bench.has_chain = False
@@ -211,7 +217,7 @@ def test_proposal_that_is_withdrawn_while_it_is_judged_is_not_kept() -> None:
 
 
 def test_proposal_that_comes_again_after_it_was_withdrawn_waits_for_the_judgement_of_the_first() -> None:
-    bench = DeploymentBench(silent=(JudgeProposal,), slow=(DeploymentProposed,))
+    bench = DeploymentBench(silent=(JudgeProposal,))
     bench.propose(B)
     bench.hear(B, DeploymentWithdrawn(ID))
     bench.propose(B, OTHER_GENESIS)
@@ -223,31 +229,7 @@ def test_proposal_that_comes_again_after_it_was_withdrawn_waits_for_the_judgemen
     _, order = bench.all(JudgeProposal)
     assert order.genesis == encode_genesis(OTHER_GENESIS)
     bench.tell(bench.judged(order))
-    bench.finish_write()
     assert [each.genesis for each in bench.kept()] == [encode_genesis(OTHER_GENESIS)]
-
-
-def test_proposal_that_is_withdrawn_while_it_is_written_is_forgotten_when_it_is_there() -> None:
-    bench = DeploymentBench(slow=(DeploymentProposed,))
-    bench.propose(B)
-    bench.hear(B, DeploymentWithdrawn(ID))
-    bench.finish_write()
-    assert (bench.kept(), bench.records(ProposalForgotten)) == ([], [ProposalForgotten(B, ID)])
-    bench.propose(B)
-    bench.hear(B, DeploymentWithdrawn(ID))
-    bench.finish_write(succeeded=False)
-    bench.propose(B)
-    bench.finish_write()
-    assert len(bench.kept()) == 1
-
-
-def test_withdrawal_that_is_not_written_is_left_to_its_age() -> None:
-    bench = DeploymentBench(failing=(ProposalForgotten,))
-    bench.propose(B)
-    bench.hear(B, DeploymentWithdrawn(ID))
-    assert bench.kept() == []
-    bench.restart()
-    assert len(bench.kept()) == 1
 
 
 # Bounds.

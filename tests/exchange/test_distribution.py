@@ -18,18 +18,18 @@ from rota.exchange.distribution import (
     fullest,
 )
 from rota.exchange.effects import RecallDeliveries, StatesAcknowledged, StatesReceived
-from rota.machine.effects import DispatchRound, Record, TransitionPrepared
-from rota.machine.events import ConnectionLost, ConnectionMade, Tick
+from rota.machine.effects import DispatchRound, Persist, SendMessage, TransitionPrepared
+from rota.machine.events import ConnectionLost, ConnectionMade, MessageReceived, Tick
 from rota.model.config import Config
 from rota.model.consistency import Consistent, consistent_for
 from rota.model.digests import domain_separator
-from rota.model.types import Digest, NodeName, StateId, Transition
+from rota.model.types import Digest, NodeName, RequestId, StateId, Transition
 from rota.node.node import OWN
-from rota.node.private_states import RECEIVING_MAX
 from rota.node.stored import StoredNode
 from rota.sim.disk import Disk
 from rota.wire.messages import (
     EndorserSignature,
+    Envelope,
     PreparedTransaction,
     StateDistribution,
     StateDistributionAcknowledgement,
@@ -162,13 +162,22 @@ def test_state_that_is_not_what_it_claims_to_be_is_false(false: Transition) -> N
 # In the node.
 
 
-def test_received_states_are_durable_before_they_are_acknowledged() -> None:
-    bench = NodeBench(slow=(StatesReceived,))
+def test_received_states_are_recorded_and_acknowledged_in_one_step_with_the_record_first() -> None:
+    bench = NodeBench()
+    envelope = Envelope(ADDRESS, RequestId(1, 1), 1, 0, StateDistribution(DIGEST, (MADE,)))
+    record, sent = bench.node.step(0, MessageReceived(B, envelope))
+    assert record == Persist(ADDRESS, (StatesReceived(DIGEST, (MADE,), peer=B),))
+    assert isinstance(sent, SendMessage)
+    assert (sent.peer, sent.envelope.body) == (B, StateDistributionAcknowledgement(DIGEST))
+
+
+def test_states_that_a_crash_kept_from_the_disk_were_not_acknowledged_and_are_written_when_they_come_again() -> None:
+    bench = NodeBench(crashes_before=(StatesReceived,))
     bench.hear(B, StateDistribution(DIGEST, (MADE,)))
-    bench.hear(B, StateDistribution(DIGEST, (MADE,)))
-    assert len(bench.writes) == 1
     assert bench.said(StateDistributionAcknowledgement, B) == []
-    bench.finish_write()
+    bench.restart()
+    bench.hear(B, StateDistribution(DIGEST, (MADE,)))
+    assert bench.records(StatesReceived) == [StatesReceived(DIGEST, (MADE,), peer=B)]
     assert bench.said(StateDistributionAcknowledgement, B) == [StateDistributionAcknowledgement(DIGEST)]
 
 
@@ -180,7 +189,7 @@ def test_every_copy_is_acknowledged_and_written_once() -> None:
     assert len(bench.records(StatesReceived)) == 1
 
 
-def test_transition_that_is_durable_is_not_written_again_beside_a_new_one() -> None:
+def test_transition_that_is_recorded_is_not_written_again_beside_a_new_one() -> None:
     """A peer would store another copy of the same large transition with every small one."""
     bench, other, bare = NodeBench(), transition("B-2"), transition("B-3")
     bare = replace(bare, outputs=tuple(replace(state, content=None) for state in bare.outputs))
@@ -188,24 +197,6 @@ def test_transition_that_is_durable_is_not_written_again_beside_a_new_one() -> N
     bench.hear(B, StateDistribution(digest_of(other.leaf), (MADE, other, bare)))
     assert [record.transitions for record in bench.records(StatesReceived)] == [(MADE,), (other,)]
     assert len(bench.said(StateDistributionAcknowledgement, B)) == 2
-
-
-def test_states_beyond_what_may_be_written_at_a_time_are_taken_when_they_come_again() -> None:
-    bench = NodeBench(slow=(StatesReceived,))
-    for number in range(RECEIVING_MAX + 1):
-        made = transition(f"B-{number}")
-        bench.hear(B, StateDistribution(digest_of(made.leaf), (made,)))
-    assert len(bench.writes) == len(bench.node.states.receiving) == RECEIVING_MAX
-    bench.finish_write()
-    other = transition("B-other")
-    bench.hear(B, StateDistribution(digest_of(other.leaf), (other,)))
-    assert len(bench.writes) == RECEIVING_MAX
-
-
-def test_states_that_were_not_written_are_not_acknowledged() -> None:
-    bench = NodeBench(failing=(StatesReceived,))
-    bench.hear(B, StateDistribution(DIGEST, (MADE,)))
-    assert bench.said(StateDistributionAcknowledgement, B) == []
 
 
 @pytest.mark.parametrize("false", [replace(MADE, leaf=transition("B-2").leaf), listed_for(D)])
@@ -249,15 +240,13 @@ def test_states_of_a_contract_that_we_do_not_have_are_ignored() -> None:
     assert bench.records(StatesReceived) == []
 
 
-def bench_that_owes(
-    *rounds: DispatchRound, config: Config = CONFIG, failing: tuple[type[Record], ...] = ()
-) -> NodeBench:
+def bench_that_owes(*rounds: DispatchRound, config: Config = CONFIG) -> NodeBench:
     """A node that starts from a disk on which these rounds are dispatched and nothing is acknowledged."""
     disk = Disk(blocks=[START])
     for nonce, each in enumerate(rounds):
         disk.write(OWN, (RoundDispatch(each, "A", nonce),))
     owed = disk.restore(A, (OURS,), 0).owed
-    return NodeBench(stored=StoredNode(1, owed=owed, blocks=(START,)), disk=disk, config=config, failing=failing)
+    return NodeBench(stored=StoredNode(1, owed=owed, blocks=(START,)), disk=disk, config=config)
 
 
 def test_restarted_node_delivers_what_was_not_acknowledged() -> None:
@@ -267,30 +256,26 @@ def test_restarted_node_delivers_what_was_not_acknowledged() -> None:
     assert bench.said(StateDistribution, C) == [StateDistribution(DIGEST, (listed_for(C),))]
 
 
-def test_acknowledgement_is_durable_before_delivery_stops() -> None:
-    bench = bench_that_owes(order(listed_for(C)), failing=(StatesAcknowledged,))
-    bench.tell(Tick())
-    bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert bench.node.distribution.is_open(C, DIGEST, 0)
-    bench.failing = ()
-    bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert not bench.node.distribution.is_open(C, DIGEST, 0)
-    assert bench.records(StatesAcknowledged)[-1] == StatesAcknowledged(DIGEST, C)
-    assert len(bench.records(StatesAcknowledged)) == 2
-
-
-def test_peer_that_repeats_its_acknowledgement_has_it_written_once_at_a_time() -> None:
+def test_acknowledgement_is_recorded_once_and_ends_the_delivery() -> None:
     bench = bench_that_owes(order(listed_for(C)))
     bench.tell(Tick())
-    bench.slow = (StatesAcknowledged,)
+    assert bench.node.distribution.is_open(C, DIGEST, 0)
     for _ in range(10):
         bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert len(bench.writes) == 1
-    bench.finish_write(succeeded=False)
+        assert not bench.node.distribution.is_open(C, DIGEST, 0)
+    assert bench.records(StatesAcknowledged) == [StatesAcknowledged(DIGEST, C)]
+
+
+def test_acknowledgement_that_a_crash_kept_from_the_disk_is_asked_for_again() -> None:
+    bench = bench_that_owes(order(listed_for(C)))
+    bench.tell(Tick())
+    bench.crashes_before = (StatesAcknowledged,)
     bench.hear(C, StateDistributionAcknowledgement(DIGEST))
-    assert len(bench.writes) == 1
-    bench.finish_write()
+    bench.restart()
+    bench.seen.clear()
+    bench.tell(Tick())
+    assert bench.said(StateDistribution, C) == [StateDistribution(DIGEST, (listed_for(C),))]
+    bench.hear(C, StateDistributionAcknowledgement(DIGEST))
     assert not bench.node.distribution.is_open(C, DIGEST, 0)
 
 

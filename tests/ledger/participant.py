@@ -24,7 +24,7 @@ from rota.ledger.follower import FollowerLimits
 from rota.ledger.hexadecimal import data
 from rota.ledger.reading import CallReceipt, read_receipt
 from rota.machine.effects import Effect, Persist, ReplyToUser, ReportReceipt, SendMessage
-from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.machine.events import IntentSubmitted, MessageReceived, Tick
 from rota.machine.tables import Event
 from rota.model.blocks import LedgerStatus
 from rota.model.config import Config
@@ -243,14 +243,13 @@ class Participant:
     def _perform(self, effect: Effect) -> None:
         self.effects.append(effect)
         match effect:
-            case Persist(contract, token, records):
+            case Persist(contract, records):
                 self.disk.write(contract, records)
                 for record in records:
                     if isinstance(record, BlocksIndexed):
                         self.disk.index(record)
                     elif isinstance(record, RoundDispatch):
                         self.transitions.update({each.leaf: each for each in record.round.transitions})
-                self._inbox.append(Persisted(token))
             case FetchBlocks() | SignDispatch() | SubmitTransaction():
                 self.driver.perform(effect)
             case ReportReceipt(receipt):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
 
 from rota.machine.context import BACKOFF_STEPS_MAX, Ids
 from rota.machine.effects import Persist, SendMessage
-from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.types import IntentId, NodeName, RequestId
 from rota.sequencer.context import Context
@@ -19,36 +16,12 @@ from tests.sequencer.kit import ADDRESS, A, B, contract, intent_id
 JITTER = 1 / 4
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Event):
-    """It is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed(Event):
-    """It was not written."""
-
-
-@dataclass
-class Listener:
-    """A machine that remembers what it was told."""
-
-    told: list[Event] = field(default_factory=list)
-
-    def handle(self, event: Event) -> None:
-        self.told.append(event)
-
-
 def context(node: NodeName = A, incarnation: int = 1) -> Context:
     return Context(node, Ids(incarnation), contract(), Config(), now_ms=7, height=142)
 
 
 def record(name: str) -> IntentResumed:
     return IntentResumed(IntentId(intent_id(name)))
-
-
-def posted(of: Context) -> list[tuple[object, Event]]:
-    return list(of.posted)
 
 
 # Ids and envelopes.
@@ -101,19 +74,19 @@ def test_range_is_that_of_the_index() -> None:
 def test_records_of_a_step_are_written_together_and_before_all_else() -> None:
     of = context()
     of.send(B, StartupAcknowledgement(RequestId(9, 9)))
-    of.persist(record("A-1"), Listener(), Done(), Failed())
-    of.persist(record("A-2"), Listener(), Done(), Failed())
+    of.persist(record("A-1"))
+    of.persist(record("A-2"))
     first, second = of.take_effects()
-    assert first == Persist(ADDRESS, 1, (record("A-1"), record("A-2")))
+    assert first == Persist(ADDRESS, (record("A-1"), record("A-2")))
     assert isinstance(second, SendMessage)
 
 
-def test_next_step_has_a_token_and_records_of_its_own() -> None:
+def test_next_step_has_records_of_its_own() -> None:
     of = context()
-    of.persist(record("A-1"), Listener(), Done(), Failed())
+    of.persist(record("A-1"))
     of.take_effects()
-    of.persist(record("A-2"), Listener(), Done(), Failed())
-    assert of.take_effects() == [Persist(ADDRESS, 2, (record("A-2"),))]
+    of.persist(record("A-2"))
+    assert of.take_effects() == [Persist(ADDRESS, (record("A-2"),))]
 
 
 def test_step_without_records_writes_nothing() -> None:
@@ -121,50 +94,6 @@ def test_step_without_records_writes_nothing() -> None:
     of.send(B, StartupAcknowledgement(RequestId(9, 9)))
     assert [type(effect) for effect in of.take_effects()] == [SendMessage]
     assert of.take_effects() == []
-
-
-def test_each_machine_hears_that_its_record_is_durable() -> None:
-    of, one, other = context(), Listener(), Listener()
-    of.persist(record("A-1"), one, Done(), Failed())
-    of.persist(record("A-2"), other, Done(), Failed())
-    of.take_effects()
-    of.written(1, succeeded=True)
-    assert posted(of) == [(one, Done()), (other, Done())]
-
-
-def test_machine_hears_that_its_record_was_not_written() -> None:
-    of, machine = context(), Listener()
-    of.persist(record("A-1"), machine, Done(), Failed())
-    of.take_effects()
-    of.written(1, succeeded=False)
-    assert posted(of) == [(machine, Failed())]
-
-
-def test_machine_that_need_not_know_of_success_hears_of_failure_only() -> None:
-    of, machine = context(), Listener()
-    of.persist(record("A-1"), machine, None, Failed())
-    of.take_effects()
-    of.written(1, succeeded=True)
-    assert posted(of) == []
-    of.persist(record("A-2"), machine, None, Failed())
-    of.take_effects()
-    of.written(2, succeeded=False)
-    assert posted(of) == [(machine, Failed())]
-
-
-def test_contract_is_writing_until_every_step_of_it_is_durable() -> None:
-    of = context()
-    seen = [of.is_writing]
-    of.persist(record("A-1"), Listener(), Done(), Failed())
-    seen.append(of.is_writing)
-    of.take_effects()
-    of.persist(record("A-2"), Listener(), Done(), Failed())
-    of.take_effects()
-    of.written(2, succeeded=True)
-    seen.append(of.is_writing)
-    of.written(1, succeeded=False)
-    seen.append(of.is_writing)
-    assert seen == [False, True, True, False]
 
 
 # Delays.

@@ -1,4 +1,4 @@
-"""One node on a test bench, with a chain, a disk, a domain and a signer that can be slow, silent or failing."""
+"""One node on a test bench, with a chain, a disk, a domain and a signer; what it asks for can stay unanswered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rota.machine.effects import (
     ReportReceipt,
     SendMessage,
 )
-from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, PersistFailed, Tick
+from rota.machine.events import IntentSubmitted, MessageReceived, Tick
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction, Outcomes
 from rota.model.config import Config
@@ -142,11 +142,9 @@ class NodeBench:
     config: Config = CONFIG
     now_ms: int = 0
     known: tuple[Contract, ...] = ()
-    slow: tuple[type[Record], ...] = ()
-    failing: tuple[type[Record], ...] = ()
     silent: tuple[type[Effect], ...] = ()
+    crashes_before: tuple[type[Record], ...] = ()
     seen: list[Effect] = field(default_factory=list)
-    writes: list[Persist] = field(default_factory=list)
     disk: Disk = field(default_factory=lambda: Disk(blocks=[START]))
     factory: ContractAddress = NO_CONTRACT
     consent: Consent = OPEN
@@ -158,6 +156,7 @@ class NodeBench:
         self.has_chain = True
         self.polled_at_ms = self.now_ms
         self.message_count = 0
+        self.has_crashed = False
         self.begin()
 
     def begin(self) -> None:
@@ -179,17 +178,23 @@ class NodeBench:
     def restart(self) -> None:
         """Its memory is gone; its disk is not."""
         self.stored = self.disk.restore(A, (*self.contracts, *self.known), self.config.confirmations)
-        self.writes.clear()
+        self.has_crashed, self.crashes_before = False, ()
         self.begin()
 
     # Telling and performing.
 
     def tell(self, event: Event) -> None:
         """One step of the node, and all that follows from it."""
-        self.perform(self.node.step(self.now_ms, event))
+        if not self.has_crashed:
+            self.perform(self.node.step(self.now_ms, event))
 
     def perform(self, effects: list[Effect]) -> None:
+        """In this order; a node that crashes before a record is durable does nothing that stands behind it."""
         for effect in effects:
+            if isinstance(effect, Persist) and any(isinstance(each, self.crashes_before) for each in effect.records):
+                self.has_crashed = True
+            if self.has_crashed:
+                return
             self.seen.append(effect)
             if not isinstance(effect, self.silent):
                 for event in self.results_of(effect):
@@ -197,12 +202,9 @@ class NodeBench:
 
     def results_of(self, effect: Effect) -> list[Event]:
         match effect:
-            case Persist(_, token, records):
-                if isinstance(records[0], self.slow):
-                    self.writes.append(effect)
-                    return []
-                is_failing = isinstance(records[0], self.failing)
-                return [PersistFailed(token, "") if is_failing else self.written(effect)]
+            case Persist():
+                self.write(effect)
+                return []
             case SendMessage(peer, envelope) if peer == A:
                 return [MessageReceived(A, envelope)]
             case FetchBlocks(first, last):
@@ -243,12 +245,11 @@ class NodeBench:
             case _:
                 return []
 
-    def written(self, write: Persist) -> Persisted:
+    def write(self, write: Persist) -> None:
         self.disk.write(write.contract, write.records)
         for record in write.records:
             if isinstance(record, BlocksIndexed):
                 self.index(record)
-        return Persisted(write.token)
 
     def index(self, record: BlocksIndexed) -> None:
         """What is above where the chains part goes, and the new blocks come."""
@@ -265,11 +266,6 @@ class NodeBench:
             return ContractMissing(address)
         stored = self.disk.restore(A, known, self.config.confirmations)
         return ContractLoaded(found, stored.contracts[address])
-
-    def finish_write(self, *, succeeded: bool = True) -> None:
-        """The oldest write that the slow disk holds ends."""
-        write = self.writes.pop(0)
-        self.tell(self.written(write) if succeeded else PersistFailed(write.token, ""))
 
     def wait(self, ms: int) -> None:
         """Let time pass: timers run when they are due, and the chain is looked at once a second."""

@@ -14,11 +14,11 @@ from rota.model.awaited import AwaitedLeaves, dependency_name
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.digests import domain_separator, void_leaf
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome, Party
-from rota.node.effects import LookUpIntents
+from rota.node.effects import LoadContract, LookUpIntents
 from rota.node.events import ForContract, IntentsLookedUp, RoundsMadeUp
 from rota.sequencer.states.sender_transaction import State
 from tests.directory.deployment_bench import ID, DeploymentBench
-from tests.node.node_bench import A1, A2, B1, CONFIG, OTHER, OURS, NodeBench, outcome, transition
+from tests.node.node_bench import A1, A2, B1, CONFIG, OTHER, OURS, THEIRS, NodeBench, outcome, transition
 from tests.sequencer.kit import ADDRESS, GENESIS_S, B, contract
 
 UNTIL_S = GENESIS_S + 100
@@ -59,10 +59,11 @@ def test_leaf_that_was_committed_before_holds_nothing_up() -> None:
     assert bench.nonces_sent() == [0]
 
 
-def test_leaf_that_is_committed_while_its_dependent_is_being_written_holds_nothing_up() -> None:
-    bench = waiting(bench=NodeBench(slow=(IntentAccepted,)))
+def test_leaf_that_is_committed_while_the_contract_of_its_dependent_is_loaded_holds_nothing_up() -> None:
+    bench = waiting(bench=NodeBench(contracts=(OURS,), known=(THEIRS,), silent=(LoadContract,)))
     bench.block((ADDRESS, outcome(B1)))
-    bench.finish_write()
+    assert bench.accepted() == []
+    bench.tell(bench.loaded(OTHER))
     assert bench.nonces_sent() == [0]
 
 
@@ -153,9 +154,7 @@ def test_time_of_a_leaf_ends_only_when_the_store_has_answered() -> None:
 
 def test_leaf_that_is_asked_for_again_waits_for_the_latest_answer() -> None:
     bench = waiting(bench=NodeBench(silent=(LookUpIntents,)))
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-1", awaits=(OF_B,))
-    first, *_ = bench.all(LookUpIntents)
+    (first,) = bench.all(LookUpIntents)
     awaited = bench.node.dependencies.awaited
     awaited.note(A1, (OF_B,))
     assert awaited.answered(first.leaves, ()) == []

@@ -9,6 +9,7 @@ import pytest
 
 from rota.chain.public_transaction import State as PublicState
 from rota.directory.deployment_states import State as DeploymentState
+from rota.machine.effects import ReportReceipt
 from rota.machine.events import CancelRequested, ConnectionLost, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
@@ -40,6 +41,7 @@ from rota.sequencer.events import (
     RoundSubmitted,
     TransitionSigned,
 )
+from rota.sequencer.events.sender_transaction import GivenUp
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
 from rota.sequencer.sequencer import StoredContract
@@ -297,11 +299,28 @@ def test_sequenced_and_submitted_wait_for_the_ledger(count: int, state: SenderSi
     expect_sender(listed(count), state, "the ledger", A)
 
 
-def test_ending_says_why_it_ends_and_that_this_is_being_written() -> None:
+def test_cancelled_intent_is_delegated_once_more_and_says_why_it_ends() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
-    expect_sender(bench, SenderSide.ENDING, "the decision to end it to be written")
+    expect_sender(bench, SenderSide.PENDING, "its delegation to be accepted", A)
     assert at_sender(bench).detail == "ending: cancelled"
+
+
+def test_ending_says_until_when_it_waits_and_why_it_cannot_be_voided() -> None:
+    bench = gathering()
+    bench.tell(CancelRequested("user", B1))
+    bench.sequencer.sender.transactions[B1].handle(GivenUp("against the rules"))
+    until = f"chain time {GENESIS_S + 600}, when no version of it is valid"
+    expect_sender(bench, SenderSide.ENDING, f"{until} (it cannot be voided: against the rules)")
+    assert at_sender(bench).detail == "ending: cancelled"
+
+
+def test_reverted_is_explained_by_its_receipt_in_the_step_that_records_it() -> None:
+    bench = assembling()
+    bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.REVERTED, reason="no money"))
+    assert explain_at_sender(bench.sequencer, B1) is None
+    (report,) = bench.take(ReportReceipt)
+    assert (report.receipt.outcome, report.receipt.reason) == (Outcome.REVERTED, "no money")
 
 
 def test_parked_waits_for_its_user_and_names_the_reason() -> None:
@@ -323,13 +342,6 @@ def test_intent_whose_id_another_leaf_uses_waits_for_a_member_to_show_it() -> No
     bench = delegated()
     bench.block(1, committed())
     expect_sender(bench, SenderSide.ID_USED, "a member to show whose transition uses its id on the chain", A, C)
-
-
-def test_reverted_waits_for_its_receipt_to_be_written() -> None:
-    bench = assembling()
-    bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.REVERTED, reason="no money"))
-    expect_sender(bench, SenderSide.REVERTED, "its receipt to be written", B)
-    assert at_sender(bench).detail == "ending: no money"
 
 
 def test_sender_tells_since_when_and_by_which_way_it_came() -> None:

@@ -15,6 +15,7 @@ from rota.chain.effects import (
 from rota.chain.events import AccountSeen, DispatchesRecalled, DispatchSigned
 from rota.chain.index import FINAL_PATIENCE
 from rota.chain.submitter import RECALLED_MAX
+from rota.machine.effects import Persist
 from rota.model.blocks import FactoryDeployment
 from rota.model.types import NO_CONTRACT, NO_LEAF, ContractAddress, Outcome
 from rota.node.effects import ReportFinalityBroken
@@ -150,7 +151,7 @@ def test_block_that_uses_a_free_nonce_takes_it_from_the_round_that_was_to_have_i
     assert asked is not None
     assert asked.nonce == 1
     free.settle(block_of(mined=[1]), ())
-    assert free.take_signed(signed(asked)) is None
+    assert free.take_signed(0, signed(asked)) is None
     again = free.next_to_sign(0, 0)
     assert again is not None
     assert again.nonce == 2
@@ -221,15 +222,22 @@ def test_only_blocks_that_were_final_count_as_broken() -> None:
     assert [report.intents for report in bench.all(ReportFinalityBroken)] == [(A1,)]
 
 
-def test_broken_finality_is_reported_when_it_is_durable() -> None:
+def test_broken_finality_is_reported_in_the_step_that_records_it_behind_the_record() -> None:
     bench = confirmed()
-    bench.slow = (FinalityBroken,)
+    bench.seen.clear()
+    bench.reorganise(1)
+    (step,) = [place for place, effect in enumerate(bench.seen) if isinstance(effect, Persist)]
+    broken, indexed = bench.all(Persist)[0].records
+    assert (type(broken), type(indexed)) == (FinalityBroken, BlocksIndexed)
+    assert bench.seen[step + 1] == ReportFinalityBroken(0, 1, (A1,))
+
+
+def test_finality_whose_breach_a_crash_kept_from_the_disk_is_reported_by_the_next_life() -> None:
+    bench = confirmed()
+    bench.crashes_before = (FinalityBroken,)
     bench.reorganise(1)
     assert bench.all(ReportFinalityBroken) == []
-    bench.finish_write(succeeded=False)
-    assert bench.all(ReportFinalityBroken) == []
-    bench.wait(2 * CONFIG.request_timeout_ms)
-    bench.finish_write()
+    bench.restart()
     assert [report.intents for report in bench.all(ReportFinalityBroken)] == [(A1,)]
 
 
@@ -292,7 +300,6 @@ def test_round_is_signed_for_the_free_nonce_first() -> None:
         written = sign(free)
         assert isinstance(written, RoundDispatch)
         nonces.append(written.nonce)
-        free.take_written(0, succeeded=True)
     assert nonces == [3, 4, 5]
     assert free.next_nonce == 6
 

@@ -38,11 +38,11 @@ def nothing_known(
 
 
 def accept(made: Intake, name: str, key: str = "") -> None:
-    """An intent is accepted and durable."""
+    """An intent is accepted by its sequencer."""
     answer = made.take(ADDRESS, asked_for(name, key=key))
     if isinstance(answer, LookUpIntents):
         assert isinstance(made.take_answer(nothing_known(answer)), Accepted)
-    made.take_written(intent(name, key=key), succeeded=True)
+    made.take_accepted(intent(name, key=key))
 
 
 # At once.
@@ -106,30 +106,30 @@ def test_of_two_with_one_key_that_are_looked_up_together_one_is_accepted() -> No
     second = made.take(ADDRESS, asked_for("A-2", key="once"))
     assert isinstance(made.take_answer(nothing_known(second)), Accepted)
     error = "idempotencyKey: an intent with this key is being accepted; try again"
-    assert made.take_answer(nothing_known(first)) == ReplyToUser("user of A-1", A2, error)
+    assert made.take_answer(nothing_known(first)) == ReplyToUser("user of A-1", A2, error, is_temporary=True)
 
 
-def test_key_that_became_durable_while_the_store_answered_gets_the_existing_id() -> None:
+def test_key_that_was_accepted_while_the_store_answered_gets_the_existing_id() -> None:
     made = intake()
     late = made.take(ADDRESS, asked_for("A-1", key="once"))
     accept(made, "A-2", key="once")
     assert made.take_answer(nothing_known(late)) == ReplyToUser("user of A-1", A2)
 
 
-def test_key_whose_write_failed_is_free_again() -> None:
+def test_key_of_an_intent_that_was_refused_is_free_again() -> None:
     made = intake()
     late = made.take(ADDRESS, asked_for("A-1", key="once"))
     other = made.take(ADDRESS, asked_for("A-2", key="once"))
     made.take_answer(nothing_known(other))
-    made.take_written(intent("A-2", key="once"), succeeded=False)
+    made.take_refused(intent("A-2", key="once"))
     assert isinstance(made.take_answer(nothing_known(late)), Accepted)
 
 
-def test_write_that_failed_frees_no_key_of_another() -> None:
+def test_intent_that_was_refused_frees_no_key_of_another() -> None:
     made = intake()
     late = made.take(ADDRESS, asked_for("A-3", key="once"))
     accept(made, "A-1", key="once")
-    made.take_written(intent("A-2", key="once"), succeeded=False)
+    made.take_refused(intent("A-2", key="once"))
     assert made.take_answer(nothing_known(late)) == ReplyToUser("user of A-3", A1)
 
 
@@ -153,7 +153,7 @@ def test_dependency_that_ended_while_the_store_answered_is_known_with_its_outcom
 # Not more than there is room for.
 
 
-@pytest.mark.parametrize("stage", ["asking", "writing", "open"])
+@pytest.mark.parametrize("stage", ["asking", "accepting", "open"])
 def test_intent_is_refused_while_too_many_are_under_way(stage: str) -> None:
     made = intake()
     for number in range(CONFIG.intents_open_max):
@@ -162,11 +162,11 @@ def test_intent_is_refused_while_too_many_are_under_way(stage: str) -> None:
         if stage != "asking":
             made.take_answer(nothing_known(answer))
         if stage == "open":
-            made.take_written(intent(name, key=name), succeeded=True)
+            made.take_accepted(intent(name, key=name))
     refused = made.take(ADDRESS, asked_for("A-9"))
     count = CONFIG.intents_open_max
-    error = f"busy: {count} intents are under way at A; try again later"
-    assert refused == ReplyToUser("user of A-9", intent_id("A-9"), error)
+    error = f"{count} intents are under way at A; try again later"
+    assert refused == ReplyToUser("user of A-9", intent_id("A-9"), error, is_temporary=True)
 
 
 def test_intent_that_ends_makes_room() -> None:
@@ -177,11 +177,11 @@ def test_intent_that_ends_makes_room() -> None:
     assert isinstance(made.take(ADDRESS, asked_for("A-4")), Accepted)
 
 
-def test_intent_that_was_not_written_makes_room() -> None:
+def test_intent_that_was_refused_makes_room() -> None:
     made = intake()
     for name in ("A-1", "A-2", "A-3"):
         made.take(ADDRESS, asked_for(name))
-    made.take_written(intent("A-1"), succeeded=False)
+    made.take_refused(intent("A-1"))
     assert isinstance(made.take(ADDRESS, asked_for("A-4")), Accepted)
 
 
@@ -215,7 +215,7 @@ def test_what_a_look_up_may_not_have_seen_is_kept_until_it_is_answered() -> None
     assert len(made.outcomes) == OUTCOMES_KEPT_MAX
 
 
-def test_memory_is_bounded_though_some_look_up_or_write_is_always_under_way() -> None:
+def test_memory_is_bounded_though_some_look_up_is_always_under_way() -> None:
     made = intake(Config())
     asked = made.take(ADDRESS, asked_for("A-first", key="first"))
     for number in range(OUTCOMES_KEPT_MAX + 500):
@@ -223,7 +223,7 @@ def test_memory_is_bounded_though_some_look_up_or_write_is_always_under_way() ->
         following = made.take(ADDRESS, asked_for(name, key=name))
         assert isinstance(made.take_answer(nothing_known(asked)), Accepted)
         previous = "first" if number == 0 else f"A-{number - 1}"
-        made.take_written(intent("A-first" if number == 0 else previous, key=previous), succeeded=True)
+        made.take_accepted(intent("A-first" if number == 0 else previous, key=previous))
         made.note_outcome(intent_id(name), Outcome.CONFIRMED)
         asked = following
     assert made.remembered_keys <= 2

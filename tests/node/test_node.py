@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota.chain.effects import FetchBlocks, RoundDispatch, SubmitTransaction
+from rota.chain.effects import FetchBlocks, RoundDispatch, SignDispatch, SubmitTransaction
 from rota.chain.events import HeadSeen, TransactionSent
 from rota.chain.submitters import StoredAccount
 from rota.machine.effects import (
@@ -18,18 +18,12 @@ from rota.machine.effects import (
     ReportReceipt,
     SendMessage,
 )
-from rota.machine.events import (
-    CancelRequested,
-    ConnectionLost,
-    ConnectionMade,
-    IntentSubmitted,
-    PersistFailed,
-    StopRequested,
-)
+from rota.machine.events import CancelRequested, ConnectionLost, ConnectionMade, IntentSubmitted, StopRequested
 from rota.model.types import (
     SHARED_ACCOUNT,
     BlockHash,
     Contract,
+    ContractAddress,
     Digest,
     HeartbeatNumber,
     IntentId,
@@ -88,10 +82,10 @@ DEEP = replace(CONFIG, confirmations=2)
 # A new life.
 
 
-def test_first_effect_makes_the_new_incarnation_durable() -> None:
+def test_first_effect_records_the_new_incarnation() -> None:
     node = Node(A, (OURS,), CONFIG, 0, StoredNode(incarnation=6))
     first, *others = node.start()
-    assert first == Persist(OWN, 1, (NodeStarted(7),))
+    assert first == Persist(OWN, (NodeStarted(7),))
     assert others == []
 
 
@@ -117,13 +111,6 @@ def test_every_message_bears_the_new_incarnation_and_intents_go_on_when_the_inde
     assert [(envelope.incarnation, type(envelope.body)) for envelope in sent] == [(5, DelegationCommand)]
 
 
-def test_node_without_a_durable_incarnation_must_not_run() -> None:
-    node = Node(A, (OURS,), CONFIG, 0, StoredNode())
-    node.start()
-    with pytest.raises(AssertionError, match="a node without an incarnation must not run"):
-        node.step(0, PersistFailed(1, "disk full"))
-
-
 def test_idle_node_waits_for_nothing_but_the_ledger() -> None:
     assert NodeBench().node.next_deadline_ms() == CONFIG.ledger_grace_ms
 
@@ -141,13 +128,35 @@ def test_intent_goes_all_its_way_to_a_receipt() -> None:
     assert bench.all(ReportReceipt) == [ReportReceipt(Receipt(A1, Outcome.CONFIRMED, leaf=Leaf(transition(A1).leaf)))]
 
 
-def test_each_write_has_a_token_of_its_own_across_contracts() -> None:
+def test_records_are_written_under_the_contract_that_they_concern() -> None:
     bench = NodeBench()
     bench.submit("A-1")
     bench.submit("A-2", OTHER)
-    tokens = [write.token for write in bench.all(Persist)]
-    assert tokens == sorted(set(tokens))
+    accepted = [(write.contract, each.intent.id) for write in bench.all(Persist) for each in accepted_in(write)]
+    assert accepted == [(ADDRESS, A1), (OTHER, A2)]
     assert {write.contract for write in bench.all(Persist)} == {OWN, ADDRESS, OTHER}
+
+
+def accepted_in(write: Persist) -> list[IntentAccepted]:
+    return [record for record in write.records if isinstance(record, IntentAccepted)]
+
+
+def test_record_reply_and_delegation_of_an_intent_come_from_one_step_with_the_record_first() -> None:
+    bench = NodeBench(contracts=(contract(B),))
+    effects = bench.node.step(0, ForContract(ADDRESS, IntentSubmitted("user", intent("A-1"))))
+    record, reply, sent = effects
+    assert record == Persist(ADDRESS, (IntentAccepted(intent("A-1")),))
+    assert reply == ReplyToUser("user", A1)
+    assert isinstance(sent, SendMessage)
+    assert (sent.peer, type(sent.envelope.body)) == (B, DelegationCommand)
+
+
+def test_intent_that_a_crash_kept_from_the_disk_was_answered_to_nobody() -> None:
+    bench = NodeBench(contracts=(contract(B),), crashes_before=(IntentAccepted,))
+    assert bench.submit("A-1", key="once") == []
+    assert bench.said(DelegationCommand, B) == []
+    bench.restart()
+    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A2)]
 
 
 def test_transaction_that_was_sent_but_is_not_ours_changes_nothing() -> None:
@@ -212,95 +221,51 @@ def test_intents_without_a_key_are_all_different() -> None:
     assert bench.submit("A-2") == [ReplyToUser("A-2", A2)]
 
 
-def test_key_that_is_repeated_while_it_is_being_written_is_to_be_tried_again() -> None:
-    bench = NodeBench(slow=(IntentAccepted,))
-    bench.submit("A-1", key="once")
-    error = "idempotencyKey: an intent with this key is being accepted; try again"
-    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1, error)]
-    bench.finish_write()
-    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)]
-    assert [record.intent.id for record in bench.records(IntentAccepted)] == [A1]
-
-
-def test_write_that_failed_frees_the_key() -> None:
-    bench = NodeBench(slow=(IntentAccepted,))
-    bench.submit("A-1", key="once")
-    bench.finish_write(succeeded=False)
-    assert bench.all(ReplyToUser)[-1] == ReplyToUser("A-1", A1, "the intent could not be written; try again")
-    bench.slow = ()
-    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A2)]
-
-
-def doubtful(**options: object) -> NodeBench:
-    """The write of an intent is reported as a failure, and the intent is in the store."""
-    bench = NodeBench(slow=(IntentAccepted,), **options)  # type: ignore[arg-type]
-    bench.submit("A-1", key="once")
-    [write] = bench.writes
-    bench.written(write)
-    bench.slow = ()
-    bench.finish_write(succeeded=False)
+def loading(**options: object) -> NodeBench:
+    """A node whose other contract is being loaded."""
+    bench = NodeBench(contracts=(OURS,), known=(THEIRS,), silent=(LoadContract,))
+    bench.submit("A-2", OTHER, **options)
+    assert bench.all(LoadContract) == [LoadContract(OTHER)]
     return bench
 
 
-def test_intent_whose_write_is_reported_as_a_failure_but_happened_is_accepted() -> None:
-    bench = doubtful()
-    assert bench.all(LookUpIntents)[-1].intents == (A1,)
-    assert bench.all(ReplyToUser) == [ReplyToUser("A-1", A1)]
-    bench.settle(A1)
-    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
-    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)], "its key is taken"
+def test_key_that_is_repeated_while_its_contract_is_loaded_is_to_be_tried_again() -> None:
+    bench = loading(key="once")
+    error = "idempotencyKey: an intent with this key is being accepted; try again"
+    assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2, error, is_temporary=True)]
+    bench.tell(bench.loaded(OTHER))
+    assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2)]
+    assert bench.accepted() == [A2]
 
 
-def test_user_is_told_nothing_while_it_is_in_doubt_whether_the_intent_was_written() -> None:
-    bench = NodeBench(slow=(IntentAccepted,))
+def test_repeated_key_gets_the_id_as_soon_as_the_first_is_accepted() -> None:
+    bench = NodeBench(silent=(LookUpIntents,))
     bench.submit("A-1", key="once")
-    bench.silent = (LookUpIntents,)
-    bench.finish_write(succeeded=False)
-    assert bench.all(ReplyToUser) == []
-    question = bench.all(LookUpIntents)[-1]
-    bench.silent = ()
-    again = bench.submit("A-2", key="once")
-    assert again == [ReplyToUser("A-2", A1, "idempotencyKey: an intent with this key is being accepted; try again")]
-    bench.tell(IntentsLookedUp(question.token))
-    assert bench.all(ReplyToUser)[-1] == ReplyToUser("A-1", A1, "the intent could not be written; try again")
-    bench.tell(IntentsLookedUp(question.token))
-    assert len(bench.all(ReplyToUser)) == 2, "an answer that comes twice changes nothing"
+    bench.submit("A-2", key="once")
+    first, second = bench.all(LookUpIntents)
+    bench.tell(IntentsLookedUp(first.token))
+    bench.tell(IntentsLookedUp(second.token))
+    assert bench.all(ReplyToUser) == [ReplyToUser("A-1", A1), ReplyToUser("A-2", A1)]
+    assert bench.accepted() == [A1]
 
 
-def test_intent_in_doubt_waits_for_its_dependency_like_any_other() -> None:
+def test_intent_that_is_refused_after_its_look_up_frees_its_key() -> None:
     bench = NodeBench()
-    bench.submit("A-1", OTHER)
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-2", depends_on=(A1,))
-    [write] = bench.writes
-    bench.written(write)
-    bench.settle(A1, of=OTHER)
-    bench.slow = ()
-    bench.finish_write(succeeded=False)
-    assert bench.all(ReplyToUser)[-1] == ReplyToUser("A-2", A2)
-    bench.settle(A2)
-    assert bench.receipts() == [(A1, Outcome.CONFIRMED), (A2, Outcome.CONFIRMED)]
+    (reply,) = bench.submit("A-1", NOWHERE, key="once")
+    assert reply == ReplyToUser("A-1", A1, f"contract: {NOWHERE} is not known to A")
+    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A2)]
 
 
-def test_write_without_an_intent_that_failed_is_not_looked_up() -> None:
-    bench = NodeBench(failing=(IntentFinalised,))
-    bench.submit("A-1")
-    asked = len(bench.all(LookUpIntents))
-    bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
-    bench.wait(5_000)
-    assert len(bench.all(LookUpIntents)) == asked
-
-
-def test_write_that_failed_frees_no_other_key() -> None:
-    bench = NodeBench(slow=(IntentAccepted,))
-    bench.submit("A-1", key="one")
+def test_intent_that_is_refused_frees_no_other_key() -> None:
+    bench = NodeBench(silent=(LoadContract,))
+    bench.submit("A-1", NOWHERE, key="one")
     bench.submit("A-2", OTHER, key="other")
-    bench.finish_write(succeeded=False)
-    bench.finish_write()
+    bench.tell(bench.loaded(NOWHERE))
+    assert bench.all(ReplyToUser)[-1].error == f"contract: {NOWHERE} is not known to A"
     assert bench.submit("A-3", key="other") == [ReplyToUser("A-3", A2)]
 
 
-def test_error_about_a_durable_intent_does_not_free_its_key() -> None:
+def test_error_about_an_accepted_intent_does_not_free_its_key() -> None:
     bench = NodeBench()
     bench.submit("A-1", key="once")
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
@@ -356,21 +321,16 @@ def test_intent_reverts_with_the_one_of_another_contract_that_it_depends_on() ->
     assert bench.nonces_sent() == []
 
 
-def test_acceptance_is_answered_although_the_step_that_answers_also_writes() -> None:
-    """Found by O2: A-2 ends in the step that answers its user, and a failing disk lost the answer with the receipt."""
-    bench = NodeBench(contracts=(contract(B),))
+def test_intent_that_ends_with_its_dependency_is_recorded_answered_and_reported_in_one_step() -> None:
+    bench = NodeBench(contracts=(contract(B),), silent=(LookUpIntents,))
     bench.submit("A-1")
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
     bench.submit("A-2", depends_on=(A1,))
-    answered = bench.seen.index(ReplyToUser("A-2", A2))
-    (finalised,) = [
-        number
-        for number, effect in enumerate(bench.seen)
-        if isinstance(effect, Persist)
-        and isinstance(effect.records[0], IntentFinalised)
-        and effect.records[0].receipt.intent == A2
-    ]
-    assert answered < finalised
+    (asked,) = bench.all(LookUpIntents)
+    effects = bench.node.step(0, IntentsLookedUp(asked.token, outcomes=((A1, Outcome.REVERTED),)))
+    receipt = Receipt(A2, Outcome.REVERTED, f"depends on {A1.hex()}, which was reverted")
+    records = (IntentAccepted(intent("A-2", depends_on=(A1,))), IntentFinalised(receipt))
+    assert effects == [Persist(ADDRESS, records), ReplyToUser("A-2", A2), ReportReceipt(receipt)]
 
 
 def test_dependency_that_is_confirmed_already_holds_nobody_up() -> None:
@@ -434,48 +394,50 @@ def test_private_intent_reverts_with_a_public_transaction_that_failed(monkeypatc
     assert bench.receipts() == [(A1, Outcome.REVERTED)]
 
 
-def test_public_transaction_that_ends_while_its_dependent_is_being_written_holds_nobody_up(
+def test_public_transaction_that_ends_while_the_contract_of_its_dependent_is_loaded_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     public = intent_id("public")
-    bench = _with_public(monkeypatch, public)
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-1", depends_on=(public,))
+    _with_public(monkeypatch, public)
+    bench = loading(depends_on=(public,))
     bench.tell(PublicTransactionEnded(public, Outcome.CONFIRMED))
-    bench.finish_write()
+    bench.tell(bench.loaded(OTHER))
     assert bench.nonces_sent() == [0]
+    assert bench.node.dependencies.dependents == {}
 
 
-def test_dependency_that_ends_while_its_dependent_is_being_written_holds_nobody_up() -> None:
-    bench = NodeBench()
+def dependent_that_waits_to_be_loaded(*contracts: Contract, of: ContractAddress = OTHER) -> NodeBench:
+    """A-2 depends on A-1 and belongs to a contract that is being loaded."""
+    bench = NodeBench(contracts=contracts, known=(THEIRS,), silent=(LoadContract,))
     bench.submit("A-1")
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-2", OTHER, depends_on=(A1,))
+    bench.submit("A-2", of, depends_on=(A1,))
+    assert bench.accepted() == [A1]
+    return bench
+
+
+def test_dependency_that_ends_while_the_contract_of_its_dependent_is_loaded_holds_nobody_up() -> None:
+    bench = dependent_that_waits_to_be_loaded(OURS)
     bench.settle(A1)
     assert bench.nonces_sent() == [0]
-    bench.finish_write()
+    bench.tell(bench.loaded(OTHER))
     assert bench.nonces_sent() == [0, 1]
 
 
-def test_dependency_that_reverts_while_its_dependent_is_being_written_reverts_it() -> None:
-    bench = NodeBench(contracts=(contract(B), THEIRS))
-    bench.submit("A-1")
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-2", OTHER, depends_on=(A1,))
+def test_dependency_that_reverts_while_the_contract_of_its_dependent_is_loaded_reverts_it() -> None:
+    bench = dependent_that_waits_to_be_loaded(contract(B))
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
-    bench.finish_write()
+    bench.tell(bench.loaded(OTHER))
     assert bench.receipts() == [(A1, Outcome.REVERTED), (A2, Outcome.REVERTED)]
 
 
-def test_dependent_that_was_not_written_hears_of_nothing() -> None:
-    bench = NodeBench()
-    bench.submit("A-1")
-    bench.slow = (IntentAccepted,)
-    bench.submit("A-2", OTHER, depends_on=(A1,))
+def test_dependent_that_is_refused_hears_of_nothing() -> None:
+    bench = dependent_that_waits_to_be_loaded(OURS, of=NOWHERE)
+    bench.tell(bench.loaded(NOWHERE))
+    assert bench.all(ReplyToUser)[-1].error == f"contract: {NOWHERE} is not known to A"
     bench.settle(A1)
-    bench.finish_write(succeeded=False)
     assert bench.nonces_sent() == [0]
     assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+    assert bench.node.dependencies.dependents == {}
 
 
 def test_restored_intent_knows_the_outcomes_of_before_the_restart() -> None:
@@ -611,7 +573,7 @@ def test_next_deadline_is_the_earliest_of_all_contracts_and_of_the_submitter() -
 
 
 def test_coordinator_word_is_preferred_when_it_is_here() -> None:
-    bench = NodeBench(slow=(RoundDispatch,))
+    bench = NodeBench(silent=(SignDispatch,))
     bench.submit("A-1")
     found = bench.node.explain(A1)
     assert (found.state, found.waits_for, found.who) == ("Ready_For_Dispatch", "its round to be dispatched", (A,))
@@ -639,25 +601,48 @@ def test_what_nobody_knows_is_unknown() -> None:
     assert NodeBench().node.explain(A1).state == "unknown"
 
 
-def test_receipt_that_was_not_written_is_not_an_outcome_yet() -> None:
-    bench = NodeBench(contracts=(contract(B), THEIRS), slow=(IntentFinalised,))
+def test_receipt_is_an_outcome_in_the_step_that_records_it() -> None:
+    bench = NodeBench(contracts=(contract(B), THEIRS))
     bench.submit("A-1")
     bench.submit("A-2", OTHER, depends_on=(A1,))
+    effects = bench.node.step(0, ForContract(ADDRESS, CancelRequested("user", A1)))
+    assert [record.receipt.intent for record in finalised_in(effects)] == [A1, A2]
+    assert [effect.receipt.intent for effect in effects if isinstance(effect, ReportReceipt)] == [A1, A2]
+    assert [bench.node.explain(each).state for each in (A1, A2)] == ["reverted", "reverted"]
+    for each in (A1, A2):
+        (record,) = [number for number, effect in enumerate(effects) if each in ended_by(effect)]
+        (report,) = [number for number, effect in enumerate(effects) if each in reported_by(effect)]
+        assert record < report, "a receipt is reported behind its record"
+
+
+def finalised_in(effects: list[Effect]) -> list[IntentFinalised]:
+    records = [record for effect in effects if isinstance(effect, Persist) for record in effect.records]
+    return [record for record in records if isinstance(record, IntentFinalised)]
+
+
+def ended_by(effect: Effect) -> list[IntentId]:
+    return [record.receipt.intent for record in finalised_in([effect])]
+
+
+def reported_by(effect: Effect) -> list[IntentId]:
+    return [effect.receipt.intent] if isinstance(effect, ReportReceipt) else []
+
+
+def test_receipt_that_a_crash_kept_from_the_disk_was_reported_to_nobody() -> None:
+    bench = NodeBench(contracts=(contract(B),), crashes_before=(IntentFinalised,))
+    bench.submit("A-1")
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))
-    assert bench.node.explain(A1).waits_for == "its receipt to be written"
-    assert bench.node.explain(A1).detail == "ending: cancelled"
-    assert bench.sender_state(A2, OTHER) is SenderSide.PENDING
-    bench.finish_write()
-    assert bench.node.explain(A1).state == "reverted"
+    assert (bench.receipts(), bench.all(ReplyToUser)) == ([], [ReplyToUser("A-1", A1)])
+    bench.restart()
+    assert bench.sender_state(A1) is SenderSide.PENDING
 
 
-def test_cancel_of_an_intent_that_is_being_written_does_not_free_its_key() -> None:
-    bench = NodeBench(slow=(IntentAccepted,))
-    bench.submit("A-1", key="once")
-    (reply,) = bench.submit("A-2", key="once")
-    bench.tell(ForContract(ADDRESS, CancelRequested("user", reply.intent)))
-    bench.finish_write()
-    assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A1)]
+def test_cancel_of_an_intent_whose_contract_is_loaded_does_not_free_its_key() -> None:
+    bench = loading(key="once")
+    (reply,) = bench.submit("A-1", key="once")
+    bench.tell(ForContract(OTHER, CancelRequested("user", reply.intent)))
+    bench.tell(bench.loaded(OTHER))
+    assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2)]
 
 
 def test_what_has_ended_at_the_coordinator_is_explained_by_its_sender() -> None:

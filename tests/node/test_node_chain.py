@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from rota.chain.effects import BlocksIndexed, FetchBlocks
-from rota.chain.events import TransactionSent
+from rota.chain.events import BlocksFetched, TransactionSent
+from rota.machine.effects import Persist, ReportReceipt
 from rota.model.blocks import LedgerOutcome, LedgerStatus, MinedStatus
 from rota.model.types import ContractAddress, Outcome
-from rota.node.node import Node
+from rota.node.node import OWN, Node
 from rota.node.stored import StoredNode
 from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import Startup, SubmitterHeartbeat
@@ -41,24 +42,25 @@ def both() -> tuple[tuple[ContractAddress, LedgerOutcome], ...]:
 # Blocks.
 
 
-def test_chain_is_told_only_when_it_is_durable() -> None:
-    bench = NodeBench(slow=(BlocksIndexed,))
+def test_blocks_are_told_in_the_step_that_records_them() -> None:
+    bench = NodeBench()
     bench.submit("A-1")
+    bench.silent = (FetchBlocks,)
     bench.settle(A1)
-    assert bench.node.height == 0
-    assert bench.receipts() == []
-    bench.finish_write()
+    assert (bench.node.height, bench.receipts()) == (0, [])
+    record, *others = bench.node.step(0, BlocksFetched(tuple(bench.chain)))
+    assert record == Persist(OWN, (BlocksIndexed(0, (bench.chain[-1],)),))
     assert bench.node.height == 1
-    assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
+    receipts = [effect.receipt for effect in others if isinstance(effect, ReportReceipt)]
+    assert [(receipt.intent, receipt.outcome) for receipt in receipts] == [(A1, Outcome.CONFIRMED)]
 
 
-def test_blocks_that_were_not_written_are_asked_for_again() -> None:
-    bench = NodeBench(failing=(BlocksIndexed,))
+def test_blocks_that_a_crash_kept_from_the_disk_were_told_to_nobody_and_are_asked_for_again() -> None:
+    bench = NodeBench(crashes_before=(BlocksIndexed,))
     bench.submit("A-1")
     bench.settle(A1)
     assert bench.receipts() == []
-    bench.failing = ()
-    bench.wait(CONFIG.request_timeout_ms)
+    bench.restart()
     assert bench.receipts() == [(A1, Outcome.CONFIRMED)]
 
 
@@ -147,14 +149,16 @@ def test_reorganisation_is_one_record_that_says_where_the_chains_part() -> None:
     assert (record.parted_at, record.blocks) == (1, (bench.chain[-1],))
 
 
-def test_what_a_reorganisation_took_is_undone_only_when_that_is_durable() -> None:
+def test_what_a_reorganisation_took_is_undone_in_the_step_that_records_it() -> None:
     bench = NodeBench(config=DEEP)
     bench.submit("A-1")
     bench.block((ADDRESS, outcome(A1)))
-    bench.slow = (BlocksIndexed,)
+    bench.silent = (FetchBlocks,)
     bench.reorganise(1)
+    bench.node.step(0, BlocksFetched(tuple(bench.chain[1:])))
     assert bench.sender_state(A1) is SenderSide.CONFIRMED
-    bench.finish_write()
+    record, *_ = bench.node.step(0, BlocksFetched(tuple(bench.chain)))
+    assert record == Persist(OWN, (BlocksIndexed(0, (bench.chain[-1],)),))
     assert bench.sender_state(A1) is SenderSide.SUBMITTED
 
 

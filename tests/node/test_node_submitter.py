@@ -1,4 +1,4 @@
-"""A node and its base-ledger transactions: signed, durable, sent, listed, offered for more, mined or taken."""
+"""A node and its base-ledger transactions: signed, recorded, sent, listed, offered for more, mined or taken."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rota.chain.events import (
 )
 from rota.machine.effects import Persist, SendMessage
 from rota.model.blocks import MinedStatus
-from rota.model.types import DelegationNumber, Fees, HeartbeatNumber, Outcome, RequestId
+from rota.model.types import SHARED_ACCOUNT, DelegationNumber, Fees, HeartbeatNumber, Outcome, RequestId
+from rota.node.node import OWN
 from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (
@@ -47,56 +48,40 @@ from tests.sequencer.kit import ADDRESS, A, B, contract
 # Nonces and dispatches.
 
 
-def test_dispatch_is_durable_before_it_is_sent_or_told() -> None:
-    bench = NodeBench(slow=(RoundDispatch,))
+def test_dispatch_is_recorded_sent_and_told_in_one_step_with_the_record_first() -> None:
+    bench = NodeBench(silent=(SignDispatch,))
     bench.submit("A-1")
-    assert [record.nonce for record in bench.records(RoundDispatch)] == [0]
-    assert bench.nonces_sent() == []
+    (asked,) = bench.all(SignDispatch)
     assert bench.sender_state(A1) is SenderSide.PREPARED
-    bench.finish_write()
-    assert bench.nonces_sent() == [0]
+    effects = bench.node.step(0, DispatchSigned(asked.nonce, asked.fees, b"raw", b"hash", asked.round.digest))
+    dispatch = RoundDispatch(asked.round, asked.signer, 0, asked.fees, b"raw", b"hash")
+    assert effects[:2] == [Persist(OWN, (dispatch,)), SubmitTransaction(dispatch)]
     assert bench.sender_state(A1) is SenderSide.SEQUENCED
+    assert bench.node.submitters.next_nonces() == {SHARED_ACCOUNT: 1}
 
 
-def test_one_dispatch_of_the_node_is_written_at_a_time() -> None:
-    bench = NodeBench(slow=(RoundDispatch,))
+def test_dispatch_that_a_crash_kept_from_the_disk_was_not_sent_and_its_nonce_is_used_by_the_next_life() -> None:
+    bench = NodeBench(crashes_before=(RoundDispatch,))
+    bench.submit("A-1")
+    assert bench.nonces_sent() == []
+    bench.restart()
+    bench.wait(CONFIG.state_timeout_ms)
+    assert [record.nonce for record in bench.records(RoundDispatch)] == [0]
+    assert bench.nonces_sent()[0] == 0
+
+
+def test_one_dispatch_of_an_account_is_signed_at_a_time() -> None:
+    bench = NodeBench(silent=(SignDispatch,))
     bench.submit("A-1")
     bench.submit("A-2", OTHER)
-    assert len(bench.writes) == 1
-    bench.finish_write()
-    assert len(bench.writes) == 1
-    bench.finish_write()
+    (asked,) = bench.all(SignDispatch)
+    bench.tell(DispatchSigned(asked.nonce, asked.fees, b"", b"", asked.round.digest))
+    _, asked = bench.all(SignDispatch)
+    bench.tell(DispatchSigned(asked.nonce, asked.fees, b"", b"", asked.round.digest))
     assert [(record.round.contract, record.nonce) for record in bench.records(RoundDispatch)] == [
         (ADDRESS, 0),
         (OTHER, 1),
     ]
-
-
-def test_nonces_stay_gapless_when_a_dispatch_write_fails() -> None:
-    bench = NodeBench(slow=(RoundDispatch,))
-    bench.submit("A-1")
-    bench.submit("A-2", OTHER)
-    bench.finish_write(succeeded=False)
-    bench.finish_write()
-    assert [(sent.dispatch.round.contract, sent.dispatch.nonce) for sent in bench.all(SubmitTransaction)] == [
-        (OTHER, 0)
-    ]
-    bench.wait(CONFIG.retry_backoff_ms)
-    bench.finish_write()
-    assert [(sent.dispatch.round.contract, sent.dispatch.nonce) for sent in bench.all(SubmitTransaction)] == [
-        (OTHER, 0),
-        (ADDRESS, 1),
-    ]
-
-
-def test_dispatch_write_that_fails_is_told_to_nobody_and_tried_again() -> None:
-    bench = NodeBench(failing=(RoundDispatch,))
-    bench.submit("A-1")
-    assert bench.nonces_sent() == []
-    assert bench.sender_state(A1) is SenderSide.PREPARED
-    bench.failing = ()
-    bench.wait(CONFIG.retry_backoff_ms)
-    assert bench.nonces_sent() == [0]
 
 
 def test_nonces_go_on_where_the_last_life_stopped() -> None:
@@ -301,20 +286,28 @@ def waiting_for_a_block() -> NodeBench:
     return bench
 
 
-def test_transaction_that_blocks_pass_by_is_offered_for_more_durable_before_it_is_sent() -> None:
+def offered_for_more() -> tuple[NodeBench, SignDispatch]:
+    """Blocks pass the transaction by, and its better offer is being signed."""
     bench = waiting_for_a_block()
-    bench.slow = (DispatchRepriced,)
+    bench.silent = (SignDispatch,)
     for _ in range(CONFIG.reprice_blocks):
-        assert bench.records(DispatchRepriced) == []
+        assert len(bench.all(SignDispatch)) == 1
         bench.block()
     bench.wait(CONFIG.heartbeat_ms)
-    (repriced,) = bench.records(DispatchRepriced)
+    assert bench.records(DispatchRepriced) == []
+    _, asked = bench.all(SignDispatch)
+    return bench, asked
+
+
+def test_transaction_that_blocks_pass_by_is_offered_for_more_which_is_recorded_before_it_is_sent() -> None:
+    bench, asked = offered_for_more()
     assert bench.nonces_sent() == [0]
-    bench.finish_write()
-    assert bench.all(SubmitTransaction)[-1].dispatch == repriced.dispatch
+    signed = DispatchSigned(asked.nonce, asked.fees, b"dearer", b"hash", asked.round.digest)
+    record, sent = bench.node.step(bench.now_ms, signed)
     first = bench.records(RoundDispatch)[0]
-    assert (repriced.dispatch.nonce, repriced.dispatch.round) == (first.nonce, first.round)
-    assert repriced.dispatch.fees.most_wei >= first.fees.most_wei * 5 // 4
+    repriced = replace(first, fees=asked.fees, transaction=b"dearer")
+    assert (record, sent) == (Persist(OWN, (DispatchRepriced(repriced),)), SubmitTransaction(repriced))
+    assert repriced.fees.most_wei >= first.fees.most_wei * 5 // 4
 
 
 def test_better_offer_is_not_told_to_the_coordinator_as_a_dispatch() -> None:
@@ -324,22 +317,6 @@ def test_better_offer_is_not_told_to_the_coordinator_as_a_dispatch() -> None:
     bench.wait(CONFIG.heartbeat_ms)
     assert len(bench.records(DispatchRepriced)) == 1
     assert bench.sequencer().coordinator.transactions[A1].state is CoordinatorSide.SUBMITTED
-
-
-def test_better_offer_that_was_not_written_is_not_sent_and_is_made_again_at_a_later_block() -> None:
-    bench = waiting_for_a_block()
-    bench.failing = (DispatchRepriced,)
-    for _ in range(CONFIG.reprice_blocks):
-        bench.block()
-    bench.wait(2 * CONFIG.heartbeat_ms)
-    assert len(bench.records(DispatchRepriced)) == 1
-    assert bench.nonces_sent() == [0]
-    assert bench.sequencer().coordinator.transactions[A1].state is CoordinatorSide.SUBMITTED
-    bench.failing = ()
-    bench.block()
-    bench.wait(CONFIG.heartbeat_ms)
-    assert len(bench.records(DispatchRepriced)) == 2
-    assert bench.nonces_sent() == [0, 0]
 
 
 def test_restarted_node_goes_on_with_the_better_offer() -> None:
@@ -427,14 +404,11 @@ def test_failure_that_a_reorganisation_took_is_undone() -> None:
     assert bench.nonces_sent() == [0, 0]
 
 
-def test_better_offer_that_is_written_when_its_nonce_is_used_for_good_is_neither_sent_nor_a_new_dispatch() -> None:
-    bench = waiting_for_a_block()
-    bench.slow = (DispatchRepriced,)
-    for _ in range(CONFIG.reprice_blocks):
-        bench.block()
-    bench.wait(CONFIG.heartbeat_ms)
+def test_better_offer_that_is_signed_when_its_nonce_is_used_for_good_is_neither_sent_nor_a_new_dispatch() -> None:
+    bench, asked = offered_for_more()
     bench.settle(A1)
-    bench.finish_write()
-    assert bench.nonces_sent() == [0]
+    bench.tell(DispatchSigned(asked.nonce, asked.fees, b"dearer", b"hash", asked.round.digest))
+    assert (bench.nonces_sent(), bench.records(DispatchRepriced)) == ([0], [])
+    bench.silent = ()
     bench.submit("A-2", OTHER)
     assert bench.nonces_sent() == [0, 1]

@@ -56,7 +56,7 @@ from tests.sequencer.kit import ADDRESS, GENESIS_S, A, B, C, D, intent_id, trans
 SMALL = Config(sequencers_max=2, paging_queue_max=3)
 MORE = tuple(replace(THEIRS, address=ContractAddress(f"0x{number:040x}")) for number in range(5))
 X, Y, Z = (each.address for each in MORE[:3])
-FULL = "busy: A has no room for one more contract; try again later"
+FULL = "A has no room for one more contract; try again later"
 BACK = Startup(RequestId(1, 1))
 
 
@@ -285,7 +285,7 @@ def test_users_are_told_to_come_back_when_all_contracts_are_busy() -> None:
     bench = bench_of(*MORE[:2])
     bench.submit("A-1", X)
     bench.submit("A-2", Y)
-    assert bench.submit("A-3", Z, key="once") == [ReplyToUser("A-3", intent_id("A-3"), FULL)]
+    assert bench.submit("A-3", Z, key="once") == [ReplyToUser("A-3", intent_id("A-3"), FULL, is_temporary=True)]
     assert bench.all(LoadContract) == []
     bench.settle(A1, of=X)
     bench.wait(60_000)
@@ -323,9 +323,9 @@ def test_users_are_told_to_come_back_when_too_many_events_wait() -> None:
     bench = bench_of(OURS, silent=(LoadContract,))
     for number in range(SMALL.paging_queue_max):
         assert bench.submit(f"A-{number + 2}", X) == []
-    assert bench.submit("A-1", X) == [ReplyToUser("A-1", A1, FULL)]
+    assert bench.submit("A-1", X) == [ReplyToUser("A-1", A1, FULL, is_temporary=True)]
     bench.tell(ForContract(X, CancelRequested("canceller", A1)))
-    assert bench.all(ReplyToUser)[-1] == ReplyToUser("canceller", A1, FULL)
+    assert bench.all(ReplyToUser)[-1] == ReplyToUser("canceller", A1, FULL, is_temporary=True)
 
 
 def made_up(number: int) -> ContractAddress:

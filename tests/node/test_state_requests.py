@@ -309,12 +309,14 @@ def test_each_part_of_a_round_is_delivered_and_acknowledged_for_itself() -> None
 
 
 def test_parts_of_one_round_are_received_side_by_side() -> None:
-    bench = NodeBench(contracts=(OF_THREE,), slow=(StatesReceived,))
+    bench = NodeBench(contracts=(OF_THREE,))
     one, other = states("B-1", (b"one", (A,))), states("B-2", (b"two", (A,)))
     bench.hear(B, StateDistribution(DIGEST, (one,), 0))
     bench.hear(B, StateDistribution(DIGEST, (other,), 1))
-    bench.finish_write()
-    bench.finish_write()
+    assert [(record.part, record.transitions) for record in bench.records(StatesReceived)] == [
+        (0, (one,)),
+        (1, (other,)),
+    ]
     assert bench.said(StateDistributionAcknowledgement, B) == [
         StateDistributionAcknowledgement(DIGEST, 0),
         StateDistributionAcknowledgement(DIGEST, 1),

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rota.machine.context import Ids
 from rota.machine.effects import Effect, Persist, SendMessage
-from rota.machine.events import IntentSubmitted, MessageReceived, Persisted, Tick
+from rota.machine.events import IntentSubmitted, MessageReceived, Tick
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.consistency import Authorised, Consistent
@@ -282,16 +282,14 @@ class Bench:
         self.write()
 
     def write(self) -> None:
-        """Whatever is to be written becomes durable."""
-        for persist in self.take(Persist):
-            self.tell(Persisted(persist.token))
+        """Forget what was written so far."""
+        self.take(Persist)
 
     def write_leaves(self) -> None:
-        """The leaves that were signed become durable, and nothing else."""
+        """Forget the records of leaves that were signed, and nothing else."""
         for persist in [each for each in self.effects if isinstance(each, Persist)]:
             if all(isinstance(record, LeavesSigned) for record in persist.records):
                 self.effects.remove(persist)
-                self.tell(Persisted(persist.token))
 
     def signed(self, *transitions: Transition) -> None:
         """The parties of these intents of ours signed these, for whatever coordinator."""

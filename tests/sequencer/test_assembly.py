@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rota.calldata import COMMIT_GAS_MAX, AuthCost, gas_bound
-from rota.machine.events import CancelRequested, ConnectionLost, Tick
+from rota.machine.events import ConnectionLost, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import Call, DelegationNumber, HeartbeatNumber, NodeName, Party, RequestId, StateId, Transition
@@ -380,19 +380,6 @@ def test_confirmed_intent_is_final() -> None:
     ask(bench, B, 10, "A-1")
     (error,) = bench.said(AssembleError, B)
     assert error.errors == (IntentError(intent_id("A-1"), ErrorCode.FINAL_INTENT),)
-
-
-def test_intent_whose_end_is_being_written_is_not_assembled() -> None:
-    bench = bench_with("A-1")
-    ask(bench, B, 10, "A-1")
-    assemble(bench, 10, "A-1")
-    sign(bench, 10, "A-1")
-    bench.tell(CancelRequested("user", intent_id("A-1")))
-    bench.forget()
-    ask(bench, B, 11, "A-1")
-    (error,) = bench.said(AssembleError, B)
-    assert error.errors == (IntentError(intent_id("A-1"), ErrorCode.CANCELLED),)
-    assert bench.take(AssembleIntents) == []
 
 
 def test_parked_intent_is_with_nobody() -> None:

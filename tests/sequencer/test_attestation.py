@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from rota.machine.effects import Persist
+from rota.machine.effects import IntentFinalised, Persist, ReportReceipt
 from rota.machine.events import ConnectionLost
 from rota.model.digests import approval_digest, refusal_digest
 from rota.model.types import (
@@ -36,7 +36,6 @@ from rota.sequencer.events import (
     TransitionSigned,
 )
 from rota.sequencer.states.coordinator_transaction import State as Held
-from rota.sequencer.states.sender_transaction import State
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,
@@ -188,7 +187,10 @@ def test_plan_that_cannot_be_had_reverts_the_intent_with_the_reason() -> None:
     sending.accept(bench)
     sending.ask_assembly(bench, 10)
     finish(bench, BY_D)
-    assert sending.machine(bench).ending_reason == "its plan adds D, which does not endorse in this contract"
+    reason = "its plan adds D, which does not endorse in this contract"
+    assert bench.take(ReportReceipt) == [ReportReceipt(sending.reverted(reason))]
+    assert sending.records(bench) == [IntentFinalised(sending.reverted(reason))]
+    assert not sending.is_known(bench)
 
 
 def test_revert_has_no_attesters_though_the_version_before_had_some() -> None:
@@ -208,13 +210,13 @@ def give_up(bench: Bench, *endorsers: NodeName) -> None:
 def test_refusal_of_one_endorser_that_the_plan_names_ends_the_intent() -> None:
     bench = sender_with(Attesters(endorsers=(C,)))
     give_up(bench, C)
-    assert sending.state(bench) is State.ENDING
+    assert sending.is_being_voided(bench)
 
 
 def test_refusal_of_one_endorser_that_the_plan_does_not_name_ends_nothing() -> None:
     bench = sender_with(Attesters(endorsers=(C,)))
     give_up(bench, B)
-    assert sending.state(bench) is State.PENDING
+    assert sending.is_pending_and_goes_on(bench)
 
 
 def test_false_refusal_in_the_name_of_an_endorser_that_the_plan_names_ends_nothing() -> None:
@@ -225,7 +227,7 @@ def test_false_refusal_in_the_name_of_an_endorser_that_the_plan_names_ends_nothi
     held = sending.machine(bench).held_refusals
     assert held is not None
     bench.tell(EndorsersVerified(held.request_id, (True, False), sending.ID))
-    assert sending.state(bench) is State.PENDING
+    assert sending.is_pending_and_goes_on(bench)
 
 
 def test_refusal_of_a_weakened_plan_is_verified_against_the_plan_that_the_sender_made() -> None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from rota.exchange.effects import StatesReceived
-from rota.machine.effects import FindStates, Persist, ReportReceipt
-from rota.machine.events import CancelRequested, Persisted, PersistFailed, ResumeRequested, Tick
+from rota.machine.effects import FindStates, IntentFinalised, Persist, ReplyToUser, ReportReceipt
+from rota.machine.events import CancelRequested, ResumeRequested, Tick
 from rota.machine.pacing import VERIFIED_TIMES_MAX
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
@@ -28,12 +28,11 @@ from rota.model.types import (
     Party,
     Receipt,
     RequestId,
-    SignedLeaf,
     StateId,
     Transition,
 )
 from rota.node.events import StatesFound
-from rota.sequencer.effects import LeavesSigned, TransitionIssued, VerifySignature
+from rota.sequencer.effects import EndingDecided, LeavesSigned, TransitionIssued, VerifySignature
 from rota.sequencer.events import (
     AssemblyFinished,
     BlocksRemoved,
@@ -42,7 +41,6 @@ from rota.sequencer.events import (
     TransitionSigned,
     TransitionsShown,
 )
-from rota.sequencer.events.sender import VersionDurable
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.sender_transaction import Restored, State
 from rota.sequencer.versions import VERSIONS_MAX
@@ -61,6 +59,7 @@ from rota.wire.messages import (
 from tests.node import node_bench
 from tests.sequencer import test_prepared as p
 from tests.sequencer import test_sender_transaction as x
+from tests.sequencer import test_voiding as v
 from tests.sequencer.kit import (
     ADDRESS,
     GENESIS_S,
@@ -109,7 +108,6 @@ def judge(bench: Bench, asked: VerifySignature, *, is_ours: bool) -> None:
 
 
 def receipts(bench: Bench) -> list[Receipt]:
-    bench.write()
     return [report.receipt for report in bench.take(ReportReceipt)]
 
 
@@ -131,6 +129,7 @@ def test_commit_under_our_id_of_a_leaf_that_we_never_signed_does_not_confirm(way
     (receipt,) = receipts(bench)
     assert (receipt.outcome, receipt.code, receipt.leaf) == (Outcome.REVERTED, INTENT_ID_USED, OURS.leaf)
     assert receipt.reason.startswith(f"{INTENT_ID_USED}: a transition that a@A is not known to have signed")
+    assert x.records(bench) == [IntentFinalised(receipt)]
     assert bench.sequencer.sender.transactions == {}
 
 
@@ -141,18 +140,10 @@ def test_nothing_ends_while_the_block_that_uses_the_id_is_not_final() -> None:
     bench.tell(OutcomesFinal(GENESIS_S, (committed(),)))
     bench.wait(GRACE_MS - 1)
     assert x.state(bench) is State.ID_USED
+    assert receipts(bench) == []
     bench.wait(bench.config.request_timeout_ms)
-    assert x.state(bench) is State.REVERTED
-
-
-def test_receipt_of_a_used_id_is_durable_before_it_is_reported_and_written_again_until_it_is() -> None:
-    bench = used(is_final=True)
-    bench.wait(GRACE_MS + bench.config.request_timeout_ms)
-    x.fail_write(bench)
-    assert bench.take(ReportReceipt) == []
-    bench.wait(1_000)
-    (receipt,) = receipts(bench)
-    assert (receipt.code, receipt.leaf) == (INTENT_ID_USED, OURS.leaf)
+    assert [(receipt.outcome, receipt.code) for receipt in receipts(bench)] == [(Outcome.REVERTED, INTENT_ID_USED)]
+    assert not x.is_known(bench)
 
 
 def test_own_store_and_every_member_are_asked_for_the_leaf_until_it_ends() -> None:
@@ -167,15 +158,14 @@ def test_own_store_and_every_member_are_asked_for_the_leaf_until_it_ends() -> No
     assert bench.said(StateRequest, C) == [StateRequest((OURS.leaf,))]
 
 
-def test_leaf_that_a_member_shows_with_our_signature_confirms_after_it_was_recorded() -> None:
+def test_leaf_that_a_member_shows_with_our_signature_is_recorded_and_confirms_in_one_step() -> None:
     bench = used(is_final=True)
     (asked,) = show(bench)
     assert (asked.party, asked.leaf, asked.valid_until_s) == ("a@A", OURS.leaf, OURS.valid_until_s)
-    judge(bench, asked, is_ours=True)
-    assert x.state(bench) is State.ID_USED
+    bench.forget()
+    effects = bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
+    assert effects[0] == Persist(ADDRESS, (LeavesSigned((OURS,)),))
     assert x.records(bench) == [LeavesSigned((OURS,))]
-    assert bench.take(ReportReceipt) == []
-    bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(Receipt(x.ID, Outcome.CONFIRMED, leaf=OURS.leaf))]
     bench.wait(2 * GRACE_MS)
     assert bench.take(ReportReceipt) == []
@@ -185,24 +175,10 @@ def test_leaf_that_is_shown_before_its_block_is_final_is_confirmed_and_reported_
     bench = used()
     (asked,) = show(bench)
     judge(bench, asked, is_ours=True)
-    bench.write()
     assert x.state(bench) is State.CONFIRMED
+    assert x.machine(bench).versions[OURS.leaf] == OURS.valid_until_s
     assert bench.take(ReportReceipt) == []
     bench.tell(OutcomesFinal(GENESIS_S, (committed(),)))
-    assert [report.receipt.outcome for report in bench.take(ReportReceipt)] == [Outcome.CONFIRMED]
-
-
-def test_leaf_that_was_shown_and_not_written_is_asked_for_and_shown_again() -> None:
-    bench = used(is_final=True)
-    (asked,) = show(bench)
-    judge(bench, asked, is_ours=True)
-    x.fail_write(bench)
-    assert x.state(bench) is State.ID_USED
-    assert x.machine(bench).versions.get(OURS.leaf) is None
-    bench.wait(bench.config.request_timeout_ms)
-    (asked,) = show(bench)
-    judge(bench, asked, is_ours=True)
-    bench.write()
     assert [report.receipt.outcome for report in bench.take(ReportReceipt)] == [Outcome.CONFIRMED]
 
 
@@ -253,53 +229,36 @@ def test_member_that_shows_a_false_signature_again_and_again_has_few_verified_an
     assert [receipt.code for receipt in receipts(bench)] == [INTENT_ID_USED]
 
 
-def test_permission_that_is_written_when_its_leaf_is_on_the_chain_confirms_it() -> None:
-    """A restarted sender verified the leaf, and the chain had it before the write was done."""
+def test_leaf_that_a_restarted_sender_verified_and_permitted_confirms_the_intent() -> None:
     bench = x.restarted()
     x.accept(bench)
     x.ask_permission(bench, 20, with_states=True)
     x.verified(bench, 20)
     bench.block(x.HEIGHT + 1, x.outcome())
-    assert x.state(bench) is State.ID_USED
-    bench.write()
     assert x.state(bench) is State.CONFIRMED
 
 
-def test_leaf_of_another_version_that_becomes_durable_says_nothing_of_the_one_on_the_chain() -> None:
+def test_leaf_of_another_version_that_was_verified_says_nothing_of_the_one_on_the_chain() -> None:
     bench = x.restarted()
     x.accept(bench)
     x.ask_permission(bench, 20, with_states=True)
     x.verified(bench, 20)
     bench.block(x.HEIGHT + 1, committed())
-    bench.write()
     assert x.state(bench) is State.ID_USED
 
 
-def test_inquiry_does_not_end_while_a_leaf_that_was_shown_is_looked_at_or_written() -> None:
-    """Else the intent would be reported as reverted, and its record would make it confirmed afterwards."""
+def test_inquiry_does_not_end_while_a_leaf_that_was_shown_is_looked_at() -> None:
+    """Else the intent would be reported as reverted, although a version that its party signed is on the chain."""
     bench = used(is_final=True)
     bench.wait(GRACE_MS - 1)
-    (asked,) = show(bench)
+    show(bench)
     bench.wait(1)
     assert x.state(bench) is State.ID_USED
     (asked,) = show(bench)
     judge(bench, asked, is_ours=True)
-    (recording,) = bench.take(Persist)
-    bench.wait(GRACE_MS + bench.config.request_timeout_ms)
-    assert x.state(bench) is State.ID_USED
-    bench.tell(Persisted(recording.token))
     assert [receipt.outcome for receipt in receipts(bench)] == [Outcome.CONFIRMED]
-
-
-def test_inquiry_ends_when_the_leaf_that_was_shown_could_not_be_written() -> None:
-    bench = used(is_final=True)
-    (asked,) = show(bench)
-    judge(bench, asked, is_ours=True)
-    (recording,) = bench.take(Persist)
-    bench.tell(PersistFailed(recording.token, "the disk is full"))
     bench.wait(GRACE_MS + bench.config.request_timeout_ms)
-    bench.write()
-    assert [receipt.code for receipt in receipts(bench)] == [INTENT_ID_USED]
+    assert receipts(bench) == []
 
 
 # What users and coordinators may ask of it meanwhile.
@@ -324,25 +283,22 @@ def test_prepared_transition_of_an_intent_whose_id_is_used_is_declined() -> None
     assert x.machine(bench).issued is None
 
 
-@pytest.mark.parametrize("succeeded", [True, False])
-def test_issue_that_is_being_written_when_another_leaf_uses_the_id_ends_as_it_did(succeeded: bool) -> None:
-    bench = p.issuing()
-    (issue,) = bench.take(Persist)
+def test_issued_transition_of_an_intent_whose_id_another_leaf_uses_stays_issued() -> None:
+    bench = p.issued()
     bench.block(x.HEIGHT + 1, committed())
-    bench.tell(Persisted(issue.token) if succeeded else PersistFailed(issue.token, "disk full"))
     assert x.state(bench) is State.ID_USED
-    assert (x.machine(bench).issued is not None) is succeeded
+    assert x.machine(bench).issued == p.prepared()
 
 
-@pytest.mark.parametrize("succeeded", [True, False])
-def test_end_that_is_being_written_when_another_leaf_uses_the_id_is_answered(succeeded: bool) -> None:
+def test_cancelled_intent_whose_id_another_leaf_uses_keeps_its_decision() -> None:
     bench = x.assembled()
     bench.forget()
     bench.tell(CancelRequested("user", x.ID))
-    (decision,) = bench.take(Persist)
+    assert bench.take(ReplyToUser) == [ReplyToUser("user", x.ID)]
     bench.block(x.HEIGHT + 1, committed())
-    bench.tell(Persisted(decision.token) if succeeded else PersistFailed(decision.token, "disk full"))
     assert x.state(bench) is State.ID_USED
+    assert x.machine(bench).ending_reason == "cancelled"
+    assert x.records(bench) == [EndingDecided(x.ID, "cancelled")]
 
 
 # The empty leaf, whoever brought it.
@@ -368,19 +324,20 @@ def test_restored_intent_that_another_voided_without_a_decided_end_is_reverted()
 # Reorganisations and restarts.
 
 
-def ending() -> Bench:
-    bench = x.assembled()
-    bench.tell(CancelRequested("canceller", x.ID))
-    return bench
-
-
 @pytest.mark.parametrize(
     ("way", "goes_on"),
-    [(x.pending, State.PENDING), (x.submitted, State.PENDING), (ending, State.ENDING), (p.issued, State.ISSUED)],
-    ids=["pending", "submitted", "ending", "issued"],
+    [
+        (x.pending, State.PENDING),
+        (x.submitted, State.PENDING),
+        (v.voiding, State.PENDING),
+        (v.ending, State.ENDING),
+        (p.issued, State.ISSUED),
+    ],
+    ids=["pending", "submitted", "voiding", "ending", "issued"],
 )
 def test_reorganisation_undoes_the_use_of_an_id(way: Callable[[], Bench], goes_on: State) -> None:
     bench = way()
+    is_voiding = x.machine(bench).is_voiding
     bench.block(x.HEIGHT + 1, committed())
     assert x.state(bench) is State.ID_USED
     asked = show(bench)
@@ -393,6 +350,7 @@ def test_reorganisation_undoes_the_use_of_an_id(way: Callable[[], Bench], goes_o
     bench.wait(bench.config.request_timeout_ms)
     assert bench.take(FindStates) == []
     assert x.state(bench) is goes_on
+    assert x.machine(bench).is_voiding is is_voiding
     assert bench.sequencer.sender.doubtful == {}
 
 
@@ -449,11 +407,11 @@ def test_endorser_keeps_what_it_has_seen_of_a_leaf_that_is_not_ours() -> None:
     assert bench.sequencer.endorser.seen.find((OURS.leaf,)) == (OURS,)
 
 
-# A leaf leaves only when it is recorded.
+# A leaf is recorded in the step in which it leaves.
 
 
 def signing() -> Bench:
-    """The answer to B waits for the leaf to be written."""
+    """The party has signed, and B has its answer."""
     bench = x.assembling()
     bench.forget()
     made = transition("A-1", signature=b"")
@@ -462,34 +420,23 @@ def signing() -> Bench:
     return bench
 
 
-def test_leaf_is_written_in_the_step_in_which_its_answer_leaves_and_copies_wait() -> None:
-    bench = signing()
+def test_leaf_is_recorded_once_in_the_step_that_answers_and_copies_get_the_same_answer() -> None:
+    bench = x.assembling()
+    made = transition("A-1", signature=b"")
+    bench.tell(AssemblyFinished(RequestId(1, 10), x.ID, AssemblyOutcome.ASSEMBLED, made))
+    bench.forget()
+    effects = bench.tell(TransitionSigned(RequestId(1, 10), x.ID, b"signed"))
+    assert effects[0] == Persist(ADDRESS, (LeavesSigned((transition("A-1"),)),))
+    (first,) = bench.said(AssembleResponse, B)
+    x.ask_assembly(bench, 10)
+    assert bench.said(AssembleResponse, B) == [first, first]
     assert x.records(bench) == [LeavesSigned((transition("A-1"),))]
-    assert len(bench.said(AssembleResponse, B)) == 1, "it stands behind the write"
-    x.ask_assembly(bench, 10)
-    assert len(bench.said(AssembleResponse, B)) == 1
-    bench.write()
-    x.ask_assembly(bench, 10)
-    assert len(bench.said(AssembleResponse, B)) == 2
-    assert x.records(bench) == []
 
 
-def test_leaf_that_was_not_recorded_never_leaves_and_the_next_copy_has_it_recorded() -> None:
+def test_leaves_of_a_slot_that_replaces_another_are_recorded_too() -> None:
     bench = signing()
-    x.fail_write(bench)
-    assert bench.said(AssembleResponse, B) == []
-    x.ask_assembly(bench, 10)
-    assert x.records(bench) == [LeavesSigned((transition("A-1"),))]
-    bench.write()
-    assert len(bench.said(AssembleResponse, B)) == 1
-
-
-def test_late_write_of_a_slot_that_was_replaced_says_nothing_of_the_present_one() -> None:
-    bench = signing()
-    (first,) = bench.take(Persist)
     x.ask_assembly(bench, 11)
     bench.forget()
-    bench.tell(Persisted(first.token))
     made = transition("A-1", version=1, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, 11), x.ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, 11), x.ID, b"signed"))
@@ -721,12 +668,6 @@ def test_intent_whose_id_was_used_before_ends_only_when_the_block_is_final(is_vo
     bench.wait(2 * GRACE_MS)
     (receipt,) = receipts(bench)
     assert receipt.outcome is Outcome.REVERTED
-
-
-def test_leaf_of_an_intent_that_has_ended_is_recorded_without_harm() -> None:
-    bench = used()
-    bench.sequencer.sender.assembly.handle(VersionDurable(SignedLeaf(intent_id("A-9"), OURS.leaf, GENESIS_S)))
-    assert x.state(bench) is State.ID_USED
 
 
 def test_restarted_sender_of_a_used_id_waits_for_no_dependency_and_no_party() -> None:

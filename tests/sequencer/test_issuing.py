@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from rota.machine.effects import DispatchRound, Persist, Record, TransitionPrepared
-from rota.machine.events import ConnectionLost, PersistFailed, Tick
+from rota.machine.effects import DispatchRound, Effect, Persist, Record, SendMessage, TransitionPrepared
+from rota.machine.events import ConnectionLost, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Digest, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
 from rota.node.explanation import explain_at_coordinator
-from rota.sequencer.effects import CheckRound, PreparedAcknowledged, PreparedEndorsed
-from rota.sequencer.events import BlockIndexed, BlocksRemoved, OutcomesFinal, RoundChecked
+from rota.sequencer.effects import CheckRound, PreparedAcknowledged, PreparedEndorsed, VerifyEndorsement
+from rota.sequencer.events import BlockIndexed, BlocksRemoved, EndorsementVerified, OutcomesFinal, RoundChecked
 from rota.sequencer.events.coordinator_transaction import Abandoned
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.coordinator_transaction import State
@@ -41,6 +41,7 @@ from rota.wire.messages import (
 )
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, answers, handed, name_of
 from tests.sequencer.kit import (
+    ADDRESS,
     GENESIS_S,
     A,
     B,
@@ -70,7 +71,7 @@ def gathering(*others: Transition, made: Transition = MADE) -> CoordinatorBench:
 
 
 def preparing() -> CoordinatorBench:
-    """It is endorsed, and being written."""
+    """It is endorsed and recorded, and its sender has it."""
     bench = gathering()
     bench.sign()
     assert bench.state_of("B-1") is State.PREPARED
@@ -78,17 +79,17 @@ def preparing() -> CoordinatorBench:
 
 
 def prepared() -> CoordinatorBench:
-    """It is durable, and its sender is told."""
+    """The same, and its record is forgotten."""
     bench = preparing()
-    bench.write()
+    bench.take(Persist)
     return bench
 
 
 def issued() -> CoordinatorBench:
-    """Its sender has acknowledged it, and that is durable."""
+    """Its sender has acknowledged it."""
     bench = prepared()
     acknowledge(bench)
-    bench.write()
+    bench.take(Persist)
     return bench
 
 
@@ -108,11 +109,6 @@ def records(bench: Bench) -> list[Record]:
     return [record for effect in bench.effects if isinstance(effect, Persist) for record in effect.records]
 
 
-def fail_write(bench: Bench) -> None:
-    for persist in bench.take(Persist):
-        bench.tell(PersistFailed(persist.token, "disk full"))
-
-
 def committed(made: Transition = MADE, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
     return LedgerOutcome(made.intent, made.leaf, digest_of(made.leaf), status)
 
@@ -129,12 +125,19 @@ def restarted(*, is_acknowledged: bool = False) -> CoordinatorBench:
 # Preparing.
 
 
-def test_endorsed_external_transition_is_written_before_its_sender_is_told() -> None:
-    bench = preparing()
+def test_endorsed_external_transition_is_recorded_and_sent_in_one_step_with_the_record_first() -> None:
+    bench = gathering()
+    bench.verifies = False
+    bench.sign()
+    effects: list[Effect] = []
+    for asked in bench.take(VerifyEndorsement):
+        assert records(bench) == []
+        effects = bench.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid=True))
+    assert bench.state_of("B-1") is State.PREPARED
+    assert effects[0] == Persist(ADDRESS, (TransitionPrepared(B, message()),))
+    sent = [each for each in effects if isinstance(each, SendMessage)]
+    assert [each.peer for each in sent if each.envelope.body == message()] == [B]
     assert records(bench) == [TransitionPrepared(B, message())]
-    assert bench.said(PreparedTransaction) == []
-    bench.write()
-    assert bench.said(PreparedTransaction, B) == [message()]
 
 
 def test_no_permission_is_asked_and_nothing_is_dispatched() -> None:
@@ -167,7 +170,7 @@ def test_prepared_transition_is_sent_until_it_is_acknowledged_later_each_time() 
     assert bench.said(PreparedTransaction) == []
 
 
-@pytest.mark.parametrize("way", [preparing, issued])
+@pytest.mark.parametrize("way", [gathering, issued])
 def test_acknowledgement_counts_once_and_only_of_what_was_sent(way: Callable[[], CoordinatorBench]) -> None:
     bench = way()
     bench.take(Persist)
@@ -181,61 +184,44 @@ def test_acknowledgement_of_somebody_else_does_not_count() -> None:
     assert records(bench) == []
 
 
-def test_copies_of_an_acknowledgement_are_written_once() -> None:
+def test_copies_of_an_acknowledgement_are_recorded_once() -> None:
     bench = prepared()
     acknowledge(bench)
-    acknowledge(bench)
-    assert len(records(bench)) == 1
-
-
-def test_acknowledgement_that_was_not_written_is_asked_for_again() -> None:
-    bench = prepared()
-    acknowledge(bench)
-    fail_write(bench)
-    assert bench.state_of("B-1") is State.PREPARED
-    bench.forget()
-    bench.wait(1_000)
-    assert len(bench.said(PreparedTransaction, B)) == 1
-    acknowledge(bench)
-    bench.write()
+    assert bench.coordinator.issuing.open == {}
     assert bench.state_of("B-1") is None
+    acknowledge(bench)
+    assert records(bench) == [PreparedAcknowledged(MADE.intent, MADE.leaf)]
 
 
-def test_acknowledgement_that_is_written_after_the_end_of_the_validity_changes_nothing() -> None:
-    for is_written in (True, False):
-        bench = prepared()
-        acknowledge(bench)
-        bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
-        assert bench.state_of("B-1") is None
-        if is_written:
-            bench.write()
-        else:
-            fail_write(bench)
-        assert bench.coordinator.issuing.open == {}
-
-
-def test_prepared_transition_that_was_not_written_is_written_again() -> None:
-    bench = preparing()
-    fail_write(bench)
-    assert bench.state_of("B-1") is State.PREPARED
-    bench.forget()
-    bench.wait(250)
-    assert records(bench) == [TransitionPrepared(B, message())]
-    bench.write()
-    assert bench.said(PreparedTransaction, B) == [message()]
-
-
-@pytest.mark.parametrize("is_signed", [False, True])
-def test_what_was_not_written_and_is_abandoned_keeps_nothing_unless_we_signed_it(is_signed: bool) -> None:
-    bench = preparing()
-    if is_signed:
-        bench.sequencer.kept.sign(KEPT)
-    bench.transaction("B-1").handle(Abandoned())
-    fail_write(bench)
-    bench.wait(250)
+def test_acknowledgement_after_the_end_of_the_validity_changes_nothing() -> None:
+    bench = prepared()
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
+    assert bench.state_of("B-1") is None
+    assert bench.coordinator.issuing.open == {}
+    acknowledge(bench)
     assert records(bench) == []
     assert bench.coordinator.issuing.open == {}
-    assert (MADE.leaf in bench.sequencer.kept.standing) is is_signed
+
+
+def test_end_of_the_validity_after_the_acknowledgement_changes_nothing() -> None:
+    bench = issued()
+    bench.forget()
+    bench.tell(OutcomesFinal(PREPARED_UNTIL_S + 1, ()))
+    assert records(bench) == []
+    assert bench.coordinator.issuing.open == {}
+
+
+def test_prepared_transition_whose_transaction_was_abandoned_is_sent_and_kept_for_all_the_same() -> None:
+    bench = prepared()
+    bench.transaction("B-1").handle(Abandoned())
+    bench.forget()
+    bench.wait(bench.config.request_timeout_ms)
+    assert bench.said(PreparedTransaction, B) == [message()]
+    assert MADE.leaf in bench.sequencer.kept.standing
+    acknowledge(bench)
+    assert records(bench) == [PreparedAcknowledged(MADE.intent, MADE.leaf)]
+    assert bench.coordinator.issuing.open == {}
+    assert MADE.leaf in bench.sequencer.kept.standing, "somebody may commit it"
 
 
 def test_external_intents_share_no_round_with_others() -> None:
@@ -520,40 +506,31 @@ def endorsing(**options: object) -> Bench:
     return bench
 
 
-def test_prepared_transition_is_kept_for_before_the_signature_leaves() -> None:
-    bench = endorsing()
-    assert records(bench) == [PreparedEndorsed((KEPT,))]
-    assert responses(bench) == []
+def test_states_that_an_endorser_keeps_are_recorded_in_the_step_that_answers() -> None:
+    bench = Bench(node=C)
     bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
-    bench.write()
+    bench.forget()
+    bench.judge(A, RequestId(1, 1), b"signature")
+    assert bench.effects[0] == Persist(ADDRESS, (PreparedEndorsed((KEPT,)),))
     assert [answer.signature for answer in responses(bench)] == [b"signature"]
 
 
-def test_signature_is_not_given_when_that_was_not_written_and_the_states_are_free_again() -> None:
+def test_endorser_answers_a_copy_of_the_request_without_a_second_record() -> None:
     bench = endorsing()
-    fail_write(bench)
-    assert responses(bench) == []
-    assert bench.sequencer.kept.standing == {}
-    assert bench.sequencer.turns.turns == {}, "nothing counts against its sender"
     bench.forget()
     bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
-    assert len(bench.take(CheckRound)) == 1
+    assert [answer.signature for answer in responses(bench)] == [b"signature"]
+    assert records(bench) == []
+    assert bench.take(CheckRound) == []
 
 
-def test_failed_write_of_a_second_round_leaves_what_was_signed_before() -> None:
+def test_second_round_of_the_same_states_is_signed_without_a_second_record() -> None:
     bench = endorsing()
-    bench.write()
+    bench.forget()
     bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S, request_id=RequestId(1, 2)))
     bench.judge(A, RequestId(1, 2), b"signature")
-    fail_write(bench)
-    assert MADE.leaf in bench.sequencer.kept.signed
-
-
-def test_signature_is_not_given_to_one_that_is_no_longer_accepted() -> None:
-    bench = endorsing()
-    bench.sequencer.observer.accept(B)
-    bench.write()
-    assert responses(bench) == []
+    assert [answer.signature for answer in responses(bench)] == [b"signature"]
+    assert records(bench) == []
     assert MADE.leaf in bench.sequencer.kept.signed
 
 
@@ -605,12 +582,14 @@ def test_verdict_on_a_harmless_round_keeps_no_states_for_a_prepared_one_under_th
 def test_signature_of_a_prepared_round_does_not_leave_for_another_round_under_the_same_id() -> None:
     """Else it would leave, and nothing would be kept."""
     bench = Bench(node=C)
-    bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
+    made = request(MADE, valid_until_s=PREPARED_UNTIL_S)
+    bench.hear(A, made)
     bench.wait(bench.config.request_timeout_ms)
     bench.hear(A, request(transition("B-9")))
     [check] = bench.take(CheckRound)
-    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=check.digest))
     assert responses(bench) == []
+    bench.tell(RoundChecked(A, RequestId(1, 1), b"signature", digest=check.digest))
+    assert [(answer.digest, answer.signature) for answer in responses(bench)] == [(made.digest, b"signature")]
     assert records(bench) == [PreparedEndorsed((KEPT,))]
 
 

@@ -14,6 +14,7 @@ import pytest
 from rota.exchange.distribution import FOUND_PARTS_FROM
 from rota.exchange.effects import StatesReceived
 from rota.machine.effects import FindStates, Persist, SendMessage
+from rota.machine.events import Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.consistency import Consistent
 from rota.model.types import Digest, NodeName, RequestId, Transition
@@ -215,35 +216,33 @@ def test_endorser_writes_nothing_that_arrives_in_time_or_that_it_has_not_seen() 
     assert bench.take(StoreStates) == []
 
 
-def test_what_an_endorser_has_seen_is_written_once_and_acknowledged_to_nobody() -> None:
+def test_what_an_endorser_has_seen_is_recorded_once_and_acknowledged_to_nobody() -> None:
     made = transition("B-1")
-    bench = NodeBench(contracts=(contract(A, B, C),), slow=(StatesReceived,))
+    bench = NodeBench(contracts=(contract(A, B, C),))
     bench.submit("A-1")
     bench.sequencer().endorser.seen.note_signed(made, B)
     bench.block((ADDRESS, committed(made)))
+    assert bench.records(StatesReceived) == []
     bench.wait(3_000)
-    [write] = bench.writes
-    assert write.records == (StatesReceived(Digest(made.leaf), (made,), private_states.SEEN_PART),)
-    bench.node.states.store_seen(ADDRESS, made)
-    assert len(bench.writes) == 1
-    bench.finish_write()
+    recorded = [StatesReceived(Digest(made.leaf), (made,), private_states.SEEN_PART)]
+    assert bench.records(StatesReceived) == recorded
     assert len(bench.sequencer().endorser.seen) == 0
     assert bench.said(StateDistributionAcknowledgement, A) == []
     bench.node.states.store_seen(ADDRESS, made)
-    assert bench.writes == []
+    bench.tell(Tick())
+    assert bench.records(StatesReceived) == recorded
 
 
-def test_peer_that_sends_something_else_under_the_same_name_does_not_keep_an_endorser_from_writing_what_it_saw() -> (
+def test_peer_that_sends_something_else_under_the_same_name_does_not_keep_an_endorser_from_recording_what_it_saw() -> (
     None
 ):
-    """A write of the peer's own is under way at any moment: what the endorser has seen is not tried again."""
     made, other = transition("B-1"), states("B-2", (b"made up", (A, B)))
-    bench = NodeBench(contracts=(contract(A, B, C),), slow=(StatesReceived,))
+    bench = NodeBench(contracts=(contract(A, B, C),))
     bench.hear(B, StateDistribution(Digest(made.leaf), (other,)))
+    assert [record.transitions for record in bench.records(StatesReceived)] == [(other,)]
     bench.node.states.store_seen(ADDRESS, made)
-    bench.finish_write()
-    assert [write.records[0].transitions for write in bench.writes] == [(made,)]  # type: ignore[attr-defined]
-    bench.finish_write()
+    bench.tell(Tick())
+    assert [record.transitions for record in bench.records(StatesReceived)] == [(other,), (made,)]
     assert bench.node.distribution.is_received(ADDRESS, (made,))
 
 

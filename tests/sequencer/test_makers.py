@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from rota.exchange.effects import StatesReceived
 from rota.machine.events import ConnectionLost, ConnectionMade
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
@@ -23,13 +22,12 @@ from rota.wire.messages import (
     EndorsementResponse,
     Rejection,
     StateDistribution,
-    StateDistributionAcknowledgement,
     StateRequest,
 )
 from rota.wire.sizes import transition_bytes
 from tests.node.node_bench import NodeBench
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, endorsed_by_others, handed, restarted, settled
-from tests.sequencer.kit import ADDRESS, A, B, Bench, C, contract, digest_of, intent_id, remade, transition
+from tests.sequencer.kit import A, B, Bench, C, contract, digest_of, intent_id, remade, transition
 from tests.sequencer.test_endorser import endorser, request, responses
 from tests.sequencer.test_message_sizes import fits, sized
 
@@ -221,15 +219,6 @@ def test_what_was_distributed_is_found_in_the_store_from_then_on() -> None:
     seen.note(made, A)
     bench.hear(B, StateDistribution(digest_of(made.leaf), (made,)))
     assert len(seen) == 0
-
-
-def test_states_of_a_contract_that_was_paged_out_while_they_were_written_are_received_all_the_same() -> None:
-    bench = NodeBench(contracts=(contract(A, B, C),), slow=(StatesReceived,))
-    made = transition("B-1")
-    bench.hear(B, StateDistribution(digest_of(made.leaf), (made,)))
-    del bench.node.sequencers.loaded[ADDRESS]
-    bench.finish_write()
-    assert len(bench.said(StateDistributionAcknowledgement, B)) == 1
 
 
 # The coordinator.

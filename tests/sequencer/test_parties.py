@@ -9,11 +9,19 @@ from rota.machine.events import Tick, VerifierLookedUp, VerifierWanted
 from rota.model.types import DelegationNumber, HeartbeatNumber, NodeName, Outcome, Party, Receipt, RequestId
 from rota.node.explanation import explain_at_sender
 from rota.sequencer import parties as parties_module
+from rota.sequencer.effects import EndingDecided
 from rota.sequencer.events import OutcomesFinal
 from rota.sequencer.parties import VERIFIER_CHARACTERS_MAX, VERIFIERS_KEPT_MAX
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.sender_transaction import Restored, State
-from rota.wire.messages import DelegationCommand, SubmittedIntent, SubmitterHeartbeat, VerifierRequest, VerifierResponse
+from rota.wire.messages import (
+    Delegation,
+    DelegationCommand,
+    SubmittedIntent,
+    SubmitterHeartbeat,
+    VerifierRequest,
+    VerifierResponse,
+)
 from tests.sequencer.kit import (
     ADDRESS,
     GENESIS_S,
@@ -41,10 +49,14 @@ def bench_with(*parties: Party) -> Bench:
     return bench
 
 
+def delegations(bench: Bench) -> list[Delegation]:
+    """What was delegated so far, with repeats."""
+    return [delegation for command in bench.said(DelegationCommand, B) for delegation in command.delegations]
+
+
 def delegated(bench: Bench) -> list[bytes]:
     """Every intent that was delegated so far, repeats left out."""
-    commands = bench.said(DelegationCommand, B)
-    return list(dict.fromkeys(delegation.intent.id for command in commands for delegation in command.delegations))
+    return list(dict.fromkeys(delegation.intent.id for delegation in delegations(bench)))
 
 
 def answer(bench: Bench, peer: NodeName, party: Party, verifier: str) -> None:
@@ -176,8 +188,9 @@ def test_unknown_party_of_a_restarted_sender_reverts_only_when_no_version_can_be
     assert delegated(bench) == []
     answer(bench, B, BOB, "")
     machine = bench.sequencer.sender.transactions[intent_id("A-1")]
-    assert machine.state is State.ENDING
-    bench.write()
+    assert (machine.state, machine.is_voiding) == (State.PENDING, True)
+    (persist,) = bench.take(Persist)
+    assert persist.records == (EndingDecided(intent_id("A-1"), "unknown party bob@B"),)
     bench.tell(OutcomesFinal(GENESIS_S + 600, ()))
     assert bench.take(Persist) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
@@ -213,9 +226,9 @@ def test_party_of_our_own_node_is_looked_up_here() -> None:
     assert delegated(bench) == [intent_id("A-1")]
 
 
-@pytest.mark.parametrize(("verifier", "state"), [("0xb0b", State.PENDING), ("", State.ENDING)])
-def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watched_is_known_afterwards(
-    verifier: str, state: State
+@pytest.mark.parametrize("verifier", ["0xb0b", ""])
+def test_party_that_was_resolved_while_an_earlier_dispatch_was_watched_after_a_restart_is_known_afterwards(
+    verifier: str,
 ) -> None:
     """The submitter lists it before the party's node answers, and then falls silent."""
     permission = permission_of(DelegationNumber(1, 1), C, transition("A-1"))
@@ -225,13 +238,17 @@ def test_party_that_was_resolved_while_a_dispatch_of_before_a_restart_was_watche
     bench.tell(Tick())
     listed = SubmittedIntent(intent_id("A-1"), transition("A-1").leaf, "C", 7, 1)
     bench.hear(C, SubmitterHeartbeat(HeartbeatNumber(1, 1), (listed,)), height=400)
-    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is State.SUBMITTED
+    machine = bench.sequencer.sender.transactions[intent_id("A-1")]
+    assert machine.state is State.SUBMITTED
     answer(bench, B, BOB, verifier)
+    assert delegated(bench) == []
     bench.wait(4_000)
     if not verifier:
         answer(bench, B, BOB, verifier)
-    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is state
-    assert delegated(bench) == ([intent_id("A-1")] if verifier else [])
+    assert machine.state is State.PENDING
+    assert (machine.is_voiding, machine.ending_reason) == ((False, None) if verifier else (True, "unknown party bob@B"))
+    assert intent_id("A-1") in delegated(bench)
+    assert all(each.is_voiding is not bool(verifier) for each in delegations(bench))
 
 
 def test_verifiers_that_were_learnt_first_are_forgotten_first_and_asked_for_again() -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from rota.machine.effects import ReportReceipt
 from rota.machine.events import CancelRequested, Tick
-from rota.model.types import AwaitedLeaf, Outcome, RequestId, StateId, SubmitMode, Transition
+from rota.model.types import AwaitedLeaf, Outcome, Receipt, RequestId, StateId, SubmitMode, Transition
 from rota.sequencer.effects import AssembleIntents, LeavesSigned, SignTransition
 from rota.sequencer.events import AssemblyFinished, SignatureVerified, TransitionSigned
 from rota.sequencer.sequencer import StoredContract
@@ -21,6 +22,7 @@ from tests.sequencer.test_sender_transaction import (
     ask_permission,
     assembled,
     delegated,
+    is_known,
     machine,
     outcome,
     prepared,
@@ -196,7 +198,9 @@ def test_dependent_that_is_under_way_ends_with_its_dependency_when_it_is_pending
     bench.sequencer.sender.dependency_ended(ONE, Outcome.REVERTED)
     assert state(bench, "A-2") is State.ASSEMBLING
     finish(bench, transition("A-2", signature=b""))
-    assert state(bench, "A-2") is State.REVERTED
+    receipt = Receipt(intent_id("A-2"), Outcome.REVERTED, f"depends on {ONE.hex()}, which was reverted")
+    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
+    assert not is_known(bench, "A-2")
 
 
 def test_restored_dependent_goes_on_when_its_dependency_is_permitted_again() -> None:

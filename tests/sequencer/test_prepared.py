@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from rota.machine.effects import IntentFinalised, Persist, ReplyToUser, ReportReceipt
-from rota.machine.events import CancelRequested, PersistFailed, ResumeRequested, Tick
+from rota.machine.events import CancelRequested, ResumeRequested, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import Digest, Intent, NodeName, Outcome, Party, Receipt, RequestId, SubmitMode, Transition
 from rota.node.explanation import explain_at_sender
@@ -61,8 +61,9 @@ from tests.sequencer.test_sender_transaction import (
     accept,
     ask_assembly,
     ask_permission,
-    fail_write,
     final_at,
+    is_being_voided,
+    is_known,
     list_dispatched,
     machine,
     numbers,
@@ -114,17 +115,11 @@ def prepared(
     return PreparedTransaction(digest, (made.leaf,), valid_until_s, signatures, made)
 
 
-def issuing() -> Bench:
-    """The prepared transition is being written."""
+def issued() -> Bench:
+    """The prepared transition has come and is recorded."""
     bench = assembled()
     bench.hear(B, prepared(), height=HEIGHT)
-    return bench
-
-
-def issued() -> Bench:
-    """It is durable."""
-    bench = issuing()
-    bench.write()
+    bench.take(Persist)
     return bench
 
 
@@ -180,12 +175,16 @@ def test_external_intent_waits_for_the_end_of_its_versions_when_another_would_be
 # Issuing.
 
 
-def test_prepared_transition_is_written_before_it_is_acknowledged_and_given_to_the_user() -> None:
-    bench = issuing()
+def test_prepared_transition_is_recorded_acknowledged_and_given_to_the_user_in_one_step() -> None:
+    bench = assembled()
+    bench.verifies = False
+    bench.hear(B, prepared(), height=HEIGHT)
+    (order,) = bench.take(VerifyEndorsers)
+    bench.forget()
+    effects = bench.tell(EndorsersVerified(order.request_id, (True,) * len(order.signed), ID))
     assert state(bench) is State.ISSUED
+    assert effects[0] == Persist(ADDRESS, (TransitionIssued(prepared(), PREPARED_UNTIL_S),))
     assert records(bench) == [TransitionIssued(prepared(), PREPARED_UNTIL_S)]
-    assert acknowledged(bench) == 0
-    bench.write()
     assert acknowledged(bench) == 1
     assert bench.take(ReportPrepared) == [ReportPrepared(ADDRESS, prepared())]
 
@@ -197,14 +196,13 @@ def test_states_that_the_coordinator_may_not_see_are_those_that_we_made() -> Non
     assert records(bench) == [TransitionIssued(prepared(), PREPARED_UNTIL_S)]
 
 
-def test_copies_are_acknowledged_again_once_it_is_durable() -> None:
-    bench = issuing()
-    bench.hear(B, prepared(), height=HEIGHT)
-    assert acknowledged(bench) == 0
-    bench.write()
+def test_copies_are_acknowledged_again_and_neither_recorded_nor_reported_twice() -> None:
+    bench = issued()
+    assert acknowledged(bench) == 1
     bench.hear(B, prepared(), height=HEIGHT)
     assert acknowledged(bench) == 2
     assert len(bench.take(ReportPrepared)) == 1
+    assert records(bench) == []
 
 
 def test_another_version_is_acknowledged_and_changes_nothing() -> None:
@@ -213,18 +211,6 @@ def test_another_version_is_acknowledged_and_changes_nothing() -> None:
     bench.hear(C, prepared(other), height=HEIGHT)
     assert bench.said(PreparedTransactionAcknowledgement, C) == [PreparedTransactionAcknowledgement(ID, other.leaf)]
     assert machine(bench).issued == prepared()
-
-
-def test_issue_that_was_not_written_is_withdrawn_and_the_intent_goes_on() -> None:
-    bench = issuing()
-    fail_write(bench)
-    assert state(bench) is State.PENDING
-    assert machine(bench).issued is None
-    assert acknowledged(bench) == 0
-    accept(bench)
-    bench.hear(B, prepared(), height=HEIGHT)
-    bench.write()
-    assert acknowledged(bench) == 1
 
 
 @pytest.mark.parametrize(
@@ -423,47 +409,21 @@ def cancelled() -> Bench:
 def test_cancel_of_an_issued_intent_voids_it() -> None:
     bench = cancelled()
     assert records(bench) == [EndingDecided(ID, "cancelled")]
-    bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
     (delegation,) = bench.said(DelegationCommand, B)[-1].delegations
     assert delegation.is_voiding
+    assert machine(bench).issued == prepared()
     bench.hear(B, prepared(), height=HEIGHT)
     assert (state(bench), acknowledged(bench)) == (State.PENDING, 1)
-
-
-def test_cancel_that_was_not_written_leaves_it_issued() -> None:
-    bench = cancelled()
-    fail_write(bench)
-    assert state(bench) is State.ISSUED
-    assert not machine(bench).is_ending
 
 
 def test_cancel_of_what_has_expired_is_final_at_once() -> None:
     bench = issued()
     bench.sequencer.sender.final_time_s = PREPARED_UNTIL_S + 1
     bench.tell(CancelRequested("canceller", ID))
-    assert state(bench) is State.REVERTED
-
-
-def test_cancel_while_it_is_being_written_waits_for_that_write_too() -> None:
-    bench = issuing()
-    bench.tell(CancelRequested("canceller", ID))
-    bench.write()
-    assert acknowledged(bench) == 1
-    assert machine(bench).is_voiding
-    assert machine(bench).is_issued_durable
-
-
-@pytest.mark.parametrize("is_cancelled", [True, False])
-def test_issue_that_was_not_written_is_forgotten_in_whatever_state(is_cancelled: bool) -> None:
-    bench = issuing()
-    (issue,) = bench.take(Persist)
-    if is_cancelled:
-        bench.tell(CancelRequested("canceller", ID))
-    else:
-        bench.block(HEIGHT + 1, outcome())
-    bench.tell(PersistFailed(issue.token, "disk full"))
-    assert machine(bench).issued is None
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
+    assert not is_known(bench)
 
 
 def test_void_of_an_external_intent_is_permitted_like_any_other() -> None:
@@ -479,12 +439,18 @@ def test_void_of_an_external_intent_is_permitted_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("way", [pending, assembled])
-def test_external_intent_that_is_being_voided_declines_what_was_prepared(way: Callable[[], Bench]) -> None:
+def test_external_intent_that_ends_or_has_ended_declines_what_was_prepared(way: Callable[[], Bench]) -> None:
     bench = way()
     bench.tell(CancelRequested("canceller", ID))
+    assert is_known(bench) is (way is assembled), "without a version it has ended"
+    bench.take(Persist)
     bench.hear(B, prepared(), height=HEIGHT)
     assert acknowledged(bench) == 1
-    assert machine(bench).issued is None
+    assert records(bench) == []
+    assert bench.take(ReportPrepared) == []
+    if way is assembled:
+        assert is_being_voided(bench)
+        assert machine(bench).issued is None
 
 
 # Across restarts.
@@ -498,7 +464,9 @@ def test_issued_survives_a_restart_and_is_reported_again() -> None:
     bench.hear(C, prepared(), height=HEIGHT)
     assert acknowledged(bench, C) == 1
     final_at(bench, HEIGHT + 1, PREPARED_UNTIL_S + 1)
-    assert state(bench) is State.REVERTED
+    receipt = reverted("the prepared transition has expired")
+    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
+    assert not is_known(bench)
 
 
 def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> None:
@@ -508,7 +476,8 @@ def test_restarted_sender_goes_by_the_recorded_bound_of_a_prepared_version() -> 
     bench = restarted(ending_reason="cancelled", versions=recorded)
     assert numbers(bench, B)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    assert state(bench) is not State.REVERTED
+    assert is_being_voided(bench)
+    assert bench.take(ReportReceipt) == []
 
 
 @pytest.mark.parametrize("left_s", [1, 0, -1_000])

@@ -61,8 +61,12 @@ from tests.sequencer.test_sender_transaction import (
     delegated,
     finish_assembly,
     give_up,
+    is_being_voided,
+    is_known,
+    is_pending_and_goes_on,
     machine,
     prepared,
+    reverted,
     state,
 )
 
@@ -90,7 +94,7 @@ def sender_of_two_of_three() -> Bench:
 def test_coordinator_that_reports_a_revert_without_refusals_ends_nothing() -> None:
     bench = assembled()
     give_up(bench, endorsers=())
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert machine(bench).reason == "B gave it up: refused by all"
     bench.wait(60_000)
     bench.tell(OutcomesFinal(GENESIS_S, ()))
@@ -101,7 +105,7 @@ def test_coordinator_that_rejects_a_delegation_ends_nothing() -> None:
     bench = Bench(height=HEIGHT)
     bench.submit("A-1")
     accept(bench, answer=Answer.REJECTED, reason="refused by all")
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_intent_that_a_coordinator_drops_again_and_again_is_delegated_more_and_more_slowly() -> None:
@@ -126,8 +130,11 @@ def test_coordinator_that_says_all_the_time_that_it_gave_up_does_not_make_an_int
     for _ in range(5):
         bench.now_ms += 10
         give_up(bench, endorsers=())
-        give_up(bench)
     assert machine(bench).not_before_ms == due_ms
+    assert machine(bench).dropped_count == 1
+    assert not machine(bench).is_ending
+    give_up(bench)
+    assert is_being_voided(bench), "refusals count also when its coordinator said so without them before"
     assert machine(bench).dropped_count == 1
 
 
@@ -151,7 +158,7 @@ def test_enough_refusals_of_the_leaf_that_we_signed_end_the_intent() -> None:
     assert [(each.endorser, each.digest) for each in order.signed] == [(B, digest), (C, digest)]
     assert state(bench) is State.ENDORSEMENT_GATHERING, "not before they are verified"
     bench.tell(EndorsersVerified(order.request_id, (True, True), ID))
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
     assert machine(bench).ending_reason == "refused by all"
 
 
@@ -159,19 +166,19 @@ def test_enough_refusals_of_the_leaf_that_we_signed_end_the_intent() -> None:
 def test_too_few_refusals_end_nothing(endorsers: tuple[NodeName, ...]) -> None:
     bench = sender_of_two_of_three()
     give_up(bench, endorsers=endorsers)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_forged_refusals_end_nothing() -> None:
     bench = sender_of_two_of_three()
     give_up(bench, endorsers=(B, C), signature=FORGED)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_refusals_of_a_leaf_that_we_did_not_sign_end_nothing() -> None:
     bench = assembled()
     give_up(bench, leaf=transition("A-1", version=9).leaf)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_refusals_of_an_earlier_version_end_nothing() -> None:
@@ -179,7 +186,7 @@ def test_refusals_of_an_earlier_version_end_nothing() -> None:
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1)
     give_up(bench)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert bench.take(VerifyEndorsers) == []
 
 
@@ -222,22 +229,24 @@ def test_snapshot_that_locks_a_partys_coins_ends_and_parks_nothing(outcome: Asse
     [again] = bench.take(AssembleIntents)
     assert ([each.id for each in again.intents], again.snapshot) == ([ID], Snapshot())
     finish(bench, AssemblyOutcome.ASSEMBLED)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     [error] = bench.said(AssembleError, B)
     assert [each.code for each in error.errors] == [ErrorCode.CONTENTION]
     assert machine(bench).not_before_ms > bench.now_ms
 
 
-@pytest.mark.parametrize(
-    ("outcome", "end"), [(AssemblyOutcome.REVERTED, State.REVERTED), (AssemblyOutcome.PARKED, State.PARKED)]
-)
-def test_intent_that_is_invalid_on_our_own_states_ends_or_parks(outcome: AssemblyOutcome, end: State) -> None:
+@pytest.mark.parametrize("outcome", [AssemblyOutcome.REVERTED, AssemblyOutcome.PARKED])
+def test_intent_that_is_invalid_on_our_own_states_ends_or_parks(outcome: AssemblyOutcome) -> None:
     bench = delegated()
     ask_on(bench, LOCKED)
     finish(bench, AssemblyOutcome.REVERTED)
     finish(bench, outcome)
-    assert state(bench) is end
-    bench.write()
+    if outcome is AssemblyOutcome.PARKED:
+        assert state(bench) is State.PARKED
+        assert bench.take(ReportReceipt) == []
+    else:
+        assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
+        assert not is_known(bench)
     assert bench.said(AssembleError, B) == []
     [response] = bench.said(AssembleResponse, B)
     assert [each.outcome for each in response.results] == [outcome]
@@ -248,7 +257,7 @@ def test_domain_that_fails_on_our_own_states_is_tried_again() -> None:
     ask_on(bench, LOCKED)
     finish(bench, AssemblyOutcome.REVERTED)
     bench.tell(AssemblyFailed(RequestId(1, 10), ID, "domain is down"))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_coordinator_that_does_not_wait_for_a_slot_ends_nothing_by_its_snapshot() -> None:
@@ -261,7 +270,7 @@ def test_coordinator_that_does_not_wait_for_a_slot_ends_nothing_by_its_snapshot(
     ask_on(bench, LOCKED)
     bench.hear(B, AssembleRequest(RequestId(1, 11), (intent_id("A-2"),), Snapshot()), height=HEIGHT)
     finish(bench, AssemblyOutcome.REVERTED)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert machine(bench).reason == "its coordinator did not wait for it: no funds"
 
 
@@ -276,7 +285,7 @@ def refused_on_a_snapshot() -> Bench:
 
 def test_refusals_of_what_was_assembled_on_a_coordinators_snapshot_end_nothing() -> None:
     bench = refused_on_a_snapshot()
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     bench.forget()
     bench.wait(3_900)
     assert bench.said(DelegationCommand) == [], "its coordinator would still reject it"
@@ -284,12 +293,8 @@ def test_refusals_of_what_was_assembled_on_a_coordinators_snapshot_end_nothing()
     assert bench.said(DelegationCommand) != []
 
 
-@pytest.mark.parametrize(
-    ("outcome", "end"), [(AssemblyOutcome.ASSEMBLED, State.SIGNING), (AssemblyOutcome.REVERTED, State.ENDING)]
-)
-def test_refused_intent_is_assembled_on_our_own_states_whatever_the_snapshot(
-    outcome: AssemblyOutcome, end: State
-) -> None:
+@pytest.mark.parametrize("outcome", [AssemblyOutcome.ASSEMBLED, AssemblyOutcome.REVERTED])
+def test_refused_intent_is_assembled_on_our_own_states_whatever_the_snapshot(outcome: AssemblyOutcome) -> None:
     bench = refused_on_a_snapshot()
     bench.wait(4_000)
     accept(bench)
@@ -301,7 +306,11 @@ def test_refused_intent_is_assembled_on_our_own_states_whatever_the_snapshot(
     orders = [(order.intents[0].id, order.snapshot) for order in bench.take(AssembleIntents)]
     assert orders == [(ID, Snapshot()), (intent_id("A-2"), LOCKED)]
     finish(bench, outcome, 11)
-    assert state(bench) is end
+    if outcome is AssemblyOutcome.ASSEMBLED:
+        assert state(bench) is State.SIGNING
+    else:
+        assert is_being_voided(bench)
+        assert machine(bench).ending_reason == "no funds"
     assert bench.take(AssembleIntents) == []
 
 
@@ -312,7 +321,8 @@ def test_refusals_of_what_was_assembled_on_our_own_states_end_the_intent() -> No
     ask_on(bench, LOCKED, 11)
     finish_assembly(bench, 11, version=1)
     give_up(bench, leaf=transition("A-1", version=1).leaf)
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
+    assert machine(bench).ending_reason == "refused by all"
 
 
 # States that are kept for a prepared transition: own knowledge, and nobody's fault.
@@ -354,7 +364,7 @@ def test_intent_that_needs_what_is_kept_waits_and_its_coordinator_is_not_to_blam
     assert bare.snapshot == Snapshot()
     made = transition("A-1", *kept.inputs, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.ASSEMBLED, made))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     [error] = bench.said(AssembleError, B)
     assert [each.code for each in error.errors] == [ErrorCode.CONTENTION]
     assert machine(bench).is_kept_away
@@ -367,8 +377,10 @@ def test_intent_that_is_invalid_even_with_what_is_kept_ends() -> None:
     with_kept(bench)
     ask_on(bench, LOCKED)
     for _ in range(3):
+        assert bench.take(ReportReceipt) == []
         finish(bench, AssemblyOutcome.REVERTED)
-    assert state(bench) is State.REVERTED
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
+    assert not is_known(bench)
 
 
 def test_coordinator_whose_locks_leave_nothing_is_to_blame_although_a_state_is_kept() -> None:
@@ -378,7 +390,7 @@ def test_coordinator_whose_locks_leave_nothing_is_to_blame_although_a_state_is_k
     ask_on(bench, LOCKED)
     finish(bench, AssemblyOutcome.REVERTED)
     finish(bench, AssemblyOutcome.ASSEMBLED)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert not machine(bench).is_kept_away
 
 

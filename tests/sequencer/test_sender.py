@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from rota.machine.effects import IntentAccepted, Persist, ReplyToUser, ReportReceipt, SendMessage
-from rota.machine.events import ConnectionLost, ConnectionMade, IntentSubmitted, PersistFailed, StopRequested, Tick
+from rota.machine.events import ConnectionLost, ConnectionMade, IntentSubmitted, StopRequested, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import (
@@ -18,6 +18,7 @@ from rota.model.types import (
     Mode,
     NodeName,
     Outcome,
+    Receipt,
     RequestId,
     Rotation,
     Tried,
@@ -56,6 +57,7 @@ from rota.wire.messages import (
     TransactionReverted,
 )
 from tests.sequencer.kit import (
+    ADDRESS,
     GENESIS_S,
     A,
     B,
@@ -227,28 +229,17 @@ def permit(bench: Bench, name: str) -> None:
 # Intents come in.
 
 
-def test_intent_is_durable_before_its_user_is_answered_and_before_it_is_delegated() -> None:
+def test_intent_is_recorded_answered_and_delegated_in_one_step_with_the_record_first() -> None:
     bench = bench_of_sender()
-    [write] = bench.tell(IntentSubmitted("user", intent("A-1")))
-    assert isinstance(write, Persist)
-    assert write.records == (IntentAccepted(intent("A-1")),)
-    assert bench.sequencer.sender.transactions == {}
-    bench.write()
-    assert bench.take(ReplyToUser) == [ReplyToUser("user", intent_id("A-1"))]
-    assert commands(bench, B)[0].delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
-
-
-def test_user_is_told_of_an_intent_that_was_not_written() -> None:
-    bench = bench_of_sender()
-    bench.tell(IntentSubmitted("user", intent("A-1")))
-    (persist,) = bench.take(Persist)
     bench.forget()
-    bench.tell(PersistFailed(persist.token, "disk full"))
-    (reply,) = bench.take(ReplyToUser)
-    assert (reply.reply_to, reply.intent) == ("user", intent_id("A-1"))
-    assert "could not be written" in reply.error
-    assert bench.sequencer.sender.transactions == {}
-    assert commands(bench, B) == []
+    effects = bench.tell(IntentSubmitted("user", intent("A-1")))
+    assert effects[0] == Persist(ADDRESS, (IntentAccepted(intent("A-1")),))
+    assert [each for each in effects if isinstance(each, Persist)] == effects[:1]
+    assert ReplyToUser("user", intent_id("A-1")) in effects
+    assert bench.take(ReplyToUser) == [ReplyToUser("user", intent_id("A-1"))]
+    (command,) = commands(bench, B)
+    assert command.delegations == (Delegation(intent("A-1").as_delegated(), DelegationNumber(1, 1)),)
+    assert any(isinstance(each, SendMessage) and each.envelope.body == command for each in effects)
 
 
 def test_first_intent_goes_to_the_leader_of_the_range_with_nobody_tried() -> None:
@@ -493,6 +484,14 @@ def test_walk_begins_with_whom_there_is_a_connection_to() -> None:
     assert told(bench) == []
     bench.wait(1_000)
     assert set(told(bench)) == {C}
+
+
+def test_sticky_walk_starts_again_from_the_first_when_nobody_answers() -> None:
+    bench = bench_of_sender("A-1", of=WITHOUT_US)
+    bench.wait(2_000)
+    bench.forget()
+    bench.wait(1_001)
+    assert told(bench)[0] == B
 
 
 def test_new_intents_do_not_hurry_a_walk_that_pauses() -> None:
@@ -1320,7 +1319,7 @@ def test_restarted_sender_delegates_what_it_finds_in_its_store_with_a_number_of_
     assert commands(bench, B)[0].delegations[0].number == DelegationNumber(2, 1)
 
 
-def test_intent_of_a_dependent_contract_is_told_of_what_it_depends_on_and_no_other() -> None:
+def test_end_of_an_intent_of_another_contract_reaches_who_depends_on_it_and_no_other() -> None:
     bench = bench_of_sender()
     bench.submit("A-2", depends_on=(intent_id("X-1"),))
     bench.submit("A-3", depends_on=(intent_id("X-2"),))
@@ -1328,9 +1327,14 @@ def test_intent_of_a_dependent_contract_is_told_of_what_it_depends_on_and_no_oth
     bench.sequencer.sender.dependency_ended(intent_id("X-1"), Outcome.CONFIRMED)
     bench.tell(Tick())
     assert delegated_to(bench, B) == [intent_id("A-2")]
+    dependent = transaction(bench, "A-3")
     bench.sequencer.sender.dependency_ended(intent_id("X-2"), Outcome.REVERTED)
-    assert transaction(bench, "A-3").state is TransactionState.REVERTED
+    assert dependent.state is TransactionState.REVERTED
     assert transaction(bench, "A-2").state is TransactionState.PENDING
+    bench.tell(Tick())
+    receipt = Receipt(intent_id("A-3"), Outcome.REVERTED, f"depends on {intent_id('X-2').hex()}, which was reverted")
+    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
+    assert list(bench.sequencer.sender.transactions) == [intent_id("A-2")]
 
 
 def test_delegate_that_has_room_again_is_not_asked_on_a_timer() -> None:

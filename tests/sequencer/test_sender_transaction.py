@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from rota.machine.effects import IntentFinalised, Persist, Record, ReplyToUser, ReportReceipt
-from rota.machine.events import CancelRequested, ConnectionLost, IntentSubmitted, PersistFailed, ResumeRequested, Tick
+from rota.machine.effects import IntentAccepted, IntentFinalised, Persist, Record, ReplyToUser, ReportReceipt
+from rota.machine.events import CancelRequested, ConnectionLost, IntentSubmitted, ResumeRequested, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import (
@@ -132,7 +132,7 @@ def assembled() -> Bench:
 
 
 def asked() -> Bench:
-    """Permission is being written."""
+    """B has asked for permission, and what was recorded of it is still to be seen."""
     bench = assembled()
     ask_permission(bench, 20)
     return bench
@@ -183,6 +183,24 @@ def state(bench: Bench, name: str = "A-1") -> State:
     found = machine(bench, name).state
     assert isinstance(found, State)
     return found
+
+
+def is_being_voided(bench: Bench) -> bool:
+    """It was decided that the intent ends, and it is delegated as an empty transition."""
+    found = machine(bench)
+    assert found.is_ending_recorded == found.is_ending
+    return found.state is State.PENDING and found.is_voiding
+
+
+def is_pending_and_goes_on(bench: Bench) -> bool:
+    """Nothing was decided of its end: what is delegated is the intent itself."""
+    found = machine(bench)
+    return found.state is State.PENDING and not (found.is_ending or found.is_voiding)
+
+
+def is_known(bench: Bench, name: str = "A-1") -> bool:
+    """The sender has the intent in memory: one that was reverted leaves it in the same step."""
+    return intent_id(name) in bench.sequencer.sender.transactions
 
 
 def doing(bench: Bench) -> SenderState:
@@ -287,15 +305,6 @@ def final_at(bench: Bench, height: int, time_s: int) -> None:
     bench.tell(OutcomesFinal(time_s, ()))
 
 
-def fail_write(bench: Bench) -> None:
-    """Whatever is to be written is not, and nothing else of those steps is done."""
-    written = bench.take(Persist)
-    assert written, "there is something to write"
-    bench.forget()
-    for persist in written:
-        bench.tell(PersistFailed(persist.token, "disk full"))
-
-
 def records(bench: Bench) -> list[Record]:
     """What is to be written."""
     return [record for effect in bench.effects if isinstance(effect, Persist) for record in effect.records]
@@ -333,23 +342,15 @@ def reverted(reason: str) -> Receipt:
 # Permission.
 
 
-def test_permission_is_written_with_the_states_before_its_answer_leaves() -> None:
-    bench = asked()
-    assert state(bench) is State.PREPARED
-    assert records(bench) == [grant_of(FIRST, B, transition("A-1"))]
-    assert permitted(bench) == []
-    bench.write()
-    assert permitted(bench) == [(RequestId(1, 20), B)]
-    assert refusals(bench) == []
-
-
-def test_copy_of_a_request_while_its_permission_is_written_waits_for_the_write() -> None:
-    bench = asked()
+def test_permission_is_recorded_before_its_answer_in_the_same_step() -> None:
+    bench = assembled()
+    bench.forget()
     ask_permission(bench, 20)
-    assert permitted(bench) == []
-    assert refusals(bench) == []
-    bench.write()
+    assert state(bench) is State.PREPARED
+    assert bench.effects[0] == Persist(ADDRESS, (grant_of(FIRST, B, transition("A-1")),))
+    assert records(bench) == [grant_of(FIRST, B, transition("A-1"))]
     assert permitted(bench) == [(RequestId(1, 20), B)]
+    assert refusals(bench) == []
 
 
 def test_repeated_request_for_the_permitted_leaf_gets_the_same_answer_and_nothing_is_written_again() -> None:
@@ -406,12 +407,6 @@ def test_permitted_leaf_is_permitted_to_nobody_else_even_after_it_was_skipped() 
     assert records(bench) == []
 
 
-def test_another_leaf_is_refused_even_while_a_permission_is_written() -> None:
-    bench = asked()
-    ask_permission(bench, 21, version=1)
-    assert refusals(bench) == [ErrorCode.WRONG_LEAF]
-
-
 def test_nothing_is_permitted_that_a_reorganisation_has_brought_back_without_permission() -> None:
     bench = assembled()
     bench.block(HEIGHT + 1, outcome())
@@ -420,47 +415,6 @@ def test_nothing_is_permitted_that_a_reorganisation_has_brought_back_without_per
     ask_permission(bench, 20)
     assert permitted(bench) == []
     assert refusals(bench) == [ErrorCode.WRONG_LEAF]
-
-
-def test_permission_that_was_not_written_was_not_given_and_can_be_asked_for_again() -> None:
-    bench = asked()
-    fail_write(bench)
-    assert state(bench) is State.ENDORSEMENT_GATHERING
-    assert permitted(bench) == []
-    bench.wait(4_000)
-    assert state(bench) is not State.PREPARED
-    bench = asked()
-    fail_write(bench)
-    ask_permission(bench, 20)
-    assert records(bench) == [grant_of(FIRST, B, transition("A-1"))]
-    bench.write()
-    assert permitted(bench) == [(RequestId(1, 20), B)]
-
-
-def test_failed_permission_does_not_revive_what_was_given_up() -> None:
-    bench = asked()
-    fail_for_good(bench)
-    assert state(bench) is State.ENDING
-    fail_write(bench)
-    assert state(bench) is State.ENDING
-    bench.wait(10_000)
-    assert state(bench) is State.ENDING
-    assert bench.said(DelegationCommand) == []
-
-
-def test_permission_that_was_not_written_does_not_make_a_dispatch_credible() -> None:
-    bench = asked()
-    fail_write(bench)
-    list_dispatched(bench)
-    assert state(bench) is State.ENDORSEMENT_GATHERING
-
-
-def test_permission_is_not_told_when_the_delegate_has_asked_anew_while_it_was_written() -> None:
-    bench = asked()
-    ask_assembly(bench, 11)
-    bench.write()
-    assert state(bench) is State.ASSEMBLING
-    assert permitted(bench) == []
 
 
 # The number of a delegation.
@@ -519,7 +473,7 @@ def granted_leaves(bench: Bench) -> dict[DelegationNumber, list[Leaf]]:
 
 
 def delegated_again_after_silence() -> Bench:
-    """Its permission is durable, its submitter was silent, and B has it once more, under the same number."""
+    """It is permitted, its submitter was silent, and B has it once more, under the same number."""
     bench = prepared()
     bench.wait(bench.config.submitter_grace_ms)
     accept(bench)
@@ -527,7 +481,7 @@ def delegated_again_after_silence() -> Bench:
     return bench
 
 
-def test_permission_that_is_durable_is_told_again_though_the_disk_fails() -> None:
+def test_permission_under_the_current_number_is_given_again_without_a_second_record() -> None:
     bench = delegated_again_after_silence()
     bench.forget()
     ask_permission(bench, 30)
@@ -536,34 +490,19 @@ def test_permission_that_is_durable_is_told_again_though_the_disk_fails() -> Non
     assert permitted(bench) == [(RequestId(1, 30), B)]
 
 
-def test_no_number_has_two_permissions_though_the_disk_failed_when_the_first_was_asked_for_again() -> None:
-    """Seed 27 (S4): the failed write made the sender forget that it had permitted a leaf under that number."""
+def test_no_number_has_two_permissions_when_the_first_was_asked_for_again() -> None:
+    """Seed 27 (S4): the sender forgot that it had permitted a leaf under that number."""
     bench = delegated_again_after_silence()
     ask_permission(bench, 30)
-    for persist in bench.take(Persist):
-        bench.tell(PersistFailed(persist.token, "disk full"))
     ask_assembly(bench, 31)
     finish_assembly(bench, 31, version=1)
     assert bench.said(AssembleResponse, B)[-1].results[0].number == SECOND
     ask_permission(bench, 32, number=FIRST, version=1)
-    bench.write()
     assert refusals(bench) == [ErrorCode.STALE_DELEGATION]
     bench.forget()
     ask_permission(bench, 33, number=SECOND, version=1)
     assert granted_leaves(bench) == {SECOND: [transition("A-1", version=1).leaf]}
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 33), B)]
-
-
-def test_durable_permission_stands_when_the_write_of_the_next_fails() -> None:
-    bench = delegated_again_after_silence()
-    ask_assembly(bench, 31)
-    finish_assembly(bench, 31, version=1)
-    ask_permission(bench, 32, number=SECOND, version=1)
-    fail_write(bench)
-    assert permitted(bench) == []
-    list_dispatched(bench)
-    assert state(bench) is State.SEQUENCED, "the first version was permission_of, and is on its way"
 
 
 def test_new_delegate_gets_a_greater_number_and_what_the_old_one_had_assembled_is_forgotten() -> None:
@@ -656,19 +595,6 @@ def test_leaf_that_our_disk_has_until_an_earlier_time_is_recorded_anew_before_it
     verified(bench, 21)
     assert records(bench) == [LeavesSigned((made,)), grant_of(DelegationNumber(2, 1), B, made)]
     assert machine(bench).void_after_s == made.valid_until_s
-
-
-def test_failed_permission_does_not_make_the_restarted_sender_forget_the_one_that_it_kept() -> None:
-    made = transition("A-1")
-    bench = restarted(permission_of(FIRST, B, made), versions=(made,))
-    accept(bench)
-    ask_permission(bench, 20)
-    verified(bench, 20)
-    fail_write(bench)
-    ask_permission(bench, 20)
-    verified(bench, 20)
-    assert refusals(bench) == []
-    assert records(bench) == [grant_of(DelegationNumber(2, 1), B, made)]
 
 
 def test_states_of_another_leaf_that_the_restarted_sender_kept_do_not_count() -> None:
@@ -954,10 +880,9 @@ def test_sender_that_rested_asks_its_silent_delegate_for_what_was_skipped_after_
 def test_failure_that_our_domain_finds_not_worth_retrying_ends_the_intent() -> None:
     bench = submitted()
     fail_for_good(bench)
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
     assert records(bench) == [EndingDecided(ID, "input spent")]
-    bench.write()
-    assert state(bench) is State.PENDING
+    bench.take(Persist)
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("input spent"))]
 
@@ -1018,7 +943,8 @@ def test_first_failed_call_ends_an_intent_whose_node_allows_no_retry() -> None:
     bench = submitted()
     bench.sequencer.context.config = Config(revert_retry_max=0)
     bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED))
-    assert state(bench) is State.ENDING
+    assert records(bench) == [EndingDecided(ID, "input spent")]
+    assert is_being_voided(bench)
     assert bench.take(JudgeFailure) == []
 
 
@@ -1030,11 +956,12 @@ def test_intent_ends_when_its_retries_are_used_up() -> None:
         ask_assembly(bench, 10 + version)
         finish_assembly(bench, 10 + version, version=version)
         ask_permission(bench, 20 + version, number=DelegationNumber(1, 1 + version), version=version)
-        bench.write()
+    bench.take(Persist)
     bench.block(HEIGHT + 4, outcome(LedgerStatus.SKIPPED, version=3, contention=True))
     assert state(bench) is State.DELEGATED
     bench.block(HEIGHT + 5, outcome(LedgerStatus.SKIPPED, version=3))
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
+    assert records(bench) == [EndingDecided(ID, "input spent")]
 
 
 def test_revert_after_the_hold_was_released_is_counted_and_the_intent_goes_on_where_it_is() -> None:
@@ -1067,8 +994,10 @@ def test_revert_that_cannot_be_retried_ends_the_intent_even_after_the_hold_was_r
     bench = submitted()
     bench.wait(4_000)
     assert state(bench) is State.PENDING
+    assert not is_being_voided(bench)
     fail_for_good(bench)
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
+    assert records(bench) == [EndingDecided(ID, "input spent")]
 
 
 def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
@@ -1100,11 +1029,11 @@ def test_intent_that_may_be_endorsed_ends_only_when_every_version_is_void(
 ) -> None:
     bench = way()
     end(bench)
-    assert state(bench) is State.ENDING
-    bench.write()
+    assert records(bench) == [EndingDecided(ID, reason)]
+    bench.take(Persist)
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
     bench.block(HEIGHT + 2, time_s=GENESIS_S + 601)
-    assert state(bench) is State.PENDING, "what is not final may be taken back"
+    assert is_being_voided(bench), "what is not final may be taken back"
     assert records(bench) == []
     bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
     assert records(bench) == [IntentFinalised(reverted(reason))]
@@ -1116,19 +1045,21 @@ def test_latest_version_decides_when_all_are_void() -> None:
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1, valid_until_s=GENESIS_S + 300)
     give_up(bench, leaf=transition("A-1", version=1).leaf)
-    bench.write()
     final_at(bench, HEIGHT + 1, GENESIS_S + 900)
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
+    assert bench.take(ReportReceipt) == []
     final_at(bench, HEIGHT + 2, GENESIS_S + 901)
-    assert state(bench) is State.REVERTED
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
+    assert not is_known(bench)
 
 
 def test_what_is_void_already_is_reverted_at_once() -> None:
     bench = assembled()
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     give_up(bench)
-    bench.write()
-    assert state(bench) is State.REVERTED
+    assert records(bench) == [EndingDecided(ID, "refused by all"), IntentFinalised(reverted("refused by all"))]
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
+    assert not is_known(bench)
 
 
 def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
@@ -1139,15 +1070,6 @@ def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert state(bench) is State.CONFIRMED
     assert records(bench) == []
-
-
-def test_intent_whose_end_is_not_durable_is_held_for_no_submitter_and_delegated_to_nobody() -> None:
-    bench = submitted()
-    fail_for_good(bench)
-    bench.forget()
-    bench.wait(60_000)
-    assert state(bench) is State.ENDING
-    assert bench.said(DelegationCommand) == []
 
 
 def test_ending_intent_gets_no_permission() -> None:
@@ -1164,43 +1086,29 @@ def test_ended_intent_gets_no_permission() -> None:
     assert refusals(bench) == [ErrorCode.FINAL_INTENT]
 
 
-def test_receipt_is_told_only_once_it_is_durable_and_written_again_until_it_is() -> None:
-    bench = assembling()
-    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.REVERTED, reason="no funds"))
-    pauses = []
-    for _ in range(3):
-        fail_write(bench)
-        assert bench.take(ReportReceipt) == []
-        since_ms = bench.now_ms
-        while not records(bench):
-            assert bench.now_ms < 10_000
-            bench.wait(1)
-        pauses.append(bench.now_ms - since_ms)
-    for pause, most in zip(pauses, (250, 500, 1_000), strict=True):
-        assert most * 3 // 4 <= pause <= most
-    assert records(bench) == [IntentFinalised(reverted("no funds"))]
-    bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
-
-
 # Assembly that did not succeed.
 
 
-def test_intent_that_the_domain_finds_invalid_is_reverted_with_its_reason() -> None:
+def test_intent_that_the_domain_finds_invalid_is_recorded_and_reported_with_its_reason_and_forgotten() -> None:
     bench = assembling()
-    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.REVERTED, reason="no funds"))
+    finished = AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.REVERTED, reason="no funds")
+    effects = bench.tell(finished)
+    assert effects[0] == Persist(ADDRESS, (IntentFinalised(reverted("no funds")),))
+    assert ReportReceipt(reverted("no funds")) in effects
     assert records(bench) == [IntentFinalised(reverted("no funds"))]
-    bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
+    answer = AssemblyResult(ID, AssemblyOutcome.REVERTED, FIRST, None, "no funds")
+    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (answer,))]
+    assert not is_known(bench)
 
 
 def test_intent_that_is_found_invalid_later_ends_when_its_earlier_version_is_void() -> None:
     bench = assembled()
     ask_assembly(bench, 11)
     bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.REVERTED, reason="no funds", code="GONE"))
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
     assert records(bench) == [EndingDecided(ID, "no funds", "GONE")]
-    bench.write()
+    bench.take(Persist)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(replace(reverted("no funds"), code="GONE"))]
 
@@ -1289,26 +1197,14 @@ def pause_after_failure(bench: Bench, counter: int) -> int:
 # Park and resume.
 
 
-def test_parking_is_written_before_the_coordinator_is_told() -> None:
+def test_parked_intent_is_recorded_and_its_coordinator_answered_in_one_step() -> None:
     bench = assembling()
-    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
+    effects = bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
+    assert effects[0] == Persist(ADDRESS, (IntentParked(ID, "not yet"),))
     assert records(bench) == [IntentParked(ID, "not yet")]
     assert state(bench) is State.PARKED
-    assert bench.said(AssembleResponse) == []
-    bench.write()
-    told = AssemblyResult(ID, AssemblyOutcome.PARKED, FIRST, None, "not yet")
-    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (told,))]
-
-
-def test_parking_that_was_not_written_is_not_told_to_a_copy_of_the_request() -> None:
-    bench = assembling()
-    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    ask_assembly(bench, 10)
-    assert bench.said(AssembleResponse) == []
-    fail_write(bench)
-    ask_assembly(bench, 10)
-    assert bench.said(AssembleResponse) == []
-    assert state(bench) is State.DELEGATED
+    answer = AssemblyResult(ID, AssemblyOutcome.PARKED, FIRST, None, "not yet")
+    assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (answer,))]
 
 
 def test_sender_with_nothing_but_a_parked_intent_rests() -> None:
@@ -1328,36 +1224,16 @@ def test_parked_intent_is_delegated_to_nobody_and_permitted_to_nobody() -> None:
     assert refusals(bench) == [ErrorCode.NOT_CURRENT_DELEGATE]
 
 
-def test_intent_whose_parking_was_not_written_is_assembled_when_it_is_asked_for_again() -> None:
-    bench = assembling()
-    bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    fail_write(bench)
-    assert state(bench) is State.DELEGATED
-    ask_assembly(bench, 11)
-    assert len(bench.take(AssembleIntents)) == 1
-
-
-def test_resumption_is_written_before_the_user_is_told_and_the_intent_delegated() -> None:
+def test_resumption_is_recorded_answered_and_the_intent_delegated_in_one_step() -> None:
     bench = parked()
     bench.forget()
-    bench.tell(ResumeRequested("user", ID))
+    effects = bench.tell(ResumeRequested("user", ID))
+    assert effects[0] == Persist(ADDRESS, (IntentResumed(ID),))
     assert records(bench) == [IntentResumed(ID)]
-    assert bench.take(ReplyToUser) == []
-    assert bench.said(DelegationCommand) == []
-    assert state(bench) is State.PARKED
-    bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("user", ID)]
     assert numbers(bench, B) == [FIRST]
-
-
-def test_resumption_that_was_not_written_leaves_the_intent_parked_and_its_user_told() -> None:
-    bench = parked()
-    bench.tell(ResumeRequested("user", ID))
-    fail_write(bench)
-    (reply,) = bench.take(ReplyToUser)
-    assert reply.reply_to == "user"
-    assert "could not be written" in reply.error
-    assert state(bench) is State.PARKED
+    assert state(bench) is State.PENDING
+    assert machine(bench).parked_reason is None
 
 
 @pytest.mark.parametrize("way", [pending, assembled, prepared])
@@ -1386,94 +1262,46 @@ def test_parked_survives_a_restart() -> None:
 def test_cancel_is_final_at_once_when_no_version_was_ever_assembled() -> None:
     bench = delegated()
     bench.forget()
-    bench.tell(CancelRequested("canceller", ID))
+    effects = bench.tell(CancelRequested("canceller", ID))
+    assert effects[0] == Persist(ADDRESS, (IntentFinalised(reverted("cancelled")),))
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
-    assert bench.take(ReplyToUser) == []
-    bench.write()
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
-
-
-def test_cancel_whose_receipt_is_not_written_is_answered_once_and_goes_on() -> None:
-    """Found by O2: the user waited until the disk worked again, for as long as that took."""
-    bench = delegated()
-    bench.forget()
-    bench.tell(CancelRequested("canceller", ID))
-    (persist,) = bench.take(Persist)
-    bench.tell(PersistFailed(persist.token, ""))
-    error = "the cancellation could not be written; try again"
-    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID, error)]
-    bench.wait(Config().retry_backoff_ms)
-    bench.write()
-    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
-    assert bench.take(ReplyToUser) == [], "the user has had the answer"
+    assert not is_known(bench)
 
 
 @pytest.mark.parametrize("way", [assembling, parked])
 def test_cancel_is_final_at_once_before_anything_was_signed(way: Callable[[], Bench]) -> None:
     bench = way()
+    bench.forget()
     bench.tell(CancelRequested("canceller", ID))
-    assert state(bench) is State.REVERTED
+    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
+    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
+    assert not is_known(bench)
 
 
-def test_cancel_is_written_before_its_answer_and_ends_when_all_versions_are_void() -> None:
+def test_cancel_is_recorded_before_its_answer_and_ends_when_all_versions_are_void() -> None:
     bench = assembled()
     bench.forget()
-    (persist,) = bench.tell(CancelRequested("canceller", ID))
-    assert isinstance(persist, Persist)
-    assert persist.records == (EndingDecided(ID, "cancelled"),)
-    assert state(bench) is State.ENDING
-    bench.write()
+    effects = bench.tell(CancelRequested("canceller", ID))
+    assert effects[0] == Persist(ADDRESS, (EndingDecided(ID, "cancelled"),))
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID)]
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    bench.write()
+    assert records(bench) == [EndingDecided(ID, "cancelled"), IntentFinalised(reverted("cancelled"))]
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
     assert bench.take(ReplyToUser) == [], "the user has had the answer"
 
 
-def test_cancel_of_an_intent_whose_end_is_being_written_is_told_when_that_is_durable() -> None:
+def test_cancel_of_an_intent_that_ends_already_is_answered_and_its_reason_stays() -> None:
     bench = assembled()
     give_up(bench)
     bench.tell(CancelRequested("canceller", ID))
     assert records(bench) == [EndingDecided(ID, "refused by all")], "it ends for the reason that it had first"
-    assert ReplyToUser("canceller", ID) not in bench.effects
-    bench.write()
     assert ReplyToUser("canceller", ID) in bench.effects
-
-
-def test_end_that_was_not_written_is_told_to_who_cancels_and_written_again_until_it_is() -> None:
-    bench = assembled()
-    give_up(bench)
-    bench.tell(CancelRequested("canceller", ID))
-    fail_write(bench)
-    (reply,) = bench.take(ReplyToUser)
-    assert reply.reply_to == "canceller"
-    assert "could not be written" in reply.error
-    assert state(bench) is State.ENDING
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    assert state(bench) is State.ENDING, "what is not durable is not told"
-    bench.wait(250)
-    assert records(bench) == [EndingDecided(ID, "refused by all")]
-    bench.write()
-    assert records(bench) == [IntentFinalised(reverted("refused by all"))]
-
-
-@pytest.mark.parametrize(("way", "end"), [(assembling, State.REVERTED), (assembled, State.ENDING)])
-def test_failed_parking_does_not_undo_a_cancel(way: Callable[[], Bench], end: State) -> None:
-    bench = way()
-    if way is assembled:
-        ask_assembly(bench, 11)
-    request_id = machine(bench).request_id
-    assert request_id is not None
-    bench.tell(AssemblyFinished(request_id, ID, AssemblyOutcome.PARKED, reason="not yet"))
-    (parking,) = bench.take(Persist)
-    bench.tell(CancelRequested("canceller", ID))
-    assert state(bench) is end
-    bench.tell(PersistFailed(parking.token, "disk full"))
-    assert state(bench) is end
-    bench.write()
-    assert ReplyToUser("canceller", ID) in bench.take(ReplyToUser)
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("refused by all"))]
 
 
 def test_cancelled_intent_is_voided_after_a_reorganisation() -> None:
@@ -1494,24 +1322,12 @@ def test_parked_intent_of_which_a_version_was_signed_ends_when_that_is_void() ->
     bench = assembled()
     ask_assembly(bench, 11)
     bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    bench.write()
+    bench.take(Persist)
     bench.tell(CancelRequested("canceller", ID))
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
     assert records(bench) == [EndingDecided(ID, "cancelled")]
-
-
-def test_cancel_that_was_not_written_is_withdrawn_and_its_user_told() -> None:
-    bench = assembled()
-    bench.tell(CancelRequested("canceller", ID))
-    fail_write(bench)
-    (reply,) = bench.take(ReplyToUser)
-    assert reply.reply_to == "canceller"
-    assert "could not be written" in reply.error
-    assert state(bench) is State.PENDING
-    assert not machine(bench).is_ending
-    assert numbers(bench, B) == [FIRST]
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    assert state(bench) is State.PENDING
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
 
 
 @pytest.mark.parametrize("way", [prepared, submitted])
@@ -1587,7 +1403,8 @@ def test_intent_of_a_release_that_recorded_no_leaves_counts_from_the_latest_chai
 def test_cancel_after_a_restart_waits_for_what_may_have_been_endorsed_before() -> None:
     bench = restarted(versions=(transition("A-1"),))
     bench.tell(CancelRequested("canceller", ID))
-    assert state(bench) is State.ENDING
+    assert is_being_voided(bench)
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
 
 
 def test_cancel_and_resume_of_nothing_are_told_so() -> None:
@@ -1628,12 +1445,16 @@ def test_dependency_that_is_final_already_is_taken_into_account() -> None:
     first, second = intent_id("X-1"), intent_id("X-2")
     known = ((first, Outcome.CONFIRMED),)
     bench.tell(IntentSubmitted("user", intent("A-1", depends_on=(first,)), known))
-    bench.write()
     assert numbers(bench, B) == [FIRST]
     all_known = ((first, Outcome.CONFIRMED), (second, Outcome.REVERTED))
-    bench.tell(IntentSubmitted("user", intent("A-3", depends_on=(first, second)), all_known))
-    bench.write()
-    assert state(bench, "A-3") is State.REVERTED
+    bench.forget()
+    submitted_intent = intent("A-3", depends_on=(first, second))
+    bench.tell(IntentSubmitted("user", submitted_intent, all_known))
+    receipt = Receipt(submitted_intent.id, Outcome.REVERTED, f"depends on {second.hex()}, which was reverted")
+    assert records(bench) == [IntentAccepted(submitted_intent), IntentFinalised(receipt)]
+    assert bench.take(ReplyToUser) == [ReplyToUser("user", submitted_intent.id)]
+    assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
+    assert not is_known(bench, "A-3")
 
 
 @pytest.mark.parametrize("parked_reason", [None, "not yet"])
@@ -1643,11 +1464,12 @@ def test_failed_dependency_ends_a_restored_intent_when_no_version_can_be_valid(p
     found = Restored(intent("A-1", depends_on=(one,)), parked_reason, versions=recorded)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,), outcomes=((one, Outcome.REVERTED),)), incarnation=2)
     bench.tell(Tick())
-    assert state(bench) is State.ENDING
-    bench.write()
+    assert is_being_voided(bench)
+    reason = f"depends on {one.hex()}, which was reverted"
+    assert records(bench) == [EndingDecided(ID, reason)]
+    bench.take(Persist)
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    (record,) = records(bench)
-    assert record == IntentFinalised(reverted(f"depends on {one.hex()}, which was reverted"))
+    assert records(bench) == [IntentFinalised(reverted(reason))]
 
 
 def test_parked_intent_hears_of_its_dependencies() -> None:
@@ -1696,11 +1518,9 @@ def test_intent_is_undispatched_until_permission_is_out_and_ended_when_it_has_it
     assert machine(bench).is_ended
 
 
-@pytest.mark.parametrize(
-    ("ended_as", "expected"), [(Outcome.CONFIRMED, State.PENDING), (Outcome.REVERTED, State.ENDING)]
-)
-def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is_not_forgotten(
-    ended_as: Outcome, expected: State
+@pytest.mark.parametrize("ended_as", [Outcome.CONFIRMED, Outcome.REVERTED])
+def test_dependency_that_ends_while_an_earlier_dispatch_is_watched_after_a_restart_is_not_forgotten(
+    ended_as: Outcome,
 ) -> None:
     """Its outcome was no longer indexed at the restart, and the submitter lists the intent before it is again."""
     permission = permission_of(FIRST, C, transition("A-1"))
@@ -1714,9 +1534,15 @@ def test_dependency_that_ends_while_a_dispatch_of_before_a_restart_is_watched_is
     bench.sequencer.sender.dependency_ended(intent_id("A-0"), ended_as)
     bench.tell(Tick())
     assert state(bench) is State.SUBMITTED
+    assert bench.said(DelegationCommand) == []
     bench.wait(4_000)
-    assert state(bench) is expected
-    assert bool(bench.said(DelegationCommand)) is (ended_as is Outcome.CONFIRMED)
+    assert state(bench) is State.PENDING
+    has_failed = ended_as is Outcome.REVERTED
+    assert is_being_voided(bench) is has_failed
+    ending = EndingDecided(ID, f"depends on {intent_id('A-0').hex()}, which was reverted")
+    assert records(bench) == ([ending] if has_failed else [])
+    (delegation,) = bench.said(DelegationCommand)[0].delegations
+    assert delegation.is_voiding is has_failed
 
 
 # What it learns while it is past its waiting counts when it waits again.

@@ -1,4 +1,4 @@
-"""One sequencer: each event reaches whom it concerns, and nothing leaves before what it stands on is durable."""
+"""One sequencer: each event reaches whom it concerns, and the record of a step comes first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from rota.machine.effects import DispatchRound, LookUpVerifier, Persist, ReplyToUser, ReportReceipt, SendMessage
+from rota.machine.effects import (
+    DispatchRound,
+    IntentAccepted,
+    LookUpVerifier,
+    Persist,
+    ReplyToUser,
+    ReportReceipt,
+    SendMessage,
+)
 from rota.machine.events import (
     CancelRequested,
     ConnectionLost,
     ConnectionMade,
     IntentSubmitted,
-    MessageReceived,
-    Persisted,
-    PersistFailed,
     ResumeRequested,
     StopRequested,
     Tick,
@@ -34,7 +39,7 @@ from rota.model.types import (
     RequestId,
     Rotation,
 )
-from rota.sequencer.effects import AssembleIntents, SignTransition, VerifySignature
+from rota.sequencer.effects import AssembleIntents, PermissionGranted, SignTransition, VerifySignature
 from rota.sequencer.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -94,6 +99,7 @@ from rota.wire.messages import (
     VerifierResponse,
 )
 from tests.sequencer.kit import (
+    ADDRESS,
     GENESIS_S,
     A,
     B,
@@ -237,77 +243,47 @@ def test_idle_sequencer_has_no_deadline() -> None:
     assert Bench().sequencer.next_deadline_ms() is None
 
 
-# Nothing leaves before what it stands on is durable (protocol §8).
+# The record of a step is the first of its effects (protocol §8).
 
 
-def test_record_goes_before_the_reply_that_stands_on_it() -> None:
-    bench = Bench()
-    [write] = bench.tell(IntentSubmitted("user", intent("A-1")))
-    assert isinstance(write, Persist)
-    found = bench.tell(Persisted(write.token))
-    assert ReplyToUser("user", intent_id("A-1")) in found
-
-
-def test_intent_is_not_delegated_before_it_is_durable() -> None:
+def test_record_is_the_first_effect_of_its_step() -> None:
     bench = Bench(node=B)
-    bench.tell(IntentSubmitted("user", intent("B-1")))
-    assert bench.said(DelegationCommand) == []
-    bench.write()
+    effects = bench.tell(IntentSubmitted("user", intent("B-1")))
+    assert effects[0] == Persist(ADDRESS, (IntentAccepted(intent("B-1")),))
+    assert ReplyToUser("user", intent_id("B-1")) in effects
     assert len(bench.said(DelegationCommand, A)) == 1
 
 
-def test_what_we_say_to_ourselves_is_taken_at_once_when_nothing_is_being_written() -> None:
+def test_what_we_say_to_ourselves_is_taken_within_the_step_that_records() -> None:
     bench = Bench(of=contract(A))
-    bench.submit("A-1")
-    assert not [each for each in bench.effects if isinstance(each, SendMessage) and each.peer == A]
-    assert len(bench.take(AssembleIntents)) == 1
-
-
-def test_what_we_say_to_ourselves_waits_for_the_disk_while_something_is_being_written() -> None:
-    bench = Bench(of=contract(A))
-    bench.tell(IntentSubmitted("user", intent("A-1")))
-    (first,) = bench.take(Persist)
-    bench.tell(IntentSubmitted("user", intent("A-2")))
-    bench.tell(Persisted(first.token))
-    held = [each for each in bench.take(SendMessage) if each.peer == A]
-    assert [type(each.envelope.body) for each in held] == [DelegationCommand]
-    assert bench.sequencer.coordinator.transactions == {}
-    bench.write()
-    for each in held:
-        bench.tell(MessageReceived(A, each.envelope))
+    effects = bench.tell(IntentSubmitted("user", intent("A-1")))
+    assert effects[0] == Persist(ADDRESS, (IntentAccepted(intent("A-1")),))
     assert A1 in bench.sequencer.coordinator.transactions
+    assert not [each for each in bench.effects if isinstance(each, SendMessage) and each.peer == A]
+    assert [[each.id for each in order.intents] for order in bench.take(AssembleIntents)] == [[A1]]
 
 
-def test_permission_is_durable_before_its_answer_leaves() -> None:
+def test_what_we_say_to_ourselves_is_taken_within_each_of_two_steps_that_record() -> None:
+    bench = Bench(of=contract(A))
+    for name in ("A-1", "A-2"):
+        bench.tell(IntentSubmitted("user", intent(name)))
+    assert not [each for each in bench.effects if isinstance(each, SendMessage) and each.peer == A]
+    assert list(bench.sequencer.coordinator.transactions) == [intent_id("A-1"), intent_id("A-2")]
+    written = bench.take(Persist)
+    assert written == [Persist(ADDRESS, (IntentAccepted(intent(name)),)) for name in ("A-1", "A-2")]
+
+
+def test_permission_is_recorded_in_the_step_that_answers() -> None:
     bench = sender()
     assemble(bench)
+    bench.forget()
     ask_permission(bench)
-    assert bench.said(DispatchConfirmationResponse) == []
-    bench.write()
+    (persist,) = bench.take(Persist)
+    assert [type(record) for record in persist.records] == [PermissionGranted]
     assert bench.said(DispatchConfirmationResponse, A) == [DispatchConfirmationResponse(ASKED, (B1,))]
 
 
-def test_permission_that_was_not_written_is_not_given() -> None:
-    bench = sender()
-    assemble(bench)
-    ask_permission(bench)
-    (persist,) = bench.take(Persist)
-    bench.tell(PersistFailed(persist.token, "disk full"))
-    assert bench.said(DispatchConfirmationResponse) == []
-    assert sender_state(bench) is SenderSide.ENDORSEMENT_GATHERING
-
-
 # From users.
-
-
-def test_intent_that_was_not_written_is_reported_and_goes_nowhere() -> None:
-    bench = Bench()
-    bench.tell(IntentSubmitted("user", intent("A-1")))
-    (persist,) = bench.take(Persist)
-    bench.forget()
-    bench.tell(PersistFailed(persist.token, "disk full"))
-    assert bench.take(ReplyToUser) == [ReplyToUser("user", A1, "the intent could not be written; try again")]
-    assert bench.sequencer.sender.transactions == {}
 
 
 @pytest.mark.parametrize("request_of", [ResumeRequested, CancelRequested])

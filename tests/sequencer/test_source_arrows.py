@@ -111,7 +111,6 @@ DEPARTURES: dict[Arrow, str] = {
     Arrow(SenderTransaction, "Dispatched", "CoordinatorChanged", "Delegated"): HELD,
     Arrow(SenderTransaction, "Sequenced", "CoordinatorChanged", "Delegated"): HELD,
     Arrow(SenderTransaction, "Submitted", "CoordinatorChanged", "Delegated"): HELD,
-    Arrow(SenderTransaction, "Parked", "Resumed", "Pending"): "when that is durable: by ResumeDurable",
     Arrow(
         CoordinatorTransaction, "Pooled", "DependencyReverted", "PreAssembly_Blocked"
     ): "a pooled intent stands on nothing: what stood on a state that is reset waits for its maker instead",

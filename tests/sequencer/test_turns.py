@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from rota.machine.effects import Persist
-from rota.machine.events import PersistFailed
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.digests import void_leaf
 from rota.model.types import Contract, KeptStates, Leaf, Mode, NodeName, RequestId, StateId, SubmitMode, Transition
@@ -74,7 +73,7 @@ class Endorsing:
         return self.bench.sequencer.context.chain_time_s
 
     def ask(self, *made: Transition, until_s: int | None = None) -> None:
-        """A has a round of these endorsed; the domain agrees, and nothing is written yet."""
+        """A has a round of these endorsed; the domain agrees."""
         self.count += 1
         until_s = until_s if until_s is not None else min(each.valid_until_s for each in made)
         self.bench.hear(A, request(*made, request_id=RequestId(1, self.count), valid_until_s=until_s))
@@ -93,11 +92,6 @@ class Endorsing:
     def records(self) -> list[KeptStates]:
         records = [record for persist in self.bench.take(Persist) for record in persist.records]
         return [kept for record in records if isinstance(record, PreparedEndorsed) for kept in record.kept]
-
-    def fail_oldest_write(self) -> None:
-        persist = next(effect for effect in self.bench.effects if isinstance(effect, Persist))
-        self.bench.effects.remove(persist)
-        self.bench.tell(PersistFailed(persist.token, "disk full"))
 
     def pass_time(self, seconds: int, *outcomes: LedgerOutcome) -> None:
         """A final block comes so much later."""
@@ -200,51 +194,31 @@ def test_party_cannot_give_the_first_version_a_bound_beyond_the_limit() -> None:
 # An endorser never signs two conflicting prepared transitions of different intents.
 
 
-def test_signature_on_what_is_being_written_waits_for_a_write_of_its_own() -> None:
-    endorsing = Endorsing()
-    endorsing.ask(prepared("B-1", STATE))
-    endorsing.ask(prepared("B-1", STATE, version=1))
-    assert responses(endorsing.bench) == []
-    endorsing.fail_oldest_write()
-    assert responses(endorsing.bench) == []
-    endorsing.bench.write()
-    assert len(responses(endorsing.bench)) == 1
-    assert "kept" in endorsing.refusal(prepared("D-1", STATE))
-
-
-def test_states_are_not_free_while_another_write_of_the_same_leaf_is_under_way() -> None:
+def test_states_are_signed_away_once_and_refused_to_another_intent_from_that_step_on() -> None:
     endorsing = Endorsing()
     for _ in range(2):
         endorsing.ask(prepared("B-1", STATE))
-    endorsing.fail_oldest_write()
     endorsing.ask(prepared("D-1", STATE))
-    [answer] = responses(endorsing.bench)
-    assert answer.signature == b""
-    endorsing.bench.write()
-    assert [each.signature for each in responses(endorsing.bench)] == [b"", b"signature"]
+    assert [each.signature for each in responses(endorsing.bench)] == [b"signature", b"signature", b""]
+    assert [each.intent for each in endorsing.records()] == [intent_id("B-1")]
+    assert "kept" in endorsing.refusal(prepared("D-1", STATE))
 
 
-def test_unwritten_version_takes_nothing_from_the_durable_one_of_its_intent() -> None:
+def test_another_version_takes_nothing_from_the_first_one_of_its_intent() -> None:
     endorsing = Endorsing()
     assert endorsing.refusal(prepared("B-1", STATE)) == ""
-    endorsing.bench.forget()
-    endorsing.ask(prepared("B-1", OTHER, version=1))
-    endorsing.fail_oldest_write()
+    assert endorsing.refusal(prepared("B-1", OTHER, version=1)) == ""
     assert "kept" in endorsing.refusal(prepared("D-1", STATE))
-    assert endorsing.refusal(prepared("D-2", OTHER)) == ""
+    assert "kept" in endorsing.refusal(prepared("D-2", OTHER))
 
 
-@pytest.mark.parametrize("is_written", [False, True])
-def test_write_that_ends_after_the_ledger_had_its_say_changes_nothing(is_written: bool) -> None:
+def test_outcome_on_the_ledger_frees_what_was_signed_away() -> None:
     endorsing = Endorsing()
     made = prepared("B-1", STATE)
-    endorsing.ask(made)
-    endorsing.pass_time(1, outcome(made.intent, made.leaf))
-    if is_written:
-        endorsing.bench.write()
-    else:
-        endorsing.fail_oldest_write()
+    assert endorsing.refusal(made) == ""
     kept = endorsing.bench.sequencer.kept
+    assert (list(kept.standing), list(kept.signed)) == ([made.leaf], [made.leaf])
+    endorsing.pass_time(1, outcome(made.intent, made.leaf))
     assert (kept.standing, kept.signed) == ({}, {})
 
 

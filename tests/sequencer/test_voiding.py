@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from rota.machine.effects import IntentFinalised, Persist, ReplyToUser, ReportReceipt
-from rota.machine.events import CancelRequested, PersistFailed, Tick
+from rota.machine.events import CancelRequested, Tick
 from rota.machine.pacing import VOIDED_TIMES_MAX
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
@@ -64,15 +64,15 @@ from tests.sequencer.test_sender_transaction import (
     assembling,
     beat,
     fail_for_good,
-    fail_write,
     final_at,
     finish_assembly,
     give_up,
+    is_being_voided,
+    is_known,
     list_dispatched,
     machine,
     numbers,
     outcome,
-    parked,
     permitted,
     prepared,
     records,
@@ -88,11 +88,11 @@ VOID = void_transition("A-1").leaf
 
 
 def voiding() -> Bench:
-    """Cancelled after its assembly, and that is durable: it is to be delegated once more."""
+    """Cancelled after its assembly: it is to be delegated once more."""
     bench = assembled()
     bench.tell(CancelRequested("canceller", ID))
-    bench.write()
-    assert state(bench) is State.PENDING
+    bench.take(Persist)
+    assert is_being_voided(bench)
     return bench
 
 
@@ -126,6 +126,15 @@ def ask_void_permission(bench: Bench, counter: int, number: DelegationNumber = S
 
 def void_outcome(status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
     return LedgerOutcome(ID, VOID, digest_of(VOID), status, "no gas")
+
+
+def ending() -> Bench:
+    """The endorsers refuse the empty transition: it waits until no version is valid any more."""
+    bench = void_assembled()
+    bench.forget()
+    give_up(bench, SECOND, leaf=VOID, reason="against the rules")
+    assert state(bench) is State.ENDING
+    return bench
 
 
 # At the sender.
@@ -298,7 +307,8 @@ def test_void_that_fails_on_the_ledger_for_good_is_given_up() -> None:
     assert machine(bench).reason == "no gas"
     bench.block(HEIGHT + 2, void_outcome())
     bench.tell(OutcomesFinal(GENESIS_S, (void_outcome(),)))
-    assert state(bench) is State.REVERTED, "it landed after all"
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))], "it landed after all"
+    assert not is_known(bench)
 
 
 @pytest.mark.parametrize("way", [voiding, void_delegated, void_assembled, void_prepared])
@@ -317,11 +327,11 @@ def test_contract_whose_transitions_are_proved_voids_by_its_party_alone() -> Non
     ask_assembly(bench, 10)
     finish_assembly(bench, 10)
     bench.tell(CancelRequested("canceller", ID))
-    bench.write()
-    assert (state(bench), machine(bench).is_voiding) == (State.PENDING, True)
+    assert is_being_voided(bench)
     assert ReplyToUser("canceller", ID) in bench.effects
     final_at(bench, HEIGHT + 1, GENESIS_S + 601)
-    assert state(bench) is State.REVERTED
+    assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
+    assert not is_known(bench)
 
 
 @pytest.mark.parametrize("way", [voiding, void_delegated, void_prepared])
@@ -384,41 +394,52 @@ def test_restarted_sender_permits_the_empty_transition_of_before() -> None:
     assert permitted(bench) == [(RequestId(1, 22), B)]
 
 
-def test_cancel_of_a_parked_intent_that_was_not_written_leaves_it_parked() -> None:
+def test_ending_is_recorded_once_though_the_void_fails_and_a_reorganisation_brings_the_intent_back() -> None:
     bench = assembled()
-    ask_assembly(bench, 11)
-    bench.tell(AssemblyFinished(RequestId(1, 11), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    bench.write()
+    bench.forget()
     bench.tell(CancelRequested("canceller", ID))
-    fail_write(bench)
-    assert state(bench) is State.PARKED
-    assert machine(bench).reason == "not yet"
-    assert state(parked()) is State.PARKED
-
-
-def test_end_that_was_not_written_is_written_when_a_reorganisation_brings_the_intent_back() -> None:
-    bench = submitted()
-    fail_for_good(bench)
-    (decision,) = bench.take(Persist)
+    accept(bench, answer=Answer.HELD)
+    ask_assembly(bench, 11)
+    bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
+    give_up(bench, SECOND, leaf=VOID, reason="against the rules")
+    assert state(bench) is State.ENDING
     bench.block(HEIGHT + 1, outcome())
-    bench.tell(PersistFailed(decision.token, "disk full"))
+    assert state(bench) is State.CONFIRMED
     bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
     assert state(bench) is State.ENDING
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
+    final_at(bench, HEIGHT + 2, GENESIS_S + 601)
+    assert records(bench) == [EndingDecided(ID, "cancelled"), IntentFinalised(reverted("cancelled"))]
+
+
+def test_intent_that_cannot_be_voided_is_neither_assembled_nor_permitted_nor_delegated() -> None:
+    bench = ending()
+    bench.forget()
+    ask_assembly(bench, 12)
+    ask_permission(bench, 22, number=SECOND)
+    (error,) = bench.said(AssembleError, B)
+    assert error.errors == (IntentError(ID, ErrorCode.CANCELLED),)
+    assert refusals(bench) == [ErrorCode.CANCELLED]
+    assert bench.take(AssembleIntents) == []
+    assert bench.take(SignTransition) == []
+    bench.wait(60_000)
+    assert state(bench) is State.ENDING
+    assert bench.said(DelegationCommand) == []
+
+
+def test_voided_intent_that_an_earlier_version_confirmed_is_voided_again_after_a_reorganisation() -> None:
+    bench = submitted()
+    fail_for_good(bench)
+    bench.block(HEIGHT + 1, outcome())
+    assert state(bench) is State.CONFIRMED
+    bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
+    assert state(bench) is State.SUBMITTED, "the empty transition may be under way"
+    bench.wait(4_000)
+    assert is_being_voided(bench)
     assert records(bench) == [EndingDecided(ID, "input spent")]
 
 
-def test_end_that_became_durable_meanwhile_voids_what_a_reorganisation_brings_back() -> None:
-    bench = submitted()
-    fail_for_good(bench)
-    bench.block(HEIGHT + 1, outcome())
-    bench.write()
-    assert state(bench) is State.CONFIRMED
-    bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
-    assert state(bench) is State.PENDING
-    assert machine(bench).is_voiding
-
-
-def test_end_is_written_once_though_an_older_pause_ends_meanwhile() -> None:
+def test_ending_is_recorded_once_though_an_older_pause_ends_meanwhile() -> None:
     bench = assembled()
     ask_assembly(bench, 11)
     bench.tell(AssemblyFailed(RequestId(1, 11), ID, "domain is down"))

@@ -443,7 +443,6 @@ def test_own_signature_needs_no_verification() -> None:
     bench.delegate("B-0", peer=B)
     kept = bench.sequencer.kept
     kept.sign(KEPT)
-    kept.note_durable(LEFT.leaf)
     kept.wanted[LEFT.intent] = None
     kept.final_time_s = GENESIS_S + HOLD_S + 1
     want(bench)

@@ -318,7 +318,7 @@ def test_log_of_transactions_is_bounded_and_names_no_contract_of_a_deployment(mo
             log.saw_effect(accepted(intent))
         for intent in intents:
             log.saw_effect(reported(intent))
-        log.saw_effect(Persist(NO_CONTRACT, 1, accepted(INTENT).records))
+        log.saw_effect(Persist(NO_CONTRACT, accepted(INTENT).records))
     reports = [line["contract"] for line in logs if line["event"] == "transaction.completed"]
     assert reports == [None, CONTRACT.address, CONTRACT.address]
     assert logs[-1]["contract"] is None
@@ -449,7 +449,7 @@ def one_node(
 
 
 def accepted(intent: IntentId) -> Persist:
-    return Persist(CONTRACT.address, 1, (IntentAccepted(Intent(intent, CONTRACT.address, Party("a@node1"), b"")),))
+    return Persist(CONTRACT.address, (IntentAccepted(Intent(intent, CONTRACT.address, Party("a@node1"), b"")),))
 
 
 def reported(intent: IntentId) -> ReportReceipt:

@@ -11,7 +11,7 @@ import pytest
 
 from rota.ports import Unavailable
 from rota.store import SqliteDatabase
-from rota.store.database import Answer, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.database import Answer, OutcomeUnknown, Reading, Statement
 
 COMMIT_S = 0.4
 AWAY_S = 0.3
@@ -98,7 +98,7 @@ class FaultySqlite(SqliteDatabase):
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         self._live()
         if self.faults.are_writes_failing:
-            raise NotWritten("the disk is failing")
+            raise Unavailable("the disk is failing")
         fault = self.faults.take(statements)
         if fault is Fault.SLOW:
             await asyncio.sleep(COMMIT_S)

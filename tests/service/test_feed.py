@@ -88,12 +88,12 @@ async def watched(feed: LiveFeed) -> AsyncIterator[AsyncIterator[FeedUpdate]]:
 
 
 def accepted(number: int) -> Effect:
-    return Persist(FIRST, 1, (IntentAccepted(an_intent(number)),))
+    return Persist(FIRST, (IntentAccepted(an_intent(number)),))
 
 
 def permitted(number: int) -> Effect:
     made = a_transition(number)
-    return Persist(FIRST, 1, (PermissionGranted(made.intent, DelegationNumber(1, 1), PEER, made.leaf, 0),))
+    return Persist(FIRST, (PermissionGranted(made.intent, DelegationNumber(1, 1), PEER, made.leaf, 0),))
 
 
 @in_loop
@@ -170,11 +170,11 @@ async def test_rounds_are_told_when_dispatched_and_when_mined() -> None:
     async with watched(feed) as updates:
         await anext(updates)
         dispatch: RoundDispatch = a_dispatch(1, 4, (a_transition(1), a_transition(2)))
-        feed.saw_effect(Persist(FIRST, 1, (dispatch,)))
+        feed.saw_effect(Persist(FIRST, (dispatch,)))
         mined = ChainBlock(
             7, BlockHash(b"7"), BlockHash(b"6"), 1, (), (MinedTransaction(4, MinedStatus.SUCCEEDED, gas_used=66_760),)
         )
-        feed.saw_effect(Persist(FIRST, 2, (BlocksIndexed(6, (mined,)),)))
+        feed.saw_effect(Persist(FIRST, (BlocksIndexed(6, (mined,)),)))
         rounds = (await anext(updates)).rounds
         assert [(each.nonce, each.state, each.transaction_count, each.height) for each in rounds] == [
             (4, "dispatched", 2, None),
@@ -236,7 +236,7 @@ async def test_the_first_snapshot_begins_with_the_past_and_a_later_one_does_not(
         assert first.rounds == (sent,)
         assert first.transactions[0] == ended
         assert [each.state for each in first.transactions[1:]] == ["Pending", "Pending"]
-        feed.saw_effect(Persist(FIRST, 1, (a_dispatch(1, 4, (a_transition(1),)),)))
+        feed.saw_effect(Persist(FIRST, (a_dispatch(1, 4, (a_transition(1),)),)))
         again = await anext(updates)
         assert (again.is_snapshot, again.rounds, ended in again.transactions) == (True, (), False)
 
@@ -252,7 +252,7 @@ async def test_of_many_contracts_that_changed_some_are_told_and_the_others_next(
         await anext(updates)
         for contract in (FIRST, SECOND):
             world.contracts[contract] = replace(summary(contract), coordinator_state="Active")
-            feed.saw_effect(Persist(contract, 1, (IntentAccepted(an_intent(1)),)))
+            feed.saw_effect(Persist(contract, (IntentAccepted(an_intent(1)),)))
         told = [(await anext(updates)).contracts, (await anext(updates)).contracts]
         assert told == [(world.contracts[FIRST],), (world.contracts[SECOND],)]
 
@@ -265,7 +265,7 @@ async def test_who_was_too_slow_is_told_of_a_gap_and_gets_a_snapshot(monkeypatch
     async with watched(feed) as updates:
         await anext(updates)
         for nonce in range(3):
-            feed.saw_effect(Persist(FIRST, 1, (a_dispatch(1, nonce, (a_transition(1),)),)))
+            feed.saw_effect(Persist(FIRST, (a_dispatch(1, nonce, (a_transition(1),)),)))
         update = await anext(updates)
         assert (update.is_snapshot, update.has_gap, update.contracts) == (True, True, (summary(FIRST),))
         feed.saw_effect(accepted(1))

@@ -250,7 +250,7 @@ async def test_listener_held_to_parties_gets_messages_of_their_groups_with_numbe
     async with posted(tmp_path) as post:
         store = post.opened.store
         source = MessageSource(NODE, store.mail, post.mail, store.groups)
-        assert await post.opened.write(OWN, ContractTaken(group_contract()))
+        await post.opened.write(OWN, ContractTaken(group_contract()))
         group = await store.groups.with_id("pente", GROUP)
         assert group is not None
         (member,) = (each for each in group.group.members if each.endswith(f"@{NODE}"))

@@ -67,7 +67,7 @@ async def test_coin_that_the_ledger_was_not_told_of_is_found_by_no_query_for_sta
             seen = consistent_for(HOSTED.separator, NODE2, made.as_seen_by(NODE2))
             assert seen is not None, "it agrees with itself"
             received = StatesReceived(Digest(bytes([number]) * 32), (seen,), 0, NodeName("node1"))
-            assert await opened.write(address, received)
+            await opened.write(address, received)
         mail = GroupMail(NODE2, contracts, opened.store, print, lambda: (1, 1), lambda: 0, Acceptances())
         shown = States(NODE2, contracts, opened.store, mail, NO_ADDRESSES)
         found = await shown.query("zeto", address, schema_of(ZetoCoin).id, {}, "all")
@@ -157,7 +157,7 @@ async def test_caller_held_to_parties_finds_states_that_name_them_as_readers(tmp
     async with opened_on(new_sqlite(tmp_path), contracts=(HOSTED.contract,)) as opened:
         seen = consistent_for(HOSTED.separator, NODE2, made.as_seen_by(NODE2))
         assert seen is not None
-        assert await opened.write(address, StatesReceived(Digest(bytes(32)), (seen,), 0, NodeName("node1")))
+        await opened.write(address, StatesReceived(Digest(bytes(32)), (seen,), 0, NodeName("node1")))
         mail = GroupMail(NODE2, contracts, opened.store, print, lambda: (1, 1), lambda: 0, Acceptances())
         shown = States(NODE2, contracts, opened.store, mail, NO_ADDRESSES)
 

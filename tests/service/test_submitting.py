@@ -121,7 +121,7 @@ async def test_abi_is_written_once_and_found_by_its_hash(tmp_path: Path) -> None
     with opened.store.submissions.accompanying(
         noted(read, intent_id(1), Party("alice@node1"), "", "stop()"), read.entries
     ):
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
     reader.note_written(read)
     assert reader.unwritten(await reader.read(replace(PRIVATE, function="stop"))) == ()
     by_hash = await reader.read(replace(PRIVATE, abi=(), abi_reference=hash_of(read.entries), function="stop"))

@@ -119,7 +119,7 @@ def test_ranking_is_that_of_the_range_that_the_endorsers_index_is_in() -> None:
     block_range = next(number for number in range(1, 99) if ranking_of(STRICT, number)[0] != FIRST)
     height = 4 * block_range
     block = ChainBlock(height, BlockHash(bytes(32)), BlockHash(bytes(32)), 0)
-    indexed = Recorded(D, ADDRESS, BlocksIndexed(0, (block,)), is_told=True)
+    indexed = Recorded(D, ADDRESS, BlocksIndexed(0, (block,)))
     leader = ranking_of(STRICT, block_range)[0]
     assert not is_wrong(STRICT, indexed, asks(leader, height=height), signs_for(leader))
     assert is_wrong(STRICT, asks(leader, height=height), signs_for(leader))

@@ -49,7 +49,7 @@ def test_core_is_whole_again_after_a_canary(canary: Canary) -> None:
 
 def _what_canaries_touch() -> tuple[object, ...]:
     tables = tuple(dict(table.rows_by_pair) for table in (COORDINATOR, SENDER_TRANSACTION))
-    return (*tables, Submitter.take_written, Node.__init__, Node._take_block)
+    return (*tables, Submitter.take_signed, Node.__init__, Node._take_block)
 
 
 @pytest.mark.slow

@@ -142,18 +142,6 @@ def test_what_was_acknowledged_between_two_restarts_is_owed_no_more() -> None:
     assert disk.restore(A, (CONTRACT,), 0).owed == ()
 
 
-def test_acknowledgement_that_was_written_and_reported_as_lost_stays_owed_until_a_new_life_begins() -> None:
-    disk, made = Disk(), transition("made")
-    disk.write(ADDRESS, (dispatch(0, made),))
-    disk.write(ADDRESS, (StatesAcknowledged(ROUND, B, 0),), is_told=False)
-    assert disk.owed_count(A) == 2
-    # A contract is loaded; what the node has to deliver is not read anew.
-    disk.restore(A, (CONTRACT,), 0)
-    assert disk.owed_count(A) == 2
-    disk.begin_life()
-    assert disk.owed_count(A) == 1
-
-
 def test_nonce_that_went_to_another_dispatch_owes_only_the_states_of_that_one() -> None:
     disk, lost, made = Disk(), transition("lost"), transition("made")
     disk.write(ADDRESS, (replace(dispatch(0, lost), round=replace(dispatch(0, lost).round, digest=Digest(b"l" * 32))),))

@@ -136,8 +136,8 @@ def dispatch(nonce: int, *made: Transition, signers: tuple[NodeName, ...] = (A, 
     return RoundDispatch(DispatchRound(ADDRESS, digest, leaves, made, (A,) * len(made), signatures, 9), "B", nonce)
 
 
-def recorded(node: NodeName, record: Record, is_told: bool = True) -> Recorded:
-    return Recorded(node, ADDRESS, record, is_told)
+def recorded(node: NodeName, record: Record) -> Recorded:
+    return Recorded(node, ADDRESS, record)
 
 
 def granted(made: Authorised = MADE, number: DelegationNumber = NUMBER, to: NodeName = B) -> Recorded:
@@ -206,7 +206,6 @@ def test_acknowledged_intent_is_on_the_disk_and_in_the_next_life() -> None:
 def test_one_number_permits_one_leaf_to_the_one_it_was_delegated_to() -> None:
     assert found(granted(), granted()) == []
     assert found(granted(), granted(OTHER)) == ["S4"]
-    assert found(recorded(A, granted().record, is_told=False), granted(OTHER)) == []
     assert found(granted(), granted(OTHER, DelegationNumber(1, 2))) == []
     delegated = Said(A, C, DelegationCommand(RequestId(1, 1), (Delegation(INTENT, NUMBER),)))
     assert found(delegated, granted()) == ["S4"]

@@ -34,7 +34,7 @@ ADDRESS = ContractAddress("0x" + "07" * 20)
 CONTRACT = Contract(ADDRESS, (A, B, LIAR), (A, B, LIAR), 2)
 SEPARATOR = domain_separator(CONTRACT.chain_id, ADDRESS)
 ID = IntentId(b"A-1".ljust(16, b"\x00"))
-ACCEPTED = Recorded(A, ADDRESS, IntentAccepted(Intent(ID, ADDRESS, Party("user@A"), b"mint")), True)
+ACCEPTED = Recorded(A, ADDRESS, IntentAccepted(Intent(ID, ADDRESS, Party("user@A"), b"mint")))
 
 
 def transition(content: bytes) -> Transition:
@@ -63,7 +63,7 @@ def found_in(*facts: Fact, concludes: bool = False) -> set[str]:
         facts = (ACCEPTED, *facts)
     for fact in facts:
         if isinstance(fact, Reported) and fact.receipt.outcome is Outcome.REVERTED:
-            judge.tell(Recorded(A, ADDRESS, IntentFinalised(fact.receipt), True))
+            judge.tell(Recorded(A, ADDRESS, IntentFinalised(fact.receipt)))
         judge.tell(fact)
     if concludes:
         judge.conclude()
@@ -107,7 +107,7 @@ def test_outcomes_and_ids_among_liars(facts: tuple[Fact, ...], found: set[str]) 
 
 
 def received(node: NodeName, made: Transition) -> Recorded:
-    return Recorded(node, ADDRESS, StatesReceived(Digest(bytes(32)), (Consistent(made),)), True)
+    return Recorded(node, ADDRESS, StatesReceived(Digest(bytes(32)), (Consistent(made),)))
 
 
 PLANTED = with_false_contents(OWN, b"planted")
@@ -129,7 +129,7 @@ def test_states_that_are_held_as_confirmed(facts: tuple[Fact, ...], found: set[s
 
 
 def signed_with_contents(node: NodeName, made: Transition) -> Recorded:
-    return Recorded(node, ADDRESS, LeavesSigned((Authorised(Consistent(made)),)), True)
+    return Recorded(node, ADDRESS, LeavesSigned((Authorised(Consistent(made)),)))
 
 
 @pytest.mark.parametrize(

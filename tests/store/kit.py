@@ -17,7 +17,6 @@ from rota.directory.consent import Decision
 from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, Proposal, ProposalForgotten
 from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Persist, Record, TransitionPrepared
-from rota.machine.events import Persisted, PersistFailed
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock, FactoryDeployment, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
 from rota.model.config import Config
@@ -43,9 +42,9 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.node.effects import NodeStarted, StoreTried
+from rota.node.effects import NodeStarted
 from rota.node.node import OWN
-from rota.ports import StoreEffect, Unavailable
+from rota.ports import StoreEffect, Unavailable, Written
 from rota.sequencer.effects import (
     EndingDecided,
     IntentParked,
@@ -59,7 +58,7 @@ from rota.sequencer.effects import (
 from rota.sequencer.issuing import kept_for
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
-from rota.store.database import Answer, Database, NotWritten, OutcomeUnknown, Reading, Statement
+from rota.store.database import Answer, Database, OutcomeUnknown, Reading, Statement
 from rota.store.kept_number import Mark
 from rota.store.records import NullifierOf, spent_by_id
 from rota.wire.messages import EndorserSignature, PreparedTransaction
@@ -102,11 +101,13 @@ def in_loop(test: Callable[Parameters, Awaitable[None]]) -> Callable[Parameters,
 
 
 class FaultyDatabase:
-    """A database whose transactions fail, or happen and are reported as unknown."""
+    """A database that takes no transactions, or does not say whether it took one."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.fate = Fate.WORKS
+        # How many more transactions have this fate; those behind them are taken. None: all of them.
+        self.strikes: int | None = None
         self.is_unreadable = False
         self.transaction_count = 0
 
@@ -114,12 +115,19 @@ class FaultyDatabase:
         await self.database.open()
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
-        if self.fate is Fate.FAILS:
-            raise NotWritten("the disk is failing")
+        fate = self._next_fate()
+        if fate is Fate.FAILS:
+            raise Unavailable("the disk is failing")
         await self.database.write(statements, written)
         self.transaction_count += 1
-        if self.fate is Fate.LIES:
+        if fate is Fate.LIES:
             raise OutcomeUnknown("the answer was lost")
+
+    def _next_fate(self) -> Fate:
+        if self.strikes is None:
+            return self.fate
+        self.strikes -= 1
+        return self.fate if self.strikes >= 0 else Fate.WORKS
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         if self.is_unreadable:
@@ -158,7 +166,7 @@ class Opened:
     ) -> None:
         self.events: asyncio.Queue[Event] = asyncio.Queue()
         self.store = DatabaseStore(database, NODE, config, self.events.put_nowait, lambda: NOW_MS, nullifier_of, mark)
-        self.tokens = 0
+        self.durable = 0
 
     async def start(self, contracts: tuple[Contract, ...] = CONTRACTS) -> Opened:
         await self.store.start()
@@ -166,23 +174,20 @@ class Opened:
             await self.store.add_contract(known(contract))
         return self
 
-    def order(self, contract: ContractAddress, *records: Record) -> int:
-        self.tokens += 1
-        self.store.perform(Persist(contract, self.tokens, records))
-        return self.tokens
+    def order(self, contract: ContractAddress, *records: Record) -> None:
+        self.store.perform(Persist(contract, records))
 
-    async def outcomes(self, count: int) -> dict[int, bool]:
-        """What became of so many writes, by token."""
-        told: dict[int, bool] = {}
-        for _ in range(count):
+    async def durable_after(self, count: int) -> None:
+        """Wait until so many more writes are durable."""
+        while self.durable < count:
             event = await self.next_event()
-            assert isinstance(event, Persisted | PersistFailed)
-            told[event.token] = isinstance(event, Persisted)
-        return told
+            assert isinstance(event, Written)
+            self.durable += event.count
+        self.durable -= count
 
-    async def write(self, contract: ContractAddress, *records: Record) -> bool:
-        token = self.order(contract, *records)
-        return (await self.outcomes(1))[token]
+    async def write(self, contract: ContractAddress, *records: Record) -> None:
+        self.order(contract, *records)
+        await self.durable_after(1)
 
     async def ask(self, effect: StoreEffect) -> Event:
         self.store.perform(effect)
@@ -330,7 +335,6 @@ def one_of_each() -> tuple[tuple[ContractAddress, Record], ...]:
     mined = MinedTransaction(0, MinedStatus.SUCCEEDED)
     return (
         (OWN, NodeStarted(1)),
-        (OWN, StoreTried()),
         (FIRST, IntentAccepted(an_intent(1, key="key"))),
         (FIRST, IntentParked(made.intent, "parked")),
         (FIRST, IntentResumed(made.intent)),

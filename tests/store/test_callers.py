@@ -70,7 +70,7 @@ def test_a_slow_reading_of_a_caller_is_stopped_and_holds_nobody_up(make: Make) -
             slow = asyncio.create_task(read(opened, asking(slow_sql(opened))))
             await asyncio.sleep(0.05)
             began_s = time.monotonic()
-            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            await opened.write(FIRST, IntentAccepted(an_intent(1)))
             assert await opened.store.contracts()
             with pytest.raises(ReadingTooSlow):
                 await slow
@@ -140,7 +140,7 @@ def test_listener_that_begins_behind_the_last_number_is_its_creators_error(make:
             with pytest.raises(Unanswerable):
                 await listening.note_acknowledged("receipts", "near", ListenerPosition(0, TOO_LARGE))
             assert opened.store.trouble == ""
-            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            await opened.write(FIRST, IntentAccepted(an_intent(1)))
 
     scenario()
 
@@ -197,7 +197,7 @@ async def test_neither_hanging_up_nor_a_refused_value_drops_a_session(server: Po
         with pytest.raises(Unanswerable):
             await read(opened, asking("SELECT written FROM node WHERE name = ?", NUL))
         assert await read(opened, asking("SELECT 1")) == [(1,)]
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
         assert await sessions(opened) == before
 
 

@@ -176,16 +176,16 @@ async def test_success_whose_receipt_no_longer_holds_is_contradicted_until_it_is
         paid = replace(paid, completion=replace(paid.completion, transaction=made.intent))
         await commands.write_completions((paid,))
         # A liar's contract loses a commit of the same id: that contradicts nothing of ours.
-        assert await store.write(SECOND, StatesReceived(digest(2), (lie,)))
+        await store.write(SECOND, StatesReceived(digest(2), (lie,)))
         used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
         both = block(1, made)
         both = replace(both, outcomes=((SECOND, used), *both.outcomes))
-        assert await store.write(FIRST, BlocksIndexed(0, (both, block(2))))
+        await store.write(FIRST, BlocksIndexed(0, (both, block(2))))
         await number_all(store)
         of_the_liar = FinalityBroken(0, 1, (UndoneCommit(1, SECOND, lie.intent, lie.leaf),))
-        assert await store.write(OWN, of_the_liar, BlocksIndexed(0, (block(1, made), block(2))))
+        await store.write(OWN, of_the_liar, BlocksIndexed(0, (block(1, made), block(2))))
         assert await commands.contradicted(10) == ()
-        assert await store.write(OWN, lost(1, made), BlocksIndexed(0, (block(1), block(2))))
+        await store.write(OWN, lost(1, made), BlocksIndexed(0, (block(1), block(2))))
         (found,) = await commands.contradicted(10)
         assert found.completion == paid.completion
         assert (found.submission.change, found.submission.key) == (paid.submission.change, paid.submission.key)
@@ -199,7 +199,7 @@ async def test_success_whose_receipt_no_longer_holds_is_contradicted_until_it_is
         assert (await commands.completions(SHOP, 1, 2, 10)).completions == (withdrawn,)
         assert await store.store.listening.may_return(made.intent)
         late = (block(3, time_s=made.valid_until_s + 1), block(4, time_s=made.valid_until_s + 2))
-        assert await store.write(OWN, BlocksIndexed(2, late))
+        await store.write(OWN, BlocksIndexed(2, late))
         assert not await store.store.listening.may_return(made.intent)
 
 
@@ -220,7 +220,7 @@ async def test_success_whose_public_transaction_has_failed_since_is_contradicted
         paid = replace(paid, completion=replace(paid.completion, transaction=intent))
         await commands.write_completions((paid,))
         assert await commands.contradicted(10) == ()
-        assert await store.write(OWN, FinalityBroken(0, 1, ()))
+        await store.write(OWN, FinalityBroken(0, 1, ()))
         (reopened,) = await public.open()
         await public.save([replace(reopened, ending=Ending(False, 9, "reverted"))])
         (found,) = await commands.contradicted(10)

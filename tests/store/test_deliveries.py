@@ -23,7 +23,7 @@ async def test_deliveries_are_recalled_in_their_order_up_to_a_count_and_a_size(m
     size = delivery_bytes(owed[0])
     async with opened_on(await make()) as opened:
         for each in rounds():
-            assert await opened.write(OWN, each)
+            await opened.write(OWN, each)
         first_two = DeliveriesRecalled(PEER, 1, tuple(owed[:2]), is_all=False)
         assert await opened.ask(RecallDeliveries(PEER, 1, 2, ALL)) == first_two
         assert await opened.ask(RecallDeliveries(PEER, 1, 5, 2 * size)) == first_two
@@ -39,14 +39,14 @@ async def test_acknowledged_deliveries_are_not_recalled_after_a_restart(make: Ma
     first, second, *_ = rounds()
     database = await make()
     async with opened_on(database) as opened:
-        assert await opened.write(OWN, first)
-        assert await opened.write(OWN, second)
-        assert await opened.write(FIRST, StatesAcknowledged(first.round.digest, PEER))
+        await opened.write(OWN, first)
+        await opened.write(OWN, second)
+        await opened.write(FIRST, StatesAcknowledged(first.round.digest, PEER))
         assert PEER in (await opened.store.restore(())).owed
     async with opened_on(again(database)) as opened:
         (left,) = [each for each in deliveries_of(second.round, NODE) if each.peer == PEER]
         assert await opened.ask(RecallDeliveries(PEER, 1, 5, ALL)) == DeliveriesRecalled(PEER, 1, (left,), is_all=True)
-        assert await opened.write(FIRST, StatesAcknowledged(second.round.digest, PEER))
+        await opened.write(FIRST, StatesAcknowledged(second.round.digest, PEER))
         assert await opened.ask(RecallDeliveries(PEER, 2, 5, ALL)) == DeliveriesRecalled(PEER, 2, (), is_all=True)
         assert PEER not in (await opened.store.restore(())).owed
 
@@ -55,7 +55,7 @@ async def test_acknowledged_deliveries_are_not_recalled_after_a_restart(make: Ma
 async def test_delivery_of_a_prepared_transition_is_recalled(make: Make) -> None:
     prepared = TransitionPrepared(NodeName("node3"), a_prepared(a_transition(1, 7), 1_000))
     async with opened_on(await make()) as opened:
-        assert await opened.write(FIRST, prepared)
+        await opened.write(FIRST, prepared)
         answer = await opened.ask(RecallDeliveries(PEER, 1, 5, ALL))
         assert isinstance(answer, DeliveriesRecalled)
         assert [each.digest for each in answer.deliveries] == [Digest(prepared.prepared.transition.leaf)]

@@ -251,7 +251,7 @@ async def test_a_failover_that_loses_the_last_commits_stops_the_store_and_tells_
     opened = await Opened(database).start()
     ended: list[BaseException] = []
     opened.store.failed = ended.append
-    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    await opened.write(FIRST, IntentAccepted(an_intent(1)))
     await meddle(database, "UPDATE node SET written = written - 1")
     await lose_session(database)
     with pytest.raises(Unavailable, match="the store has stopped"):

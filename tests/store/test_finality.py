@@ -57,7 +57,7 @@ def lost(height: int, *transitions: Transition) -> FinalityBroken:
 async def lose(opened: Opened, height: int, *transitions: Transition) -> None:
     """Empty blocks come in its place."""
     indexed = BlocksIndexed(height - 1, (block(height), block(height + 1)))
-    assert await opened.write(OWN, lost(height, *transitions), indexed)
+    await opened.write(OWN, lost(height, *transitions), indexed)
 
 
 @in_loop
@@ -89,7 +89,7 @@ async def test_listener_is_told_by_a_new_number_when_a_receipt_is_undone_and_whe
         assert place is not None
         assert place.is_undone
         assert await opened.store.listening.due() == ()
-        assert await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
         assert await number_all(opened) == [(2, two.intent), (4, one.intent)]
         place = await opened.store.listening.receipt_number(FIRST, one.intent)
         assert place is not None
@@ -108,7 +108,7 @@ async def test_undone_receipt_counts_until_an_operator_acknowledges_it_or_it_ret
         assert await listening.undone_count() == 0
         await lose(opened, 1, one, two)
         assert await listening.undone_count() == 2
-        assert await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (block(3, one), block(4))))
         assert await listening.undone_count() == 1
         await listening.acknowledge_undone()
         assert await listening.undone_count() == 0
@@ -152,7 +152,7 @@ async def test_public_transaction_of_a_lost_block_is_marked_for_the_operator(mak
 async def test_receipt_of_another_node_is_marked_too(make: Make) -> None:
     async with opened_on(await make()) as opened:
         foreign = a_transition(7)
-        assert await opened.write(FIRST, StatesReceived(digest(1), (foreign,)))
+        await opened.write(FIRST, StatesReceived(digest(1), (foreign,)))
         await commit(opened, 1, foreign)
         assert await number_all(opened) == [(1, foreign.intent)]
         await lose(opened, 1, foreign)
@@ -160,7 +160,7 @@ async def test_receipt_of_another_node_is_marked_too(make: Make) -> None:
         place = await opened.store.listening.receipt_number(FIRST, foreign.intent)
         assert place is not None
         assert place.leaf == undone_leaf(foreign.intent)
-        assert await opened.write(OWN, BlocksIndexed(2, (block(3, foreign), block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (block(3, foreign), block(4))))
         assert await number_all(opened) == [(3, foreign.intent)]
 
 
@@ -169,14 +169,14 @@ async def test_commit_of_the_same_id_in_another_contract_keeps_no_receipt_from_b
     async with opened_on(await make()) as opened:
         (made,) = await accept_and_permit(opened, 1)
         lie = a_transition(1, 1)
-        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
         used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
         both = block(1, made)
         both = replace(both, outcomes=((SECOND, used), *both.outcomes))
-        assert await opened.write(FIRST, BlocksIndexed(0, (both, block(2))))
+        await opened.write(FIRST, BlocksIndexed(0, (both, block(2))))
         await number_all(opened)
         undone = (UndoneCommit(1, SECOND, lie.intent, lie.leaf), UndoneCommit(1, FIRST, made.intent, made.leaf))
-        assert await opened.write(OWN, FinalityBroken(0, 1, undone), BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(OWN, FinalityBroken(0, 1, undone), BlocksIndexed(0, (block(1), block(2))))
         receipt = await opened.store.receipt_of(made.intent)
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
@@ -191,19 +191,19 @@ async def test_voided_intent_whose_void_is_undone_is_marked_and_put_back(make: M
     async with opened_on(await make()) as opened:
         contract = CONTRACTS[0]
         void = void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1))
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
         voided = _committed(1, void)
-        assert await opened.write(OWN, BlocksIndexed(0, (voided, block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (voided, block(2))))
         ended = Receipt(intent_id(1), Outcome.REVERTED, "cancelled")
-        assert await opened.write(FIRST, IntentFinalised(ended))
+        await opened.write(FIRST, IntentFinalised(ended))
         assert await number_all(opened) == [(1, intent_id(1))]
         broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
-        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
         receipt = await opened.store.receipt_of(intent_id(1))
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
         assert await number_all(opened) == [(2, intent_id(1))]
-        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
         assert await opened.store.receipt_of(intent_id(1)) == ended
         assert await number_all(opened) == [(3, intent_id(1))]
 
@@ -215,15 +215,15 @@ async def test_liar_that_voids_or_deploys_under_the_same_id_elsewhere_puts_no_re
         void, false = (
             void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1)) for contract in CONTRACTS
         )
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
-        assert await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
-        assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "cancelled")))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
+        await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "cancelled")))
         assert await number_all(opened) == [(1, intent_id(1))]
         broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
-        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
         assert await number_all(opened) == [(2, intent_id(1))]
         deployed = ChainBlock(4, BlockHash(b"4"), BlockHash(b"3"), 10, deployments=(a_deployed(1),))
-        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, false, SECOND), deployed, block(5))))
+        await opened.write(OWN, BlocksIndexed(2, (_committed(3, false, SECOND), deployed, block(5))))
         receipt = await opened.store.receipt_of(intent_id(1))
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
@@ -239,19 +239,19 @@ def _committed(height: int, leaf: Leaf, contract: ContractAddress = FIRST) -> Ch
 async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> None:
     async with opened_on(await make()) as opened:
         deployment = an_intent(1, contract=NO_CONTRACT)
-        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        await opened.write(NO_CONTRACT, IntentAccepted(deployment))
         made = a_deployed(1)
         has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
-        assert await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
         ended = Receipt(deployment.id, Outcome.CONFIRMED, contract=made.contract)
-        assert await opened.write(NO_CONTRACT, IntentFinalised(ended))
+        await opened.write(NO_CONTRACT, IntentFinalised(ended))
         broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
-        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
         receipt = await opened.store.receipt_of(deployment.id)
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
         again = ChainBlock(3, BlockHash(b"3"), BlockHash(b"2"), 12, deployments=(made,))
-        assert await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
         assert await opened.store.receipt_of(deployment.id) == ended
         assert await opened.store.listening.undone_count() == 0
 
@@ -261,10 +261,10 @@ async def test_second_deployment_under_one_id_in_a_block_does_not_take_the_place
     """The factory tells of two when a constructor that it runs deploys under the same id."""
     async with opened_on(await make()) as opened:
         deployment = an_intent(1, contract=NO_CONTRACT)
-        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        await opened.write(NO_CONTRACT, IntentAccepted(deployment))
         ours, strangers = a_deployed(1), a_deployed(1, version=7)
         both = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(ours, strangers))
-        assert await opened.write(OWN, BlocksIndexed(0, (both, *(block(height) for height in range(2, 20)))))
+        await opened.write(OWN, BlocksIndexed(0, (both, *(block(height) for height in range(2, 20)))))
         assert (await opened.store.restore((FIRST,))).deployments.deployed == (ours,)
 
 
@@ -272,15 +272,15 @@ async def test_second_deployment_under_one_id_in_a_block_does_not_take_the_place
 async def test_deployment_whose_receipt_is_written_after_its_block_is_lost_is_marked_at_once(make: Make) -> None:
     async with opened_on(await make()) as opened:
         deployment = an_intent(1, contract=NO_CONTRACT)
-        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment))
+        await opened.write(NO_CONTRACT, IntentAccepted(deployment))
         made = a_deployed(1)
         has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
-        assert await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
         broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
-        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
         assert await opened.store.listening.undone_count() == 0
         ended = Receipt(deployment.id, Outcome.CONFIRMED, contract=made.contract)
-        assert await opened.write(NO_CONTRACT, IntentFinalised(ended))
+        await opened.write(NO_CONTRACT, IntentFinalised(ended))
         receipt = await opened.store.receipt_of(deployment.id)
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
@@ -288,7 +288,7 @@ async def test_deployment_whose_receipt_is_written_after_its_block_is_lost_is_ma
         # The next life looks for it on the chain.
         assert (await opened.store.restore((FIRST,))).deployments.undone == (deployment.id,)
         again = ChainBlock(3, BlockHash(b"3"), BlockHash(b"2"), 12, deployments=(made,))
-        assert await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
         assert await opened.store.receipt_of(deployment.id) == ended
         assert (await opened.store.restore((FIRST,))).deployments.undone == ()
 
@@ -301,17 +301,17 @@ async def test_void_whose_receipt_is_written_after_its_block_is_lost_is_marked_w
     async with opened_on(await make()) as opened:
         contract, (made,) = CONTRACTS[0], await accept_and_permit(opened, 1)
         void = void_leaf(domain_separator(contract.chain_id, contract.address), intent_id(1))
-        assert await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (_committed(1, void), block(2))))
         broken = FinalityBroken(0, 1, (UndoneCommit(1, FIRST, intent_id(1), void),))
         later_s = made.valid_until_s + 1 if has_expired else 11
-        assert await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2, time_s=later_s))))
+        await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2, time_s=later_s))))
         ended = Receipt(intent_id(1), Outcome.REVERTED, "cancelled")
-        assert await opened.write(FIRST, IntentFinalised(ended))
+        await opened.write(FIRST, IntentFinalised(ended))
         receipt = await opened.store.receipt_of(intent_id(1))
         assert receipt is not None
         assert receipt.code == ("" if has_expired else FINALITY_BROKEN)
         assert await opened.store.listening.undone_count() == (0 if has_expired else 1)
-        assert await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
+        await opened.write(OWN, BlocksIndexed(2, (_committed(3, void), block(4))))
         assert await opened.store.receipt_of(intent_id(1)) == ended
         assert await opened.store.listening.undone_count() == 0
 
@@ -324,15 +324,15 @@ async def test_chain_that_becomes_shorter_takes_no_final_receipt_back_and_a_rest
     confirmed = Config(confirmations=2)
     async with opened_on(database, confirmed) as opened:
         (made,) = await accept_and_permit(opened, 1)
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2, made), block(3), block(4))))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2, made), block(3), block(4))))
         receipt = await opened.store.receipt_of(made.intent)
         assert receipt is not None
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3),)))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3),)))
         assert await opened.store.receipt_of(made.intent) == receipt
     async with opened_on(again(database), confirmed) as opened:
         assert (await opened.store.restore((FIRST,))).final_height == 2
         assert await opened.store.receipt_of(made.intent) == receipt
-        assert await opened.write(OWN, lost(2, made), BlocksIndexed(1, (block(2), block(3))))
+        await opened.write(OWN, lost(2, made), BlocksIndexed(1, (block(2), block(3))))
         assert (await opened.store.restore((FIRST,))).final_height == 1
 
 
@@ -340,7 +340,7 @@ async def test_chain_that_becomes_shorter_takes_no_final_receipt_back_and_a_rest
 async def test_reverted_receipt_that_the_chain_confirms_is_told_by_a_new_number(make: Make) -> None:
     async with opened_on(await make()) as opened:
         (made,) = await accept_and_permit(opened, 1)
-        assert await opened.write(FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "expired")))
+        await opened.write(FIRST, IntentFinalised(Receipt(made.intent, Outcome.REVERTED, "expired")))
         assert await number_all(opened) == [(1, made.intent)]
         await commit(opened, 1, made)
         assert await number_all(opened) == [(2, made.intent)]
@@ -353,8 +353,8 @@ async def test_reverted_receipt_that_the_chain_confirms_is_told_by_a_new_number(
 async def test_block_that_was_not_final_marks_nothing(make: Make) -> None:
     async with opened_on(await make()) as opened:
         (made,) = await accept_and_permit(opened, 1)
-        assert await opened.write(OWN, BlocksIndexed(0, (block(1, made),)))
-        assert await opened.write(OWN, BlocksIndexed(0, (block(1),)))
+        await opened.write(OWN, BlocksIndexed(0, (block(1, made),)))
+        await opened.write(OWN, BlocksIndexed(0, (block(1),)))
         assert await opened.store.receipt_of(made.intent) is None
         assert [each.intent.id for each in (await opened.store.restore((FIRST,))).contracts[FIRST].intents] == [
             made.intent
@@ -365,6 +365,6 @@ async def test_block_that_was_not_final_marks_nothing(make: Make) -> None:
 async def test_dispatches_are_recalled_by_their_nonces(make: Make) -> None:
     async with opened_on(await make()) as opened:
         first, second = a_dispatch(1, 0, (a_transition(1),)), a_dispatch(2, 1, (a_transition(2),))
-        assert await opened.write(OWN, first)
-        assert await opened.write(OWN, second)
+        await opened.write(OWN, first)
+        await opened.write(OWN, second)
         assert await opened.ask(RecallDispatches((1, 5))) == DispatchesRecalled((1, 5), (second,))

@@ -103,7 +103,7 @@ async def test_a_group_is_there_with_its_intent_and_has_its_contract_when_that_i
     groups = opened.store.groups
     try:
         intent = a_group(1)
-        assert await opened.write(NO_CONTRACT, IntentAccepted(intent))
+        await opened.write(NO_CONTRACT, IntentAccepted(intent))
         found = await groups.with_id("pente", b"\1" * 32)
         assert found is not None
         assert (found.group.name, found.group.members, found.group.properties) == (
@@ -112,11 +112,11 @@ async def test_a_group_is_there_with_its_intent_and_has_its_contract_when_that_i
             {"number": "1"},
         )
         assert (found.deployment, found.contract, found.created_at_ms) == (intent.id, None, NOW_MS)
-        assert await opened.write(OWN, ContractTaken(taken(intent, ADDRESS)))
+        await opened.write(OWN, ContractTaken(taken(intent, ADDRESS)))
         deployed = await groups.with_contract(ADDRESS)
         assert deployed == replace(found, contract=ADDRESS)
         # Somebody else who claims the same id is not believed.
-        assert await opened.write(OWN, ContractTaken(taken(replace(a_group(1, (ALICE,)), id=intent_id(9)), SECOND)))
+        await opened.write(OWN, ContractTaken(taken(replace(a_group(1, (ALICE,)), id=intent_id(9)), SECOND)))
         assert await groups.with_id("pente", b"\1" * 32) == deployed
         assert await groups.with_id("noto", b"\1" * 32) is None
     finally:
@@ -129,7 +129,7 @@ async def test_groups_are_looked_for_by_fields_and_members(make: Make) -> None:
     groups = opened.store.groups
     try:
         for number, members in ((1, (ALICE, "bob@node2")), (2, (ALICE,)), (3, ("carol@node3",))):
-            assert await opened.write(NO_CONTRACT, IntentAccepted(a_group(number, members)))
+            await opened.write(NO_CONTRACT, IntentAccepted(a_group(number, members)))
         assert [each.group.name for each in await groups.find(ALL)] == ["group 1", "group 2", "group 3"]
         assert [each.group.name for each in await groups.find(ALL, ALICE)] == ["group 1", "group 2"]
         assert [each.group.name for each in await groups.find(where("name", "group 2"), ALICE)] == ["group 2"]
@@ -181,7 +181,7 @@ async def test_messages_have_the_order_of_this_node_and_are_owed_until_they_are_
 async def test_what_the_core_delivers_is_among_what_was_sent(make: Make) -> None:
     opened = await Opened(await make()).start()
     try:
-        assert await opened.write(OWN, a_dispatch(1, 0, (a_transition(1),)))
+        await opened.write(OWN, a_dispatch(1, 0, (a_transition(1),)))
         (sent,) = await opened.store.mail.sent(where("messageType", "state"))
         assert (sent.peer, sent.reference, sent.created_at_ms, len(sent.id)) == (PEER, digest(1), NOW_MS, 16)
         assert sent.acknowledged_at_ms is None
@@ -201,8 +201,8 @@ async def test_states_are_shown_with_who_made_and_who_spent_them(make: Make) -> 
             ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),)),
             ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11, ((FIRST, spending),)),
         )
-        assert await opened.write(FIRST, StatesReceived(digest(1), (made, unseen)))
-        assert await opened.write(OWN, BlocksIndexed(0, blocks))
+        await opened.write(FIRST, StatesReceived(digest(1), (made, unseen)))
+        await opened.write(OWN, BlocksIndexed(0, blocks))
 
         async def ids(status: StateStatus) -> list[StateId]:
             return [each.state.id for each in (await archive.page(FIRST, status, None, 10)).states]
@@ -261,7 +261,7 @@ async def test_groups_and_messages_are_found_for_parties_by_name_and_by_what_nam
     }
     try:
         for number, named in members.items():
-            assert await opened.write(NO_CONTRACT, IntentAccepted(a_group(number, tuple(map(Party, named)))))
+            await opened.write(NO_CONTRACT, IntentAccepted(a_group(number, tuple(map(Party, named)))))
             await mail.add(replace(a_message(number), group=bytes([number]) * 32), ())
         many = tuple(f"p{number}.*" for number in range(1_000))
         for patterns, found in (

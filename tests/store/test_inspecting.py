@@ -49,7 +49,7 @@ async def test_accounts_of_contracts_are_listed_with_the_choice_for_each(make: M
     database = await make()
     async with opened_on(database) as opened:
         paid = replace(a_dispatch(1, 0, (a_transition(1),), FIRST), account=FIRST)
-        assert await opened.write(OWN, paid)
+        await opened.write(OWN, paid)
         for is_own in (True, False, None):
             await opened.store.accounts.choose(SECOND, is_own)
             assert await accounts_in(database) == (ContractAccount(FIRST, None, 1), ContractAccount(SECOND, is_own, 0))

@@ -61,7 +61,7 @@ def block(height: int, *committed: Transition, time_s: int | None = None) -> Cha
 
 async def commit(opened: Opened, height: int, *transitions: Transition) -> None:
     """In a block that is final, as one more stands on it."""
-    assert await opened.write(FIRST, BlocksIndexed(height - 1, (block(height, *transitions), block(height + 1))))
+    await opened.write(FIRST, BlocksIndexed(height - 1, (block(height, *transitions), block(height + 1))))
 
 
 async def number_all(opened: Opened) -> list[tuple[int, IntentId]]:
@@ -75,7 +75,7 @@ async def accept_and_permit(opened: Opened, *numbers: int) -> list[Authorised]:
     made = [a_transition(number) for number in numbers]
     for number, transition in zip(numbers, made, strict=True):
         accepted = IntentAccepted(an_intent(number))
-        assert await opened.write(FIRST, accepted, signed(transition), permitted(transition))
+        await opened.write(FIRST, accepted, signed(transition), permitted(transition))
     return made
 
 
@@ -86,15 +86,15 @@ async def test_leaf_that_its_party_did_not_sign_has_no_receipt_of_our_intent(
 ) -> None:
     """A member sends us states under the id of an intent of ours, and commits them there or in another contract."""
     async with opened_on(await make()) as opened:
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
         foreign = a_transition(1, 1)
-        assert await opened.write(other, StatesReceived(digest(1), (foreign,)))
+        await opened.write(other, StatesReceived(digest(1), (foreign,)))
         outcome = LedgerOutcome(foreign.intent, foreign.leaf, digest(1), LedgerStatus.COMMITTED)
         used = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((other, outcome),))
-        assert await opened.write(FIRST, BlocksIndexed(0, (used, block(2))))
+        await opened.write(FIRST, BlocksIndexed(0, (used, block(2))))
         assert await number_all(opened) == []
         ended = Receipt(intent_id(1), Outcome.REVERTED, "used", foreign.leaf, code=INTENT_ID_USED)
-        assert await opened.write(FIRST, IntentFinalised(ended))
+        await opened.write(FIRST, IntentFinalised(ended))
         assert [intent for _, intent in await number_all(opened)] == [intent_id(1)]
         assert await opened.store.receipt_of(intent_id(1)) == ended
 
@@ -103,10 +103,10 @@ async def test_leaf_that_its_party_did_not_sign_has_no_receipt_of_our_intent(
 async def test_leaf_that_is_recognised_later_has_its_receipt(make: Make) -> None:
     async with opened_on(await make()) as opened:
         made = a_transition(1)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
         await commit(opened, 1, made)
         assert await number_all(opened) == []
-        assert await opened.write(FIRST, signed(made))
+        await opened.write(FIRST, signed(made))
         assert [intent for _, intent in await number_all(opened)] == [intent_id(1)]
 
 
@@ -116,7 +116,7 @@ async def test_receipts_are_numbered_in_the_order_in_which_the_chain_has_them(ma
         one, two, three = await accept_and_permit(opened, 1, 2, 3)
         await commit(opened, 1, three, one)
         assert await number_all(opened) == [(1, three.intent), (2, one.intent)]
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
         assert await number_all(opened) == [(1, three.intent), (2, one.intent), (3, two.intent)]
         assert await opened.store.listening.due() == ()
 
@@ -125,9 +125,9 @@ async def test_receipts_are_numbered_in_the_order_in_which_the_chain_has_them(ma
 async def test_what_is_not_final_has_no_number(make: Make) -> None:
     async with opened_on(await make()) as opened:
         (one,) = await accept_and_permit(opened, 1)
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, one),)))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, one),)))
         assert await number_all(opened) == []
-        assert await opened.write(FIRST, BlocksIndexed(1, (block(2),)))
+        await opened.write(FIRST, BlocksIndexed(1, (block(2),)))
         assert await number_all(opened) == [(1, one.intent)]
 
 
@@ -137,8 +137,8 @@ async def test_what_ended_off_the_chain_is_due_at_once_and_a_deployment_comes_wi
         deployment = an_intent(7, NO_CONTRACT)
         reverted = IntentFinalised(Receipt(intent_id(6), Outcome.REVERTED, "no funds"))
         made = IntentFinalised(Receipt(intent_id(7), Outcome.CONFIRMED, contract=FIRST))
-        assert await opened.write(FIRST, IntentAccepted(an_intent(6)), reverted)
-        assert await opened.write(NO_CONTRACT, IntentAccepted(deployment), made)
+        await opened.write(FIRST, IntentAccepted(an_intent(6)), reverted)
+        await opened.write(NO_CONTRACT, IntentAccepted(deployment), made)
         assert await opened.store.listening.due() == (
             DueReceipt(intent_id(6), FIRST, Leaf(intent_id(6))),
             DueReceipt(intent_id(7), NO_CONTRACT, Leaf(intent_id(7)), deployment),
@@ -152,7 +152,7 @@ async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: M
         theirs = a_transition(9)
         await commit(opened, 1, theirs)
         assert await number_all(opened) == []
-        assert await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
+        await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
         assert await number_all(opened) == [(1, theirs.intent)]
         numbered = await opened.store.listening.receipt_number(FIRST, theirs.intent)
         assert numbered is not None
@@ -166,7 +166,7 @@ async def test_anothers_transaction_is_numbered_when_its_states_are_here(make: M
 async def test_what_this_node_dispatched_for_others_has_a_receipt_here(make: Make) -> None:
     async with opened_on(await make()) as opened:
         theirs = a_transition(9)
-        assert await opened.write(FIRST, a_dispatch(1, 0, (theirs,)))
+        await opened.write(FIRST, a_dispatch(1, 0, (theirs,)))
         await commit(opened, 1, theirs)
         assert await number_all(opened) == [(1, theirs.intent)]
 
@@ -177,9 +177,9 @@ async def test_an_empty_transition_has_no_receipt_of_its_own(make: Make) -> None
     async with opened_on(await make()) as opened:
         leaf = void_leaf(domain_separator(CONTRACTS[0].chain_id, FIRST), intent_id(1))
         empty = Transition(intent_id(1), leaf, valid_until_s=5)
-        assert await opened.write(FIRST, a_dispatch(1, 0, (empty,)))
+        await opened.write(FIRST, a_dispatch(1, 0, (empty,)))
         await commit(opened, 1, empty)
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=1_001), block(4, time_s=1_002))))
         assert await number_all(opened) == []
 
 
@@ -193,7 +193,7 @@ async def test_nothing_has_two_numbers_and_numbers_survive_a_restart(make: Make)
         await opened.store.listening.number([(each, "noto") for each in due])
         await opened.store.listening.number([(each, "noto") for each in due])
         assert await number_all(opened) == [(1, one.intent)]
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3, two), block(4))))
     async with opened_on(again(database)) as opened:
         assert await number_all(opened) == [(1, one.intent), (2, two.intent)]
 
@@ -216,8 +216,8 @@ async def test_a_public_transaction_that_has_ended_is_numbered_among_the_others(
 async def test_what_was_sent_and_not_committed_in_time_is_forgotten(make: Make) -> None:
     async with opened_on(await make()) as opened:
         lost, kept = a_transition(1), replace(a_transition(2), valid_until_s=9_000)
-        assert await opened.write(FIRST, StatesReceived(digest(1), (lost, kept)))
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=2_001), block(2, time_s=2_002))))
+        await opened.write(FIRST, StatesReceived(digest(1), (lost, kept)))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=2_001), block(2, time_s=2_002))))
         await opened.store.listening.forget_expired()
         rows = await opened.store._database.read(_rows("SELECT intent FROM receipts_due"))
         assert [row[0] for row in rows] == [kept.intent]
@@ -228,8 +228,8 @@ async def test_peer_that_understates_a_bound_takes_no_receipt_from_a_listener(ma
     """No leaf binds it. What is received once is not written again, when an honest node sends it."""
     async with opened_on(await make()) as opened:
         theirs = a_transition(9)
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2))))
-        assert await opened.write(FIRST, StatesReceived(digest(1), (replace(theirs, valid_until_s=1),)))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1), block(2))))
+        await opened.write(FIRST, StatesReceived(digest(1), (replace(theirs, valid_until_s=1),)))
         await opened.store.listening.forget_expired()
         await commit(opened, 3, theirs)
         assert await number_all(opened) == [(1, theirs.intent)]
@@ -240,11 +240,11 @@ async def test_commit_of_the_same_id_in_another_contract_takes_no_receipt_from_t
     """The notary of another token commits the id of a foreign payment first, and sends the payee a state of it."""
     async with opened_on(await make()) as opened:
         payment, lie = a_transition(9), a_transition(9, 1)
-        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
-        assert await opened.write(FIRST, StatesReceived(digest(1), (payment,)))
+        await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        await opened.write(FIRST, StatesReceived(digest(1), (payment,)))
         used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
         first = replace(block(1), outcomes=((SECOND, used),))
-        assert await opened.write(FIRST, BlocksIndexed(0, (first, block(2, payment), block(3))))
+        await opened.write(FIRST, BlocksIndexed(0, (first, block(2, payment), block(3))))
         await number_all(opened)
         found = await opened.store.listening.receipts_after(0, 10)
         assert [(each.contract, each.intent, each.leaf) for each in found] == [
@@ -261,12 +261,12 @@ async def test_foreign_commit_before_an_intent_is_accepted_takes_no_number_from_
     """The id of a draft is known to others before its user submits it."""
     async with opened_on(await make()) as opened:
         lie = a_transition(1, 1)
-        assert await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
+        await opened.write(SECOND, StatesReceived(digest(2), (lie,)))
         used = LedgerOutcome(lie.intent, lie.leaf, digest(2), LedgerStatus.COMMITTED)
-        assert await opened.write(FIRST, BlocksIndexed(0, (replace(block(1), outcomes=((SECOND, used),)), block(2))))
+        await opened.write(FIRST, BlocksIndexed(0, (replace(block(1), outcomes=((SECOND, used),)), block(2))))
         await number_all(opened)
         (made,) = await accept_and_permit(opened, 1)
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, made), block(4))))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3, made), block(4))))
         assert await number_all(opened) == [(1, made.intent), (2, made.intent)]
         stored = await opened.store.transaction(made.intent)
         assert stored is not None
@@ -326,12 +326,12 @@ async def test_contents_that_only_a_peer_sent_are_deleted_when_their_bound_has_p
     async with opened_on(database) as opened:
         lost, late, made = a_transition(1), replace(a_transition(2), valid_until_s=9_000), a_transition(3)
         for number, each in enumerate((lost, late, made), 1):
-            assert await opened.write(FIRST, StatesReceived(digest(number), (each,), peer=NodeName("peer")))
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, made, time_s=1_500), block(2, time_s=2_001))))
+            await opened.write(FIRST, StatesReceived(digest(number), (each,), peer=NodeName("peer")))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, made, time_s=1_500), block(2, time_s=2_001))))
         await opened.store.listening.forget_expired()
         found = await opened.store.transitions_of(FIRST, (lost.leaf, late.leaf, made.leaf))
         assert [each.leaf for each in found] == [lost.leaf, late.leaf, made.leaf], "not final yet"
-        assert await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=2_002),)))
+        await opened.write(FIRST, BlocksIndexed(2, (block(3, time_s=2_002),)))
         await opened.store.listening.forget_expired()
         found = await opened.store.transitions_of(FIRST, (lost.leaf, late.leaf, made.leaf))
         assert [each.leaf for each in found] == [late.leaf, made.leaf]
@@ -349,7 +349,7 @@ async def test_later_bound_of_a_peer_counts_for_that_peer_after_a_restart(make: 
     async with opened_on(database) as opened:
         for number, (peer, until_s) in enumerate((("first", 5_000), ("second", 9_000), ("third", 7_000)), 1):
             made = replace(a_transition(1), valid_until_s=until_s)
-            assert await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
+            await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
     async with opened_on(again(database)) as opened:
         stored = await opened.store.restore([])
         assert [(each.peer, each.until_s) for each in stored.sent] == [("second", 9_000)]
@@ -361,7 +361,7 @@ async def test_larger_copy_of_a_peer_counts_for_that_peer_after_a_restart(make: 
     async with opened_on(database) as opened:
         for number, (peer, size) in enumerate((("first", 10), ("second", 5_000), ("third", 100)), 1):
             made = replace(a_transition(1), calls=(Call(FIRST, 0, bytes(size)),))
-            assert await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
+            await opened.write(FIRST, StatesReceived(digest(number), (made,), peer=NodeName(peer)))
     async with opened_on(again(database)) as opened:
         [sent] = (await opened.store.restore([])).sent
         assert sent.peer == "second"
@@ -372,8 +372,8 @@ async def test_larger_copy_of_a_peer_counts_for_that_peer_after_a_restart(make: 
 async def test_contents_that_a_peer_sent_and_this_node_dispatched_are_not_deleted(make: Make) -> None:
     async with opened_on(await make()) as opened:
         ours = a_transition(1)
-        assert await opened.write(FIRST, StatesReceived(digest(1), (ours,), peer=NodeName("peer")))
-        assert await opened.write(FIRST, a_dispatch(1, 0, (ours,)))
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=9_000), block(2, time_s=9_000))))
+        await opened.write(FIRST, StatesReceived(digest(1), (ours,), peer=NodeName("peer")))
+        await opened.write(FIRST, a_dispatch(1, 0, (ours,)))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, time_s=9_000), block(2, time_s=9_000))))
         await opened.store.listening.forget_expired()
         assert len(await opened.store.transitions_of(FIRST, (ours.leaf,))) == 1

@@ -14,12 +14,11 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from rota.machine.effects import IntentAccepted
-from rota.machine.events import PersistFailed
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
-from rota.ports import Unavailable
+from rota.ports import Unavailable, WriteInDoubt
 from rota.store import PostgresDatabase
-from rota.store.database import Database, NotWritten, OutcomeUnknown, Statement
+from rota.store.database import Database, OutcomeUnknown, Statement
 from rota.store.group_commit import GROUP_WRITES_MAX
 from rota.store.postgres import Patience
 from tests.store.kit import FIRST, NODE, FaultyDatabase, Opened, an_intent, in_loop, intent_id, new_postgres, new_sqlite
@@ -37,18 +36,17 @@ WRITES_MAX = 4
 @in_loop
 async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresServer) -> None:
     opened = await Opened(await new_postgres(server)).start()
-    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    await opened.write(FIRST, IntentAccepted(an_intent(1)))
     server.stop()
     try:
-        token = opened.order(FIRST, IntentAccepted(an_intent(2)))
-        told = await opened.next_event()
-        assert isinstance(told, PersistFailed)
-        assert told.token == token
-        opened.store.perform(LookUpIntents(7, "", (intent_id(1), intent_id(2))))
+        opened.order(FIRST, IntentAccepted(an_intent(2)))
+        while not opened.store.trouble:
+            await asyncio.sleep(0.01)
     finally:
         server.start()
-    assert await opened.next_event() == IntentsLookedUp(7, None, (), (intent_id(1),))
-    assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
+    await opened.durable_after(1)
+    asked = LookUpIntents(7, "", (intent_id(1), intent_id(2)))
+    assert await opened.ask(asked) == IntentsLookedUp(7, None, (), (intent_id(1), intent_id(2)))
     await opened.store.close()
 
 
@@ -56,10 +54,9 @@ async def test_a_store_goes_on_when_its_server_was_restarted(server: PostgresSer
 @in_loop
 async def test_a_session_that_was_ended_by_an_operator_is_made_again(server: PostgresServer) -> None:
     opened = await Opened(await new_postgres(server)).start()
-    assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+    await opened.write(FIRST, IntentAccepted(an_intent(1)))
     await end_sessions(server)
-    outcomes = [await opened.write(FIRST, IntentAccepted(an_intent(number))) for number in (2, 3)]
-    assert outcomes[-1]
+    await opened.write(FIRST, IntentAccepted(an_intent(2)))
     await opened.store.close()
 
 
@@ -77,7 +74,7 @@ async def opened_behind_proxy(server: PostgresServer, folder: Path) -> AsyncIter
     async with proxy_to(server, folder) as proxy:
         schema = (await new_postgres(server))._url.rpartition("=")[2]
         opened = await Opened(PostgresDatabase(server.url(schema, folder), NODE)).start()
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)))
         yield opened, proxy
         await opened.store.close()
 
@@ -99,7 +96,7 @@ async def test_a_session_that_was_told_of_its_end_and_not_closed_yet_is_made_aga
         proxy.speak_last_words()
         for _ in range(TURNS):
             await asyncio.sleep(0)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(2)))
+        await opened.write(FIRST, IntentAccepted(an_intent(2)))
         proxy.speak_last_words()
         for _ in range(TURNS):
             await asyncio.sleep(0)
@@ -111,39 +108,39 @@ async def test_a_session_that_was_told_of_its_end_and_not_closed_yet_is_made_aga
 @pytest.mark.parametrize("fault", list(Fault)[1:])
 def test_a_commit_without_an_answer_is_looked_into(server: PostgresServer, tmp_path: Path, fault: Fault) -> None:
     """A session that is silent still holds its lock, and perhaps its transaction: it is ended before anything else."""
-    happens = fault in {Fault.CUT_AFTER, Fault.SILENT_AFTER}
 
     @in_loop
     async def scenario() -> None:
         async with opened_behind_proxy(server, tmp_path) as (opened, proxy):
             proxy.fault = fault
             be_patient(opened, SHORT)
-            assert await opened.write(FIRST, IntentAccepted(an_intent(2))) is happens
-            assert proxy.fault is Fault.NONE, "it happened once"
+            opened.order(FIRST, IntentAccepted(an_intent(2)))
+            while proxy.fault is not Fault.NONE:
+                await asyncio.sleep(0.01)
             be_patient(opened, Patience())
-            known = (intent_id(1), intent_id(2))[: 2 if happens else 1]
+            await opened.durable_after(1)
             asked = LookUpIntents(1, "", (intent_id(1), intent_id(2)))
-            assert await opened.ask(asked) == IntentsLookedUp(1, None, (), known)
-            assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
+            assert await opened.ask(asked) == IntentsLookedUp(1, None, (), (intent_id(1), intent_id(2)))
+            await opened.write(FIRST, IntentAccepted(an_intent(3)))
 
     scenario()
 
 
 @pytest.mark.slow
 @in_loop
-async def test_a_server_that_is_silent_fails_writes_and_is_found_again_when_it_speaks(
-    server: PostgresServer, tmp_path: Path
-) -> None:
+async def test_a_server_that_is_silent_holds_writes_until_it_speaks(server: PostgresServer, tmp_path: Path) -> None:
     async with opened_behind_proxy(server, tmp_path) as (opened, proxy):
         proxy.is_silent = True
         be_patient(opened, Patience(session_s=0.1))
-        assert not await opened.write(FIRST, IntentAccepted(an_intent(2)))
+        opened.order(FIRST, IntentAccepted(an_intent(2)))
+        while not opened.store.trouble:
+            await asyncio.sleep(0.01)
         assert opened.store.trouble == "PostgreSQL: no answer within 0.1 s"
-        opened.store.perform(LookUpIntents(1, "", (intent_id(1), intent_id(2))))
         be_patient(opened, Patience())
         proxy.is_silent = False
-        assert await opened.next_event() == IntentsLookedUp(1, None, (), (intent_id(1),))
-        assert await opened.write(FIRST, IntentAccepted(an_intent(3)))
+        await opened.durable_after(1)
+        asked = LookUpIntents(1, "", (intent_id(1), intent_id(2)))
+        assert await opened.ask(asked) == IntentsLookedUp(1, None, (), (intent_id(1), intent_id(2)))
 
 
 @pytest.mark.slow
@@ -170,9 +167,8 @@ async def test_a_server_that_is_silent_is_not_opened(server: PostgresServer, tmp
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_store_goes_on_whatever_happens_to_its_sessions(server: PostgresServer, tmp_path: Path, seed: int) -> None:
-    """Every order has its answer, and what was told as durable is there."""
+    """Every order is written once, whatever happens meanwhile."""
     random = Random(seed)
-    durable = {intent_id(1)}
 
     async def make_trouble(opened: Opened, proxy: Proxy) -> None:
         match random.choice(["end", "words", "silence", "restart", "fault", "fault"]):
@@ -196,18 +192,19 @@ def test_a_store_goes_on_whatever_happens_to_its_sessions(server: PostgresServer
         async with opened_behind_proxy(server, tmp_path) as (opened, proxy):
             number = 1
             for _ in range(TROUBLES):
-                tokens = {}
                 await make_trouble(opened, proxy)
-                for _ in range(random.randint(1, WRITES_MAX)):
+                count = random.randint(1, WRITES_MAX)
+                for _ in range(count):
                     number += 1
-                    tokens[opened.order(FIRST, IntentAccepted(an_intent(number)))] = intent_id(number)
-                told = await opened.outcomes(len(tokens))
-                durable.update(intent for token, intent in tokens.items() if told[token])
+                    opened.order(FIRST, IntentAccepted(an_intent(number)))
+                await asyncio.sleep(random.choice((0, 0.1, 0.5)))
                 proxy.is_silent, proxy.fault = False, Fault.NONE
                 be_patient(opened, Patience())
-            answer = await opened.ask(LookUpIntents(1, "", tuple(durable)))
+                await opened.durable_after(count)
+            every = tuple(intent_id(each) for each in range(1, number + 1))
+            answer = await opened.ask(LookUpIntents(1, "", every))
             assert isinstance(answer, IntentsLookedUp)
-            assert set(answer.unfinished) == durable
+            assert answer.unfinished == every
 
     asyncio.run(scenario())
 
@@ -231,37 +228,31 @@ class AwayDatabase(FaultyDatabase):
 
 
 @pytest.mark.parametrize("problem", [Unavailable("away"), OutcomeUnknown("away")])
-def test_a_database_that_is_away_is_asked_once_for_all_that_waits(tmp_path: Path, problem: Exception) -> None:
+def test_features_that_wait_are_told_at_once_when_the_database_is_away(tmp_path: Path, problem: Exception) -> None:
+    """One attempt is enough for all of them; the core's order is tried again."""
+
     @in_loop
     async def scenario() -> None:
         away = AwayDatabase(new_sqlite(tmp_path))
         opened = await Opened(away).start()
         away.problems = [problem]
         away.asked_count = 0
-        count = GROUP_WRITES_MAX + 1
-        for number in range(count):
-            opened.order(FIRST, IntentAccepted(an_intent(number)))
-        assert not any((await opened.outcomes(count)).values())
+
+        async def order() -> None:
+            opened.order(FIRST, IntentAccepted(an_intent(1)))
+
+        deleting = [Statement("DELETE FROM mined")]
+        features = [opened.store.write(deleting) for _ in range(GROUP_WRITES_MAX + 1)]
+        _, *told = await asyncio.gather(order(), *features, return_exceptions=True)
+        assert all(isinstance(each, Unavailable) for each in told)
+        in_doubt = sum(isinstance(each, WriteInDoubt) for each in told)
+        assert in_doubt == (GROUP_WRITES_MAX - 1 if isinstance(problem, OutcomeUnknown) else 0)
         assert away.asked_count == 1
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        await opened.durable_after(1)
+        assert away.asked_count == 2
         await opened.store.close()
 
     scenario()
-
-
-@in_loop
-async def test_a_database_that_goes_away_while_writes_are_tried_alone_is_not_asked_for_the_others(
-    tmp_path: Path,
-) -> None:
-    away = AwayDatabase(new_sqlite(tmp_path))
-    opened = await Opened(away).start()
-    away.problems = [NotWritten("one of them is wrong"), OutcomeUnknown("away")]
-    away.asked_count = 0
-    for number in range(10):
-        opened.order(FIRST, IntentAccepted(an_intent(number)))
-    assert not any((await opened.outcomes(10)).values())
-    assert away.asked_count == 2
-    await opened.store.close()
 
 
 @in_loop

@@ -19,7 +19,7 @@ async def test_latest_proof_of_each_open_intent_is_kept(make: Make) -> None:
     async with opened_on(await make()) as opened:
         book = opened.store.proofs
         for number in (1, 2, 3):
-            assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
+            await opened.write(FIRST, IntentAccepted(an_intent(number)))
             await book.keep(proof_of(number))
         later = replace(proof_of(1), leaf=Leaf(bytes(32)), valid_until_s=2_000, proof=b"another")
         await book.keep(later)
@@ -34,8 +34,8 @@ async def test_proofs_of_what_has_ended_or_never_was_are_swept_away_at_the_next_
     async with opened_on(await make()) as opened:
         book = opened.store.proofs
         for number in (1, 2):
-            assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
+            await opened.write(FIRST, IntentAccepted(an_intent(number)))
         for number in (1, 2, 3):
             await book.keep(proof_of(number))
-        assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "no")))
+        await opened.write(FIRST, IntentFinalised(Receipt(intent_id(1), Outcome.REVERTED, "no")))
         assert await book.restore() == (proof_of(2),)

@@ -232,7 +232,7 @@ async def test_pgbouncer_in_statement_mode_does_not_open_the_database(own_server
 async def test_pgbouncer_in_session_mode_passes_settings_and_the_lock(own_server: PostgresServer) -> None:
     with bouncer_to(own_server, "session") as url:
         async with opened_on(PostgresDatabase(url, NODE)) as opened:
-            assert await opened.write(FIRST, IntentAccepted(an_intent(1)))
+            await opened.write(FIRST, IntentAccepted(an_intent(1)))
             assert (await opened.store.restore((FIRST,))).contracts[FIRST].intents[0].intent == an_intent(1)
             database = opened.store._database
             assert isinstance(database, PostgresDatabase)

@@ -179,15 +179,12 @@ class Sameness(RuleBasedStateMachine):
             return found
         return replace(found, receipt=Receipt(found.intent.id, receipt.outcome))
 
-    def write(self, fate: Fate, contract: ContractAddress, *records: Record) -> bool:
-        """To both; what is told is what happened, or a failure that may have been none."""
-        self.faulty.fate = fate
-        told = self.do(lambda: self.opened.write(contract, *records))
-        self.faulty.fate = Fate.WORKS
-        assert told is (fate is Fate.WORKS)
-        if fate is not Fate.FAILS:
-            self.disk.write(contract, records)
-        return fate is not Fate.FAILS
+    def write(self, fate: Fate, contract: ContractAddress, *records: Record) -> None:
+        """To both. A database that does not take the first attempt, or does not say so, has the records once."""
+        self.faulty.fate, self.faulty.strikes = fate, 1
+        self.do(lambda: self.opened.write(contract, *records))
+        self.faulty.fate, self.faulty.strikes = Fate.WORKS, None
+        self.disk.write(contract, records)
 
     def next_number(self) -> int:
         self.numbers += 1
@@ -249,7 +246,8 @@ class Sameness(RuleBasedStateMachine):
             "forget": ProposalForgotten(peer, intent_id(number)),
             "take in": ContractTaken(a_known(number)),
         }
-        if self.write(fate, NO_CONTRACT, records[kind]) and kind == "take in":
+        self.write(fate, NO_CONTRACT, records[kind])
+        if kind == "take in":
             self.taken_in[a_known(number).contract.address] = a_known(number)
 
     @rule(
@@ -274,20 +272,21 @@ class Sameness(RuleBasedStateMachine):
             "issue": TransitionIssued(a_prepared(made, choice), choice),
             "finalise": IntentFinalised(Receipt(intent, outcome, f"reason {choice}", made.leaf)),
         }
-        if self.write(fate, contract, records[kind]) and kind == "sign":
+        self.write(fate, contract, records[kind])
+        if kind == "sign":
             self.alone.append(made.leaf)
 
     @rule(choices=st.lists(SMALL, min_size=1, max_size=3, unique=True), version=VERSIONS, fate=FATES)
     def dispatch(self, choices: list[int], version: int, fate: Fate) -> None:
-        """The nonce of a write that was told as failed goes to the next, whatever happened to it."""
+        """A nonce is used by one dispatch."""
         contract, _ = self.an_intent_of(choices[0])
         found = [self.an_intent_of(choice) for choice in choices]
         numbers = dict.fromkeys(number for address, number in found if address == contract)
         transitions = tuple(a_transition(number, version) for number in numbers)
         order = a_dispatch(self.next_number(), self.next_nonce, transitions, contract)
-        if self.write(fate, OWN, order):
-            self.rounds.append((contract, order.round.digest, transitions))
-        self.next_nonce += fate is Fate.WORKS
+        self.write(fate, OWN, order)
+        self.rounds.append((contract, order.round.digest, transitions))
+        self.next_nonce += 1
 
     @precondition(lambda self: any(isinstance(record, RoundDispatch) for _, record in self.disk.records))
     @rule(choice=SMALL, fate=FATES)
@@ -310,8 +309,8 @@ class Sameness(RuleBasedStateMachine):
             Consistent(a_transition(number, 7).as_seen_by(NODE if is_seen else STRANGER)) for number in numbers
         )
         name = digest(10_000 + choices[0] + 100 * is_seen)
-        if self.write(fate, contract, StatesReceived(name, transitions, part)):
-            self.rounds.append((contract, name, transitions))
+        self.write(fate, contract, StatesReceived(name, transitions, part))
+        self.rounds.append((contract, name, transitions))
 
     def receive_all(self, transitions: tuple[Consistent, ...]) -> None:
         """In a round of their own."""
@@ -353,25 +352,21 @@ class Sameness(RuleBasedStateMachine):
 
     @rule(numbers=st.lists(st.booleans(), min_size=2, max_size=4))
     def accept_many_at_once(self, numbers: list[bool]) -> None:
-        """Of those that share a transaction only those fail that cannot be written."""
-        orders: dict[int, tuple[ContractAddress, tuple[Record, ...], bool]] = {}
+        """Orders that share a transaction, some of which issue what they accept."""
+        orders: list[tuple[Record, ...]] = []
 
-        async def written() -> dict[int, bool]:
-            for is_right in numbers:
+        async def written() -> None:
+            for is_issued in numbers:
                 number = self.next_number()
-                made = a_transition(number)
-                void_after_s = number if is_right else TOO_LARGE
-                records = (
-                    IntentAccepted(an_intent(number)), TransitionIssued(a_prepared(made, number), void_after_s)
-                )  # fmt: skip
-                orders[self.opened.order(FIRST, *records)] = (FIRST, records, is_right)
-            return await self.opened.outcomes(len(orders))
+                accepted = IntentAccepted(an_intent(number))
+                issued = TransitionIssued(a_prepared(a_transition(number), number), number)
+                orders.append((accepted, issued) if is_issued else (accepted,))
+                self.opened.order(FIRST, *orders[-1])
+            await self.opened.durable_after(len(orders))
 
-        told = self.do(written)
-        for token, (contract, records, is_right) in orders.items():
-            assert told[token] is is_right
-            if is_right:
-                self.disk.write(contract, records)
+        self.do(written)
+        for records in orders:
+            self.disk.write(FIRST, records)
 
     # The chain.
 
@@ -379,14 +374,14 @@ class Sameness(RuleBasedStateMachine):
         removed = tuple(block for block in reversed(self.disk.blocks) if block.height > parted_at)
         broken = ChainIndex(CONFIG, 0, tuple(self.disk.blocks)).broken_by(IndexChange(parted_at, removed, blocks))
         records = (BlocksIndexed(parted_at, blocks),) if broken is None else (broken, BlocksIndexed(parted_at, blocks))
-        if self.write(fate, OWN, *records):
-            for chain in (self.disk.blocks, self.window):
-                while chain and chain[-1].height > parted_at:
-                    chain.pop()
-                chain.extend(blocks)
-            del self.window[: -CONFIG.index_window_max]
-            latest = [self.disk.latest_chain_time_s, *(block.time_s for block in blocks)]
-            self.disk.latest_chain_time_s = max(latest)
+        self.write(fate, OWN, *records)
+        for chain in (self.disk.blocks, self.window):
+            while chain and chain[-1].height > parted_at:
+                chain.pop()
+            chain.extend(blocks)
+        del self.window[: -CONFIG.index_window_max]
+        latest = [self.disk.latest_chain_time_s, *(block.time_s for block in blocks)]
+        self.disk.latest_chain_time_s = max(latest)
 
     @rule(
         undone=st.integers(0, 2),
@@ -804,32 +799,12 @@ def test_the_chains_word_counts_before_what_was_decided(machine: Sameness) -> No
     machine.index(0, (a_block(1, committed_of(1)), a_block(2)), Fate.WORKS)
 
 
-def test_a_nonce_goes_to_the_next_when_its_dispatch_was_told_as_not_written(machine: Sameness) -> None:
-    machine.dispatch([5], 0, Fate.LIES)
-    machine.index(0, (a_block(1, nonces=(0, 1)), a_block(2)), Fate.WORKS)
-    machine.a_new_life_finds_the_same()
-    machine.dispatch([6, 7], 1, Fate.WORKS)
-    machine.a_new_life_finds_the_same()
-    owed = {delivery.digest for delivery in machine.disk.undelivered(NODE)}
-    assert len(owed) == 2, "of the first round and of the one that has the second nonce now"
-
-
 def test_a_round_that_lost_its_nonce_and_is_dispatched_again_is_owed_again(machine: Sameness) -> None:
     lost, other = (a_dispatch(number, 1, (a_transition(number),)) for number in (50, 51))
     machine.write(Fate.LIES, OWN, lost)
     machine.write(Fate.WORKS, OWN, other)
     machine.write(Fate.WORKS, OWN, replace(lost, nonce=2))
     assert lost.round.digest in {delivery.digest for delivery in machine.disk.undelivered(NODE)}
-
-
-def test_a_dispatch_that_takes_a_settled_nonce_is_open_again(machine: Sameness) -> None:
-    machine.dispatch([5], 0, Fate.LIES)
-    contract, name, (made,) = machine.rounds[-1]
-    outcome = LedgerOutcome(made.intent, made.leaf, name, LedgerStatus.SKIPPED)
-    machine.index(0, (a_block(1, (contract, outcome), nonces=(1,)), a_block(2)), Fate.WORKS)
-    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0]
-    machine.dispatch([6], 1, Fate.WORKS)
-    assert [dispatch.nonce for dispatch in machine.expected().dispatches] == [0, 1]
 
 
 def test_another_copy_of_an_acknowledged_prepared_transition_is_acknowledged(machine: Sameness) -> None:

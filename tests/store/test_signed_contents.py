@@ -64,7 +64,7 @@ async def count(opened: Opened, table: str) -> int:
 async def test_contents_of_an_unpermitted_commit_are_in_the_senders_store_also_after_a_restart(make: Make) -> None:
     database, made = await make(), a_transition(1)
     async with opened_on(database) as opened:
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
     async with opened_on(again(database)) as opened:
         await commit(opened, 1, made)
         assert (await opened.store.unspent_states(FIRST)).states == contents_of(made)
@@ -76,7 +76,7 @@ async def test_contents_of_an_unpermitted_commit_are_in_the_senders_store_also_a
 async def test_permission_adds_no_contents(make: Make) -> None:
     async with opened_on(await make()) as opened:
         made = a_transition(1)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), permitted(made))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), permitted(made))
         assert await count(opened, "transitions") == 1
         [restored] = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
         assert restored.permission == Permission(DelegationNumber(1, 1), PEER, made.leaf, made.valid_until_s)
@@ -86,9 +86,9 @@ async def test_permission_adds_no_contents(make: Make) -> None:
 async def test_version_that_has_expired_is_deleted_with_its_contents(make: Make) -> None:
     async with opened_on(await make()) as opened:
         dead, alive, theirs = a_transition(1), replace(a_transition(1, 1), valid_until_s=1_003), a_transition(2)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(dead), signed(alive))
-        assert await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
-        assert await opened.write(FIRST, EXPIRED)
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(dead), signed(alive))
+        await opened.write(FIRST, StatesReceived(digest(1), (theirs,)))
+        await opened.write(FIRST, EXPIRED)
         await opened.store.listening.forget_expired()
         [restored] = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
         assert [version.leaf for version in restored.versions] == [alive.leaf]
@@ -101,7 +101,7 @@ async def test_users_do_not_see_states_of_versions_that_were_given_up(make: Make
     async with opened_on(await make()) as opened:
         first, second, reverted, open_ = a_transition(1), a_transition(1, 1), a_transition(2), a_transition(3)
         accepted = [IntentAccepted(an_intent(number)) for number in (1, 2, 3)]
-        assert await opened.write(FIRST, *accepted, *map(signed, (first, second, reverted, open_)))
+        await opened.write(FIRST, *accepted, *map(signed, (first, second, reverted, open_)))
 
         async def seen(status: StateStatus) -> set[Leaf]:
             return {each.state.id.leaf for each in (await opened.store.archive.page(FIRST, status, None, 100)).states}
@@ -109,7 +109,7 @@ async def test_users_do_not_see_states_of_versions_that_were_given_up(make: Make
         for status in (StateStatus.ALL, StateStatus.UNCONFIRMED):
             assert await seen(status) == {first.leaf, second.leaf, reverted.leaf, open_.leaf}, "each may be committed"
         ended = Receipt(reverted.intent, Outcome.REVERTED, "no funds")
-        assert await opened.write(FIRST, IntentFinalised(ended))
+        await opened.write(FIRST, IntentFinalised(ended))
         await commit(opened, 1, second)
         assert await seen(StateStatus.ALL) == {second.leaf, open_.leaf}
         assert await seen(StateStatus.UNCONFIRMED) == {open_.leaf}
@@ -119,10 +119,10 @@ async def test_users_do_not_see_states_of_versions_that_were_given_up(make: Make
 async def test_version_on_the_chain_keeps_its_contents_when_its_bound_has_passed(make: Make) -> None:
     async with opened_on(await make()) as opened:
         made = a_transition(1)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made))
         late = ChainBlock(2, block(2).hash, block(1).hash, 1_001)
         last = ChainBlock(3, block(3).hash, block(2).hash, 1_002)
-        assert await opened.write(FIRST, BlocksIndexed(0, (block(1, made), late, last)))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, made), late, last)))
         await opened.store.listening.forget_expired()
         assert (await opened.store.unspent_states(FIRST)).states == contents_of(made)
         assert await number_all(opened) == [(1, made.intent)]
@@ -133,8 +133,8 @@ async def test_version_that_is_signed_again_lives_until_the_later_bound(make: Ma
     async with opened_on(await make()) as opened:
         made = a_transition(1)
         later = replace(made, valid_until_s=2_000)
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), signed(later), signed(made))
-        assert await opened.write(FIRST, EXPIRED)
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(made), signed(later), signed(made))
+        await opened.write(FIRST, EXPIRED)
         await opened.store.listening.forget_expired()
         assert await held(opened, made) == contents_of(made)
         await commit(opened, 2, made)
@@ -160,9 +160,9 @@ async def test_part_that_a_peer_sent_first_does_not_take_the_place_of_what_an_en
         states = tuple(State(StateId(made.leaf, n), bytes([n]) * 32, (PEER,), b"%d" % n) for n in range(2))
         whole = Consistent(replace(made, outputs=states))
         part = Consistent(replace(made, outputs=(states[0], replace(states[1], content=None))))
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,)))
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,), SEEN_PART))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,)))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (part,), SEEN_PART))
         found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
         assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (whole,))
 
@@ -175,9 +175,9 @@ async def test_copy_with_false_lists_does_not_keep_the_states_from_who_may_see_t
         states = tuple(State(StateId(made.leaf, n), bytes([n]) * 32, (NODE, PEER), b"%d" % n) for n in range(2))
         whole = Consistent(replace(made, outputs=states))
         false = Consistent(replace(made, outputs=tuple(replace(each, distribution=(NODE,)) for each in states)))
-        assert await opened.write(FIRST, StatesReceived(digest(1), (false,)))
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (false,)))
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
+        await opened.write(FIRST, StatesReceived(digest(1), (false,)))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (false,)))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (whole,), SEEN_PART))
         found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
         assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (whole,))
 
@@ -190,8 +190,8 @@ async def test_copy_that_a_peer_sent_before_takes_no_place_of_what_was_dispatche
         dispatch, prepared = a_dispatch(1, 0, (one,)), TransitionPrepared(PEER, a_prepared(two, 1_000))
         for made, name, record in ((one, digest(1), dispatch), (two, Digest(two.leaf), prepared)):
             false = replace(made, outputs=tuple(replace(each, distribution=(NODE,)) for each in made.outputs))
-            assert await opened.write(FIRST, StatesReceived(name, (Consistent(false),)))
-            assert await opened.write(FIRST, record)
+            await opened.write(FIRST, StatesReceived(name, (Consistent(false),)))
+            await opened.write(FIRST, record)
             found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
             assert found == StatesFound(FIRST, PEER, name, (made,))
 
@@ -208,9 +208,9 @@ async def test_copy_with_a_false_signature_is_not_given_in_the_place_of_what_thi
         own: list[Record] = [StatesReceived(Digest(seen.leaf), (seen,), SEEN_PART), a_dispatch(1, 0, (sent,))]
         for made, record in zip((seen, sent), own, strict=True):
             false = Consistent(replace(made, signature=b"false"))
-            assert await opened.write(FIRST, StatesReceived(digest(7), (false,)))
-            assert await opened.write(FIRST, record)
-            assert await opened.write(FIRST, StatesReceived(digest(8), (false,)))
+            await opened.write(FIRST, StatesReceived(digest(7), (false,)))
+            await opened.write(FIRST, record)
+            await opened.write(FIRST, StatesReceived(digest(8), (false,)))
             found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
             assert isinstance(found, StatesFound)
             assert found.transitions == (made,)
@@ -222,10 +222,10 @@ async def test_copies_of_one_leaf_that_peers_send_are_bounded(make: Make) -> Non
     async with opened_on(await make()) as opened:
         made = Consistent(replace(a_transition(9), outputs=a_transition(9).outputs[:1]))
         for number in range(1, COPIES_MAX + 3):
-            assert await opened.write(FIRST, StatesReceived(digest(number), (made,)))
+            await opened.write(FIRST, StatesReceived(digest(number), (made,)))
         assert await count(opened, "transitions") == COPIES_MAX
-        assert await opened.write(FIRST, StatesReceived(Digest(made.leaf), (made,), SEEN_PART))
-        assert await opened.write(FIRST, a_dispatch(100, 0, (made,)))
+        await opened.write(FIRST, StatesReceived(Digest(made.leaf), (made,), SEEN_PART))
+        await opened.write(FIRST, a_dispatch(100, 0, (made,)))
         assert await count(opened, "transitions") == COPIES_MAX + 2, "what is our own always has a place"
         found = await opened.ask(FindStates(FIRST, PEER, (made.leaf,)))
         assert found == StatesFound(FIRST, PEER, Digest(made.leaf), (made,)), "and is given first"
@@ -238,7 +238,7 @@ async def test_answer_to_a_peer_that_asks_for_many_large_transitions_is_bounded(
             replace(made, outputs=(replace(made.outputs[0], content=b"c" * (FOUND_BYTES_MAX // 3)),))
             for made in (a_transition(number) for number in range(1, 7))
         )
-        assert await opened.write(FIRST, StatesReceived(digest(1), tuple(map(Consistent, large))))
+        await opened.write(FIRST, StatesReceived(digest(1), tuple(map(Consistent, large))))
         found = await opened.ask(FindStates(FIRST, PEER, tuple(made.leaf for made in large)))
         assert isinstance(found, StatesFound)
         assert found.transitions == large[:3], "who wants the others asks again"

@@ -25,22 +25,25 @@ from rota.model.types import SHARED_ACCOUNT, BlockHash, NodeName, Outcome, Recei
 from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
 from rota.node.events import ContractLoaded, IntentsLookedUp
 from rota.node.node import OWN
-from rota.ports import DueReceipt, StatePlace, Store, Unavailable
+from rota.ports import DueReceipt, StatePlace, Store, Unanswerable, Unavailable
 from rota.sequencer.effects import IntentParked, TransitionIssued
 from rota.sim.disk import Fate
 from rota.store import DatabaseStore, Refused, findings, group_commit, schema
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
+from rota.store.group_commit import RecordRejected
 from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
     NODE,
+    NOW_MS,
     PEER,
     SECOND,
     FaultyDatabase,
     Make,
+    Opened,
     a_dispatch,
     a_prepared,
     a_transition,
@@ -100,9 +103,9 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
 async def test_what_is_written_twice_changes_nothing(make: Make) -> None:
     async with opened_on(await make()) as opened:
         for contract, record in one_of_each():
-            assert await opened.write(contract, record)
+            await opened.write(contract, record)
             once = await opened.store.restore((FIRST, SECOND))
-            assert await opened.write(contract, record)
+            await opened.write(contract, record)
             assert await opened.store.restore((FIRST, SECOND)) == once
 
 
@@ -110,7 +113,7 @@ async def test_what_is_written_twice_changes_nothing(make: Make) -> None:
 async def test_a_record_of_another_kind_is_our_own_error(tmp_path: Path) -> None:
     async with opened_on(new_sqlite(tmp_path)) as opened:
         with pytest.raises(AssertionError, match="does not know Unheard"):
-            opened.store.perform(Persist(FIRST, 1, (Unheard(),)))
+            opened.store.perform(Persist(FIRST, (Unheard(),)))
 
 
 @in_loop
@@ -118,31 +121,74 @@ async def test_all_that_one_turn_orders_is_one_transaction(make: Make) -> None:
     faulty = FaultyDatabase(await make())
     async with opened_on(faulty) as opened:
         before = faulty.transaction_count
-        tokens = [opened.order(FIRST, IntentAccepted(an_intent(number))) for number in range(1, 101)]
-        assert await opened.outcomes(100) == dict.fromkeys(tokens, True)
+        for number in range(1, 101):
+            opened.order(FIRST, IntentAccepted(an_intent(number)))
+        await opened.durable_after(100)
         assert faulty.transaction_count - before == 1
 
 
 @in_loop
-async def test_what_one_contract_cannot_write_is_not_the_others_fault(make: Make) -> None:
-    async with opened_on(await make()) as opened:
-        right = opened.order(FIRST, IntentAccepted(an_intent(1)))
-        issued = TransitionIssued(a_prepared(a_transition(2), 2), TOO_LARGE)
-        wrong = opened.order(SECOND, IntentAccepted(an_intent(2, SECOND)), issued)
-        also_right = opened.order(FIRST, IntentAccepted(an_intent(3)))
-        assert await opened.outcomes(3) == {right: True, wrong: False, also_right: True}
+async def test_rejected_records_end_the_run_and_set_their_contract_aside(make: Make) -> None:
+    """What was ordered before is durable, and nothing that was ordered after: it may rest on what was rejected."""
+    database = await make()
+    opened = await Opened(database).start()
+    ended: list[BaseException] = []
+    opened.store.failed = ended.append
+    opened.order(FIRST, IntentAccepted(an_intent(1)))
+    issued = TransitionIssued(a_prepared(a_transition(2), 2), TOO_LARGE)
+    opened.order(SECOND, IntentAccepted(an_intent(2, SECOND)), issued)
+    opened.order(FIRST, IntentAccepted(an_intent(3)))
+    await opened.durable_after(1)
+    while not ended:
+        await asyncio.sleep(0)
+    assert [type(each) for each in ended] == [RecordRejected]
+    assert f"records of contract {SECOND}" in str(ended[0])
+    with pytest.raises(RecordRejected):
+        opened.order(FIRST, IntentAccepted(an_intent(4)))
+    await opened.store.close()
+    async with opened_on(again(database)) as opened:
         answer = await opened.ask(LookUpIntents(1, "", (intent_id(1), intent_id(2), intent_id(3))))
-        assert answer == IntentsLookedUp(1, None, (), (intent_id(1), intent_id(3)))
+        assert answer == IntentsLookedUp(1, None, (), (intent_id(1),))
+        (aside,) = await opened.store.set_aside.list()
+        assert (aside.contract, aside.set_aside_at_ms) == (SECOND, NOW_MS)
+        assert aside.reason
+        await opened.store.set_aside.release(SECOND)
+        assert await opened.store.set_aside.list() == ()
+
+
+@in_loop
+async def test_rejected_records_of_the_node_itself_set_nothing_aside(make: Make) -> None:
+    database = await make()
+    opened = await Opened(database).start()
+    ended: list[BaseException] = []
+    opened.store.failed = ended.append
+    opened.order(OWN, NodeStarted(TOO_LARGE))
+    while not ended:
+        await asyncio.sleep(0)
+    assert [type(each) for each in ended] == [RecordRejected]
+    await opened.store.close()
+    async with opened_on(again(database)) as opened:
+        assert await opened.store.set_aside.list() == ()
+
+
+@in_loop
+async def test_rejected_write_of_a_feature_is_that_features_error(make: Make) -> None:
+    async with opened_on(await make()) as opened:
+        opened.order(FIRST, IntentAccepted(an_intent(1)))
+        with pytest.raises(Unanswerable):
+            await opened.store.write([Statement("UPDATE node SET incarnation = ?", (TOO_LARGE,))])
+        await opened.durable_after(1)
+        await opened.write(FIRST, IntentAccepted(an_intent(2)))
+        assert opened.store.trouble == ""
 
 
 @in_loop
 async def test_a_text_that_no_database_takes_does_not_stop_its_contract(make: Make) -> None:
     async with opened_on(await make()) as opened:
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1, key="nul \0")))
-        assert await opened.write(FIRST, IntentParked(intent_id(1), "half a pair \ud800 and \0"))
+        await opened.write(FIRST, IntentAccepted(an_intent(1, key="nul \0")))
+        await opened.write(FIRST, IntentParked(intent_id(1), "half a pair \ud800 and \0"))
         (restored,) = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
         assert restored.parked_reason == "half a pair ? and \0"
-        assert not await opened.write(FIRST, IntentAccepted(replace(an_intent(2), idempotency_key="\ud800")))
 
 
 @in_loop
@@ -155,16 +201,36 @@ async def test_what_is_ordered_before_the_end_is_written(make: Make) -> None:
 
 
 @in_loop
-async def test_a_lost_answer_is_told_as_a_failure_and_found_when_asked(make: Make) -> None:
+async def test_commit_without_an_answer_is_found_by_its_number_and_happens_once(make: Make) -> None:
     faulty = FaultyDatabase(await make())
     async with opened_on(faulty) as opened:
         faulty.fate = Fate.LIES
-        assert not await opened.write(FIRST, IntentAccepted(an_intent(1)))
+        opened.order(FIRST, IntentAccepted(an_intent(1)))
+        while not opened.store.trouble:
+            await asyncio.sleep(0)
         assert opened.store.trouble == "the answer was lost"
+        assert opened.durable == 0
         faulty.fate = Fate.WORKS
-        assert await opened.ask(LookUpIntents(1, "", (intent_id(1),))) == IntentsLookedUp(1, None, (), (intent_id(1),))
-        assert await opened.write(OWN, NodeStarted(1))
+        await opened.durable_after(1)
         assert opened.store.trouble == ""
+        assert await opened.ask(LookUpIntents(1, "", (intent_id(1),))) == IntentsLookedUp(1, None, (), (intent_id(1),))
+
+
+@in_loop
+async def test_write_that_the_database_does_not_take_is_repeated_and_those_behind_it_wait(make: Make) -> None:
+    faulty = FaultyDatabase(await make())
+    async with opened_on(faulty) as opened:
+        faulty.fate = Fate.FAILS
+        opened.order(FIRST, IntentAccepted(an_intent(1)))
+        with pytest.raises(Unavailable, match="the disk is failing"):
+            await opened.store.write([Statement("DELETE FROM mined")])
+        opened.order(FIRST, IntentAccepted(an_intent(2)))
+        assert opened.store.writes_failed > 0
+        assert opened.events.empty()
+        faulty.fate = Fate.WORKS
+        await opened.durable_after(2)
+        asked = LookUpIntents(1, "", (intent_id(1), intent_id(2)))
+        assert await opened.ask(asked) == IntentsLookedUp(1, None, (), (intent_id(1), intent_id(2)))
 
 
 @in_loop
@@ -200,7 +266,7 @@ async def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path: P
         (restored,) = (await opened.store.restore((FIRST,))).contracts[FIRST].intents
         assert restored.intent == intent
         for contract, record in one_of_each():
-            assert await opened.write(contract, record)
+            await opened.write(contract, record)
 
 
 @in_loop
@@ -229,7 +295,7 @@ async def test_what_was_confirmed_before_leaves_were_recorded_stays_confirmed(tm
         connection.commit()
     async with opened_on(new_sqlite(tmp_path), Config(confirmations=0)) as opened:
         later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 20)
-        assert await opened.write(OWN, BlocksIndexed(1, (later,)))
+        await opened.write(OWN, BlocksIndexed(1, (later,)))
         confirmed = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=made.leaf)
         assert await opened.store.receipt_of(intent_id(1)) == confirmed
         assert await opened.store.receipt_of(intent_id(2)) is None
@@ -320,7 +386,7 @@ async def test_dispatches_from_before_there_were_several_accounts_belong_to_the_
         assert await opened.store.traces.mined(old[0]) == (False, None)
         assert await opened.store.traces.dispatches(intent_id(1)) == ((5, old[1]),)
         new = replace(a_dispatch(2, 4, (a_transition(2),)), account=FIRST)
-        assert await opened.write(OWN, new)
+        await opened.write(OWN, new)
         assert await opened.store.traces.dispatch(6) == new
         assert await opened.store.traces.mined(new) is None
 
@@ -333,12 +399,12 @@ async def test_dispatches_with_the_same_nonce_of_two_accounts_are_kept_apart(mak
             for number, of in ((1, FIRST), (2, SECOND))
         )
         for each in (one, two):
-            assert await opened.write(OWN, each)
-        assert await opened.write(OWN, DispatchRepriced(dearer(two)))
+            await opened.write(OWN, each)
+        await opened.write(OWN, DispatchRepriced(dearer(two)))
         used = MinedTransaction(0, MinedStatus.FAILED, account=FIRST)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, (), (used,))
         later = ChainBlock(90, BlockHash(b"9"), BlockHash(b"8"), 20)
-        assert await opened.write(OWN, BlocksIndexed(0, (block, later)))
+        await opened.write(OWN, BlocksIndexed(0, (block, later)))
         stored = await opened.store.restore(())
         assert stored.dispatches == (dearer(two),)
         assert stored.accounts == {SHARED_ACCOUNT: StoredAccount(), FIRST: StoredAccount(1), SECOND: StoredAccount(1)}
@@ -388,7 +454,7 @@ async def test_a_contract_is_there_after_a_restart(make: Make) -> None:
         known = await opened.store.contracts()
         assert [each.contract.address for each in known] == [FIRST, SECOND]
         assert await opened.store.contracts_with_work() == ()
-        assert await opened.write(SECOND, IntentAccepted(an_intent(1, SECOND)))
+        await opened.write(SECOND, IntentAccepted(an_intent(1, SECOND)))
     async with opened_on(again(database)) as opened:
         assert await opened.store.contracts() == known
         assert await opened.store.contracts_with_work() == (SECOND,)
@@ -402,9 +468,9 @@ async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(make: 
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
         reverted = Receipt(intent_id(2), Outcome.REVERTED, "it was cancelled")
         accepted = IntentAccepted(an_intent(1)), IntentAccepted(an_intent(2))
-        assert await opened.write(FIRST, *accepted, signed(committed))
-        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
-        assert await opened.write(FIRST, IntentFinalised(reverted))
+        await opened.write(FIRST, *accepted, signed(committed))
+        await opened.write(OWN, BlocksIndexed(0, (block,)))
+        await opened.write(FIRST, IntentFinalised(reverted))
         receipt = Receipt(intent_id(1), Outcome.CONFIRMED, leaf=committed.leaf)
         assert await opened.store.receipt_of(intent_id(1)) == receipt
         assert await opened.store.receipt_of(intent_id(2)) == reverted
@@ -414,11 +480,11 @@ async def test_a_receipt_is_what_the_chain_says_and_else_what_was_decided(make: 
 @in_loop
 async def test_blocks_are_kept_for_a_window_and_what_they_did_for_ever(make: Make) -> None:
     async with opened_on(await make()) as opened:
-        assert await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(a_transition(1)))
+        await opened.write(FIRST, IntentAccepted(an_intent(1)), signed(a_transition(1)))
         for height in range(1, 11):
             outcome = LedgerOutcome(intent_id(height), a_transition(height).leaf, digest(1), LedgerStatus.COMMITTED)
             block = ChainBlock(height, BlockHash(b"%d" % height), BlockHash(b""), height, ((FIRST, outcome),))
-            assert await opened.write(OWN, BlocksIndexed(height - 1, (block,)))
+            await opened.write(OWN, BlocksIndexed(height - 1, (block,)))
         stored = await opened.store.restore((FIRST,))
         assert [block.height for block in stored.blocks] == [7, 8, 9, 10]
         assert len(stored.contracts[FIRST].indexed) == 9
@@ -433,7 +499,7 @@ async def test_a_start_does_not_read_what_is_final(tmp_path: Path) -> None:
             receipt = Receipt(intent_id(number), Outcome.REVERTED, "it was cancelled")
             opened.order(FIRST, IntentAccepted(an_intent(number)), IntentFinalised(receipt))
         opened.order(FIRST, IntentAccepted(an_intent(1_001)))
-        assert all((await opened.outcomes(1_001)).values())
+        await opened.durable_after(1_001)
         counted = counting(opened.store._asking.node_of((FIRST,)))
         stored, row_count = await opened.store._database.read(counted)
         assert [restored.intent.id for restored in stored.contracts[FIRST].intents] == [intent_id(1_001)]
@@ -452,7 +518,7 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
     ]
     async with opened_on(new_sqlite(tmp_path)) as opened:
         for contract, record in one_of_each():
-            assert await opened.write(contract, record)
+            await opened.write(contract, record)
         asking = opened.store._asking
         readings: list[Reading[Any]] = [
             asking.node_of((FIRST,)),

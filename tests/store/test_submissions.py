@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from rota.node.events import IntentsLookedUp
 from rota.node.node import OWN
 from rota.ports import Ask, Dependencies, PartyNames, PublicBinding, StoredSubmission, SubmissionKey, Unavailable
 from rota.store import DatabaseStore
+from rota.store.group_commit import RecordRejected
 from tests.store.kit import (
     CONFIG,
     FIRST,
@@ -41,6 +43,7 @@ from tests.store.kit import (
     Opened,
     a_dispatch,
     a_transition,
+    again,
     an_intent,
     digest,
     in_loop,
@@ -86,7 +89,7 @@ def found(*submissions: StoredSubmission) -> list[IntentId]:
 async def accept(opened: Opened, submission: StoredSubmission) -> None:
     with opened.store.submissions.accompanying(submission, ()):
         intent = an_intent(int.from_bytes(submission.id, "big"), key=submission.idempotency_key)
-        assert await opened.write(FIRST, IntentAccepted(intent))
+        await opened.write(FIRST, IntentAccepted(intent))
 
 
 def like(**fields: object) -> Query:
@@ -130,17 +133,36 @@ async def test_submission_is_one_record_with_its_key_and_what_is_done(make: Make
         for taken in (other, replace(other, idempotency_key=key)):
             with pytest.raises(Unavailable):
                 await store.public.accept(taken, replace(WAITING, id=taken.id), ())
-        for taken in (
-            replace(PRIVATE, id=intent_id(6)),
-            replace(PRIVATE, id=intent_id(6), idempotency_key="public key"),
-        ):
-            with store.submissions.accompanying(taken, ()):
-                assert not await opened.write(FIRST, IntentAccepted(an_intent(6)))
         assert found(*await store.submissions.find(Query())) == [PUBLIC.id, PRIVATE.id]
         assert len(await store.public.open()) == 1
-        assert await store.transaction(intent_id(6)) is None
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("key", [PRIVATE.idempotency_key, "public key"])
+def test_database_gives_no_key_twice_whatever_the_node_orders(make: Make, key: str) -> None:
+    """The node looks for the key first; if it missed one, the run ends rather than have two transactions with it."""
+
+    @in_loop
+    async def scenario() -> None:
+        database = await make()
+        opened = await Opened(database).start()
+        ended: list[BaseException] = []
+        opened.store.failed = ended.append
+        await accept(opened, PRIVATE)
+        await opened.store.public.accept(PUBLIC, WAITING, ())
+        taken = replace(PRIVATE, id=intent_id(6), idempotency_key=key)
+        with opened.store.submissions.accompanying(taken, ()):
+            opened.order(FIRST, IntentAccepted(an_intent(6)))
+            while not ended:
+                await asyncio.sleep(0)
+        assert [type(each) for each in ended] == [RecordRejected]
+        await opened.store.close()
+        async with opened_on(again(database)) as reopened:
+            assert found(*await reopened.store.submissions.find(Query())) == [PUBLIC.id, PRIVATE.id]
+            assert await reopened.store.transaction(intent_id(6)) is None
+
+    scenario()
 
 
 @in_loop
@@ -152,7 +174,7 @@ async def test_private_transaction_that_depends_on_a_public_one_learns_its_outco
         store, waiting = opened.store, replace(an_intent(6), depends_on=(PUBLIC.id,))
         asked = LookUpIntents(1, "", (PUBLIC.id, intent_id(9)))
         await store.public.accept(PUBLIC, WAITING, ())
-        assert await opened.write(FIRST, IntentAccepted(waiting))
+        await opened.write(FIRST, IntentAccepted(waiting))
         looked_up = await store._database.read(store._asking.look_up(asked))
         assert (looked_up.outcomes, looked_up.unfinished) == ((), (PUBLIC.id,))
         assert (await store.restore([FIRST])).contracts[FIRST].outcomes == ()
@@ -182,12 +204,12 @@ async def test_leaf_is_judged_by_what_a_final_block_commits_under_its_id(make: M
         submission = await store.submissions.get(PUBLIC.id)
         assert submission is not None
         assert (kept.awaits, submission.awaits) == ((right,), (right,))
-        assert await opened.write(FIRST, IntentAccepted(waiting))
+        await opened.write(FIRST, IntentAccepted(waiting))
         (restored,) = (await store.restore([FIRST])).contracts[FIRST].intents
         assert restored.intent == waiting
-        assert await opened.write(OWN, BlocksIndexed(0, (first,)))
+        await opened.write(OWN, BlocksIndexed(0, (first,)))
         assert (await store.public.ended_leaves(asked)).outcomes == {}, "its block is not final"
-        assert await opened.write(OWN, BlocksIndexed(1, (second,)))
+        await opened.write(OWN, BlocksIndexed(1, (second,)))
         ended = {right: Outcome.CONFIRMED, strange: Outcome.REVERTED}
         found = await store.public.ended_leaves(asked)
         assert (found.outcomes, found.final_time_s) == (ended, first.time_s)
@@ -283,14 +305,14 @@ async def test_what_has_not_ended_is_found(make: Make) -> None:
         await store.public.accept(PUBLIC, WAITING, ())
         (public,) = await store.public.open()
         assert len(await store.submissions.find(Query(), is_open=True)) == 3
-        assert await opened.write(FIRST, signed(Transition(intent_id(1), leaf(1), valid_until_s=1_000)))
+        await opened.write(FIRST, signed(Transition(intent_id(1), leaf(1), valid_until_s=1_000)))
         committed = LedgerOutcome(intent_id(1), leaf(1), digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, committed),))
-        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        await opened.write(OWN, BlocksIndexed(0, (block,)))
         assert len(await store.submissions.find(Query(), is_open=True)) == 3
         later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11)
-        assert await opened.write(OWN, BlocksIndexed(1, (later,)))
-        assert await opened.write(FIRST, IntentFinalised(Receipt(intent_id(3), Outcome.REVERTED, "no")))
+        await opened.write(OWN, BlocksIndexed(1, (later,)))
+        await opened.write(FIRST, IntentFinalised(Receipt(intent_id(3), Outcome.REVERTED, "no")))
         assert found(*await store.submissions.find(Query(), is_open=True)) == [PUBLIC.id]
         await store.public.save((replace(public, ending=Ending(False, 5, "no")),))
         assert await store.submissions.find(Query(), is_open=True) == ()
@@ -359,8 +381,8 @@ async def test_rounds_are_found_beside_public_transactions_once_for_each_intent(
         # The second intent is another node's. The third has the id of one of ours, in another contract.
         one = a_dispatch(1, 0, (a_transition(1), a_transition(7)))
         two = a_dispatch(2, 1, (a_transition(1),), SECOND)
-        assert await opened.write(OWN, one)
-        assert await opened.write(OWN, two)
+        await opened.write(OWN, one)
+        await opened.write(OWN, two)
         own, other = PublicBinding(1, PRIVATE.id), PublicBinding(1, intent_id(7))
         user, strange = PublicBinding(2, PUBLIC.id), PublicBinding(3, PRIVATE.id)
         find = store.public.find
@@ -376,7 +398,7 @@ async def test_rounds_are_found_beside_public_transactions_once_for_each_intent(
         mined = (MinedTransaction(0, MinedStatus.SUCCEEDED),)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
         assert await store.traces.waiting_dispatch(one.hash) == one
-        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        await opened.write(OWN, BlocksIndexed(0, (block,)))
         assert await find(like(success=True), SUBMITTER) == (own, other)
         assert await find(Query(), SUBMITTER, is_open=True) == (strange, user)
         assert await store.traces.waiting_dispatch(two.hash) == two

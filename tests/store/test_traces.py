@@ -40,9 +40,9 @@ async def test_copies_of_a_transition_are_put_together(make: Make) -> None:
         half = replace(whole, outputs=(replace(first, content=None), *rest))
         other = replace(whole, outputs=(first, *(replace(each, content=None) for each in rest)))
         assert await opened.store.traces.transition(FIRST, whole.leaf) is None
-        assert await opened.write(FIRST, StatesReceived(digest(1), (half,)))
+        await opened.write(FIRST, StatesReceived(digest(1), (half,)))
         assert await opened.store.traces.transition(FIRST, whole.leaf) == half
-        assert await opened.write(FIRST, StatesReceived(digest(2), (other,)))
+        await opened.write(FIRST, StatesReceived(digest(2), (other,)))
         assert await opened.store.traces.transition(FIRST, whole.leaf) == whole
         assert await opened.store.traces.transition(SECOND, whole.leaf) is None
     finally:
@@ -59,8 +59,8 @@ async def test_contents_that_come_after_many_copies_of_a_peer_are_in_the_transit
     opened = await Opened(await make()).start()
     try:
         for number in range(COPIES_MAX):
-            assert await opened.write(FIRST, StatesReceived(digest(number), (first,)))
-        assert await opened.write(FIRST, StatesReceived(digest(COPIES_MAX), (rest,)))
+            await opened.write(FIRST, StatesReceived(digest(number), (first,)))
+        await opened.write(FIRST, StatesReceived(digest(COPIES_MAX), (rest,)))
         assert await opened.store.traces.transition(FIRST, whole.leaf) == whole
     finally:
         await opened.store.close()
@@ -75,13 +75,13 @@ async def test_what_is_built_on_another_of_its_round_is_chained(make: Make) -> N
         made = first.outputs[0].id
         spends, reads = replace(a_transition(2), inputs=(made,)), replace(a_transition(3), reads=(made,))
         later = replace(a_transition(4), inputs=(made,))
-        assert await opened.write(OWN, a_dispatch(1, 0, (first, spends, reads)))
-        assert await opened.write(OWN, a_dispatch(2, 1, (later,)))
+        await opened.write(OWN, a_dispatch(1, 0, (first, spends, reads)))
+        await opened.write(OWN, a_dispatch(2, 1, (later,)))
         assert await traces.find_chained(Query()) == ((0, intent_id(1), intent_id(2)), (0, intent_id(1), intent_id(3)))
         asked = {"eq": [{"field": "chainedTransactionID", "value": intent_id(3).hex()}]}
         assert await traces.find_chained(Query.parse(asked)) == ((0, intent_id(1), intent_id(3)),)
         # A nonce is used by the dispatch that was written last.
-        assert await opened.write(OWN, a_dispatch(3, 0, (first,)))
+        await opened.write(OWN, a_dispatch(3, 0, (first,)))
         assert await traces.find_chained(Query()) == ()
     finally:
         await opened.store.close()
@@ -94,7 +94,7 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Make) -> None:
     try:
         one, two = a_dispatch(1, 0, (a_transition(1), a_transition(2))), a_dispatch(2, 1, (a_transition(2, 1),))
         for dispatch in (one, two):
-            assert await opened.write(OWN, dispatch)
+            await opened.write(OWN, dispatch)
         assert await traces.dispatches(intent_id(2)) == ((0, one), (1, two))
         assert await traces.dispatches(intent_id(9)) == ()
         assert (await traces.dispatch(1), await traces.dispatch(5)) == (two, None)
@@ -104,10 +104,10 @@ async def test_rounds_are_found_by_intent_and_nonce(make: Make) -> None:
         assert await traces.mined(one) is None
         mined = (MinedTransaction(0, MinedStatus.SUCCEEDED), MinedTransaction(1, MinedStatus.FAILED))
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, mined=mined)
-        assert await opened.write(OWN, BlocksIndexed(0, (block,)))
+        await opened.write(OWN, BlocksIndexed(0, (block,)))
         assert (await traces.mined(one), await traces.mined(two)) == ((True, 10), (False, 10))
         three = a_dispatch(3, 2, (a_transition(3),))
-        assert await opened.write(OWN, three)
+        await opened.write(OWN, three)
         first, second, third = await traces.latest_rounds(5)
         assert first == LatestRound(0, one.round.contract, one.round.digest, 2, MinedStatus.SUCCEEDED, 1, 10)
         assert (second.nonce, second.status, second.transition_count) == (1, MinedStatus.FAILED, 1)
@@ -127,14 +127,14 @@ async def test_what_its_user_was_given_tells_what_it_did(make: Make) -> None:
         for number in (1, 2):
             asked = StoredSubmission(intent_id(number), 0, False, SubmitMode.EXTERNAL, Party("alice@node1"))
             with submissions.accompanying(asked, ()):
-                assert await opened.write(FIRST, IntentAccepted(an_intent(number)))
+                await opened.write(FIRST, IntentAccepted(an_intent(number)))
         assert await submissions.find(Query(), is_prepared=True) == ()
-        assert await opened.write(FIRST, signed(prepared.transition), TransitionIssued(prepared, 900))
+        await opened.write(FIRST, signed(prepared.transition), TransitionIssued(prepared, 900))
         assert [each.id for each in await submissions.find(Query(), is_prepared=True)] == [intent_id(1)]
         outcome = LedgerOutcome(intent_id(1), leaf, digest(1), LedgerStatus.COMMITTED)
         block = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, ((FIRST, outcome),))
         later = ChainBlock(2, BlockHash(b"2"), BlockHash(b"1"), 11)
-        assert await opened.write(OWN, BlocksIndexed(0, (block, later)))
+        await opened.write(OWN, BlocksIndexed(0, (block, later)))
         assert await submissions.find(Query(), is_prepared=True) == ()
         # Whoever committed it.
         assert await opened.store.traces.transition(FIRST, leaf) == prepared.transition

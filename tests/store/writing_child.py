@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from rota.machine.effects import IntentAccepted, Persist
-from rota.machine.events import Persisted, PersistFailed
 from rota.machine.tables import Event
+from rota.ports import Written
 from rota.store import DatabaseStore, PostgresDatabase, SqliteDatabase
 from tests.store.kit import CONFIG, CONTRACTS, FIRST, NODE, a_transition, an_intent, known, permitted, signed
 
@@ -28,21 +28,23 @@ async def write_on(kind: str, place: str) -> None:
     await store.add_contract(known(CONTRACTS[0]))
     intents = (await store.restore((FIRST,))).contracts[FIRST].intents
     number = max((int.from_bytes(restored.intent.id, "big") for restored in intents), default=0)
+    durable = number
     for _ in range(OPEN_MAX):
         number += 1
         order(store, number)
     while True:
         event = await told.get()
-        assert isinstance(event, Persisted | PersistFailed)
-        if isinstance(event, Persisted):
-            print(event.token, flush=True)
-        number += 1
-        order(store, number)
+        assert isinstance(event, Written)
+        for _ in range(event.count):
+            durable += 1
+            print(durable, flush=True)
+            number += 1
+            order(store, number)
 
 
 def order(store: DatabaseStore, number: int) -> None:
     made = a_transition(number)
-    store.perform(Persist(FIRST, number, (IntentAccepted(an_intent(number)), signed(made), permitted(made, number))))
+    store.perform(Persist(FIRST, (IntentAccepted(an_intent(number)), signed(made), permitted(made, number))))
 
 
 if __name__ == "__main__":

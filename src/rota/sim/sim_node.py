@@ -8,7 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from rota.chain.events import Objection
-from rota.machine.effects import Effect
+from rota.machine.effects import Effect, Persist
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.config import Config
@@ -65,6 +65,8 @@ class SimNode:
     writing_since_ms: int = 0
     # What is being committed is on the disk, and the disk has not said so.
     is_committed: bool = False
+    # Writes that are on the disk, and of which the judge was not told.
+    untold: deque[Persist] = field(default_factory=deque)
     # A write has taken so long that the node takes no step.
     is_stalled: bool = False
     is_flushing: bool = False

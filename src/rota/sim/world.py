@@ -2,9 +2,8 @@
 
 The world performs what the core orders and tells it what happened, as a runtime would. Effects leave in order, those
 behind a write when it is done; all writes that wait are one transaction. When a write does not end for `STORE_STALL_MS`
-the node takes no step until the disk goes on, and after `STORE_PATIENCE_MS` its run ends and it starts again from its
-disk. A killed node loses everything but its disk; a cut connection is noticed when pings stay unanswered. Nothing here
-decides anything about sequencing.
+the node takes no step until the disk goes on. A killed node loses everything but its disk; a cut connection is noticed
+when pings stay unanswered. Nothing here decides anything about sequencing.
 """
 
 from __future__ import annotations
@@ -90,9 +89,7 @@ __all__ = ["Recorder", "SimNode", "World", "sign"]
 LIAR_RESTART_MS = 1_000
 # As the engine and the store of a real node have them.
 STORE_STALL_MS = 1_000
-STORE_PATIENCE_MS = 60_000
 STORE_RETRY_MS = 250
-RUN_RESTART_MS = 1_000
 
 
 class World:
@@ -217,6 +214,8 @@ class World:
         node.core = None
         node.life += 1
         node.effects_to_live = None
+        while node.untold:
+            self._tell_recorded(node, node.untold[0])
         self.judge.tell(Stopped(name, self.now_ms))
         self.recorder.stopped(self, node)
         self.wires.lose_all(name)
@@ -369,6 +368,7 @@ class World:
                     break
                 node.outbox.popleft()
                 node.durable_count -= 1
+                self._tell_recorded(node, effect)
                 continue
             node.outbox.popleft()
             if node.effects_to_live is not None and self._dies_now(node):
@@ -406,7 +406,8 @@ class World:
         if not node.is_committed or fate is not Fate.WORKS or node.disk_delay_ms is None:
             self._wait_for_disk(node)
             return
-        node.durable_count, node.writing_count, node.is_committed = node.writing_count, 0, False
+        node.durable_count += node.writing_count
+        node.writing_count, node.is_committed = 0, False
         if node.is_stalled:
             node.is_stalled = False
             self._go_on(node)
@@ -416,8 +417,8 @@ class World:
 
     def _commit(self, node: SimNode) -> bool:
         """Store what waits; false when the node dies meanwhile. A prefix of it may be stored then."""
-        waiting = (each for each in node.outbox if isinstance(each, Persist))
-        for write, _ in zip(waiting, range(node.writing_count), strict=False):
+        writes = [each for each in node.outbox if isinstance(each, Persist)]
+        for write in writes[node.durable_count : node.durable_count + node.writing_count]:
             if self._dies_now(node):
                 return False
             self.recorder.wrote(self, node, write)
@@ -426,31 +427,16 @@ class World:
         return True
 
     def _wait_for_disk(self, node: SimNode) -> None:
-        """The store looks again and again; the node takes no step meanwhile, and its run ends in the end."""
-        waited_ms = self.now_ms - node.writing_since_ms
-        if waited_ms >= STORE_PATIENCE_MS:
-            self.recorder.noted(self, f"{node.name} ends its run: its disk has taken nothing for {waited_ms} ms")
-            self.crash(node.name)
-            self.at(self.now_ms + RUN_RESTART_MS, partial(self._begin_run, node, node.life))
-            return
-        if waited_ms >= STORE_STALL_MS and not node.is_stalled:
+        """The store tries again and again; after a while the node takes no step."""
+        if self.now_ms - node.writing_since_ms >= STORE_STALL_MS and not node.is_stalled:
             node.is_stalled = True
             self.judge.tell(Hung(node.name))
         self.at(self.now_ms + STORE_RETRY_MS, partial(self._write, node, node.life))
 
-    def _begin_run(self, node: SimNode, life: int) -> None:
-        """Start from the disk as soon as that takes writes, unless somebody has started the node meanwhile."""
-        if node.life != life or node.core is not None:
-            return
-        if node.disk.fate is Fate.WORKS and node.disk_delay_ms is not None:
-            self.start(node.name)
-        else:
-            self.at(self.now_ms + RUN_RESTART_MS, partial(self._begin_run, node, life))
-
     def _store(self, node: SimNode, write: Persist) -> None:
         node.disk.write(write.contract, write.records)
+        node.untold.append(write)
         for record in write.records:
-            self.judge.tell(Recorded(node.name, write.contract, record))
             if isinstance(record, PermissionGranted):
                 self.permissions.append(record)
             elif isinstance(record, RoundDispatch):
@@ -459,6 +445,13 @@ class World:
                     self.learn(record.round.contract, transition)
             elif isinstance(record, BlocksIndexed):
                 node.disk.follow(record, self.transitions)
+
+    def _tell_recorded(self, node: SimNode, write: Persist) -> None:
+        """The judge hears of records and messages in the order in which the node ordered them."""
+        told = node.untold.popleft()
+        assert told is write, "writes are stored in order"
+        for record in write.records:
+            self.judge.tell(Recorded(node.name, write.contract, record))
 
     def _schedule_tick(self, node: SimNode) -> None:
         if node.core is None or not node.takes_steps:

@@ -56,7 +56,7 @@ async def send_to_all(members: Members, transition: Transition, home: Path) -> N
         opened = await Opened(new_sqlite(home / node)).start((hosted.contract,))
         try:
             sent = StatesReceived(Digest(transition.leaf), (Consistent(transition),), 0, NodeName("node3"))
-            assert await opened.write(hosted.contract.address, sent)
+            await opened.write(hosted.contract.address, sent)
             await HeldStates(node, opened.store).of(hosted)
         finally:
             await opened.store.close()
