@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from rota.chain.effects import RoundDispatch
 from rota.chain.submitter import Submitter
 from rota.cli.simulate import KIT, command
 from rota.model.types import Rotation
@@ -225,10 +224,10 @@ def test_wrong_use_exits_2_and_says_what_would_be_right(arguments: tuple[str, ..
 
 
 def test_core_that_crashes_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def trip(_: Submitter, __: int, succeeded: bool) -> RoundDispatch:
-        raise AssertionError(f"one dispatch is written at a time, {succeeded}")
+    def trip(*_: object) -> None:
+        raise AssertionError("a signature that nobody asked for")
 
-    monkeypatch.setattr(Submitter, "take_written", trip)
+    monkeypatch.setattr(Submitter, "take_signed", trip)
     result = simulate("--seeds", "3..4", "--minutes", "0.1", "--faults", "none", "--json")
     assert result.exit_code == 1
     (violation,) = json.loads(result.stdout)["violations"]

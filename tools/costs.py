@@ -63,7 +63,7 @@ class CountingNetwork(Network):
     def _count(self, name: NodeName, effect: Effect) -> None:
         ordered = self.ordered
         match effect:
-            case Persist(contract, _, records):
+            case Persist(contract, records):
                 ordered["writes"] += 1
                 writing = self._writing[name]
                 ordered["statements"] += sum(len([*writing.statements(contract, each, 1)]) for each in records)

@@ -618,7 +618,7 @@ def test_receipt_is_recorded_and_told_in_one_step_with_the_record_first() -> Non
     assert receipts(bench) == [receipt]
 
 
-def test_withdrawal_of_what_is_given_up_leaves_behind_the_receipt() -> None:
+def test_withdrawal_of_what_is_given_up_follows_its_receipt() -> None:
     """A life that has not ended would propose it anew, and must not be withdrawn by what the last one said."""
     bench = DeploymentBench()
     bench.deploy()

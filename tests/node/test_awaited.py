@@ -157,12 +157,24 @@ def test_leaf_that_is_asked_for_again_waits_for_the_latest_answer() -> None:
     (first,) = bench.all(LookUpIntents)
     awaited = bench.node.dependencies.awaited
     awaited.note(A1, (OF_B,))
-    assert awaited.answered(first.leaves, ()) == []
+    assert awaited.answered(first.token, first.leaves, ()) == []
     assert awaited.block_final(UNTIL_S + 1, ()) == [], "the second question is not answered yet"
-    assert OF_B in awaited.unasked
-    awaited.unasked = {}
-    (ended,) = awaited.answered((OF_B,), ())
+    assert awaited.ask(99) == (OF_B,)
+    (ended,) = awaited.answered(99, (OF_B,), ())
     assert (ended.leaf, ended.outcome) == (OF_B, Outcome.REVERTED)
+
+
+def test_late_answer_to_an_earlier_question_does_not_end_a_leaf_that_a_later_one_finds() -> None:
+    """The store knew nothing of the leaf when it was first asked, and has made up for its rounds since."""
+    awaited = AwaitedLeaves()
+    awaited.note(A2, (OF_B,))
+    assert awaited.ask(1) == (OF_B,)
+    awaited.ask_again(OF_B.contract)
+    assert awaited.ask(2) == (OF_B,)
+    assert awaited.answered(1, (OF_B,), ()) == []
+    assert awaited.block_final(UNTIL_S + 1, ()) == [], "the second question is not answered yet"
+    (ended,) = awaited.answered(2, (OF_B,), ((OF_B, Outcome.CONFIRMED),))
+    assert (ended.leaf, ended.outcome) == (OF_B, Outcome.CONFIRMED)
 
 
 def test_leaf_without_a_bound_is_awaited_for_the_configured_time() -> None:
@@ -252,8 +264,7 @@ def test_answers_and_blocks_that_end_no_wait_walk_through_no_other_leaves() -> N
     for number in range(1, 4):
         leaf = replace(OF_B, intent=IntentId(bytes(15) + bytes([number])), valid_until_s=UNTIL_S + number)
         awaited.note(A1, (leaf,))
-        asked, awaited.unasked = tuple(awaited.unasked), {}
-        assert awaited.answered(asked, ()) == []
+        assert awaited.answered(number, awaited.ask(number), ()) == []
         assert awaited.block_final(UNTIL_S, ()) == []
     assert walked.walks == 0
     (first,) = awaited.block_final(UNTIL_S + 2, ())

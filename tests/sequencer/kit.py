@@ -277,9 +277,9 @@ class Bench:
         self.tell(BlockIndexed(height, time_s, outcomes))  # type: ignore[arg-type]
 
     def submit(self, name: str, payload: bytes = b"spend", **options: object) -> None:
-        """A user's intent, durable at once."""
+        """A user's intent; that it was recorded is forgotten."""
         self.tell(IntentSubmitted(name, intent(name, payload, **options)))
-        self.write()
+        self.take(Persist)
 
     def write(self) -> None:
         """Forget what was written so far."""

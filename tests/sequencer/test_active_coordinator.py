@@ -234,7 +234,7 @@ def test_handover_waits_for_a_dispatch_write_that_fails_at_first() -> None:
     bench.block(400)
     bench.ask_to_yield(B)
     [dispatch] = bench.take(DispatchRound)
-    bench.tell(RoundDispatchFailed(dispatch.digest, "disk full"))
+    bench.tell(RoundDispatchFailed(dispatch.digest, "signer is down"))
     assert bench.said(Handover) == []
     bench.wait(250)
     assert len(bench.write_rounds()) == 1

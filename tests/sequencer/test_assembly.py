@@ -89,7 +89,6 @@ def assemble(bench: Bench, counter: int, name: str, version: int = 0) -> None:
 def sign(bench: Bench, counter: int, name: str) -> None:
     """The party has signed it."""
     bench.tell(TransitionSigned(RequestId(1, counter), intent_id(name), b"signed"))
-    bench.write_leaves()
 
 
 def result(name: str, number: DelegationNumber = FIRST) -> AssemblyResult:
@@ -110,7 +109,6 @@ def bench_with_two_delegates() -> Bench:
     bench.hear(B, DispatchConfirmationRequest(RequestId(1, 1), digest_of(made.leaf), (item,)), height=HEIGHT)
     [asked] = bench.take(VerifySignature)
     bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
-    bench.write()
     bench.tell(ConnectionLost(B))
     bench.submit("A-2")
     accept(bench, C)
@@ -185,7 +183,6 @@ def test_what_was_not_assembled_is_told_with_its_reason(outcome: AssemblyOutcome
     bench = bench_with("A-1")
     ask(bench, B, 10, "A-1")
     bench.tell(AssemblyFinished(RequestId(1, 10), intent_id("A-1"), outcome, reason="no funds"))
-    bench.write()
     told = AssemblyResult(intent_id("A-1"), outcome, FIRST, None, "no funds")
     assert bench.said(AssembleResponse, B) == [AssembleResponse(RequestId(1, 10), (told,))]
 
@@ -387,7 +384,6 @@ def test_parked_intent_is_with_nobody() -> None:
     ask(bench, B, 10, "A-1")
     parked = AssemblyOutcome.PARKED
     bench.tell(AssemblyFinished(RequestId(1, 10), intent_id("A-1"), parked, reason="not yet"))
-    bench.write()
     bench.forget()
     ask(bench, B, 11, "A-1")
     (error,) = bench.said(AssembleError, B)

@@ -168,7 +168,7 @@ def sender_with(attesters: Attesters) -> Bench:
     finish(bench, attesters)
     signatures = tuple(f"by {signer.party}".encode() for signer in attesters.signers)
     bench.tell(TransitionSigned(RequestId(1, 10), sending.ID, b"signed", signatures))
-    bench.write_leaves()
+    bench.take(Persist)
     return bench
 
 
@@ -252,7 +252,7 @@ def delegate_with(attesters: Attesters, *names: str) -> Delegate:
         finished = AssemblyFinished(RequestId(1, number), intent_id(name), AssemblyOutcome.ASSEMBLED, made)
         delegate.bench.tell(replace(finished, attesters=attesters))
         delegate.bench.tell(TransitionSigned(RequestId(1, number), intent_id(name), b"signed"))
-        delegate.bench.write_leaves()
+        delegate.bench.take(Persist)
     return delegate
 
 

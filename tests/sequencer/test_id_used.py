@@ -200,7 +200,6 @@ def test_liar_who_shows_the_leaf_with_a_false_signature_displaces_nobody_elses()
     assert show(bench, B, replace(OURS, signature=b"forged again")) == [], "one of each member at a time"
     judge(bench, false, is_ours=False)
     judge(bench, honest, is_ours=True)
-    bench.write()
     assert [report.receipt.outcome for report in bench.take(ReportReceipt)] == [Outcome.CONFIRMED]
 
 
@@ -238,7 +237,7 @@ def test_leaf_that_a_restarted_sender_verified_and_permitted_confirms_the_intent
     assert x.state(bench) is State.CONFIRMED
 
 
-def test_leaf_of_another_version_that_was_verified_says_nothing_of_the_one_on_the_chain() -> None:
+def test_verified_leaf_of_another_version_does_not_confirm_the_one_on_the_chain() -> None:
     bench = x.restarted()
     x.accept(bench)
     x.ask_permission(bench, 20, with_states=True)
@@ -618,7 +617,6 @@ def test_intent_whose_id_was_used_before_it_was_submitted_ends(is_void: bool, co
     bench.tell(OutcomesFinal(GENESIS_S, (outcome,)))
     bench.submit("A-1")
     bench.wait(bench.config.id_used_grace_ms + bench.config.request_timeout_ms)
-    bench.write()
     [receipt] = receipts(bench)
     assert (receipt.outcome, receipt.code) == (Outcome.REVERTED, code)
 

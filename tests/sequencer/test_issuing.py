@@ -151,7 +151,6 @@ def test_sender_gets_no_bytes_that_it_may_not_see() -> None:
     secret = replace(MADE.outputs[0], distribution=(A,))
     bench = gathering(made=replace(MADE, outputs=(secret,)))
     bench.sign()
-    bench.write()
     (sent,) = bench.said(PreparedTransaction, B)
     assert sent.transition.outputs[0].content is None
 
@@ -163,7 +162,6 @@ def test_prepared_transition_is_sent_until_it_is_acknowledged_later_each_time() 
     assert bench.transaction("B-1").request_count >= 3
     acknowledge(bench)
     assert records(bench) == [PreparedAcknowledged(MADE.intent, MADE.leaf)]
-    bench.write()
     assert bench.state_of("B-1") is None
     bench.forget()
     bench.wait(60_000)
@@ -410,7 +408,6 @@ def test_sender_that_voids_it_has_it_assembled_anew_while_the_prepared_one_goes_
     bench.delegate("B-1", submit_mode=EXTERNAL, number=2, is_voiding=True)
     bench.assemble(void_transition("B-1"))
     acknowledge(bench)
-    bench.write()
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
     assert MADE.leaf in bench.sequencer.kept.standing
     bench.sign()
@@ -445,7 +442,6 @@ def test_issuing_goes_on_after_the_coordinator_stepped_down() -> None:
     bench.wait(2_000)
     assert bench.said(PreparedTransaction, B)
     acknowledge(bench)
-    bench.write()
     assert bench.coordinator.issuing.open == {}
 
 
@@ -458,7 +454,6 @@ def test_restarted_node_sends_what_was_not_acknowledged_and_keeps_its_states() -
     assert bench.said(PreparedTransaction, B) == [message()]
     assert is_awake(bench)
     acknowledge(bench)
-    bench.write()
     assert not is_awake(bench)
     assert locks(bench) == (INPUT,)
 
@@ -537,7 +532,6 @@ def test_second_round_of_the_same_states_is_signed_without_a_second_record() -> 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_other_intents_that_spend_its_states_are_refused_across_restarts(is_restarted: bool) -> None:
     bench = Bench(node=C, stored=StoredContract(endorsed=(KEPT,))) if is_restarted else endorsing()
-    bench.write()
     bench.forget()
     bench.hear(A, request(transition("B-9", INPUT), request_id=RequestId(1, 2)))
     (answer,) = responses(bench)
@@ -547,7 +541,6 @@ def test_other_intents_that_spend_its_states_are_refused_across_restarts(is_rest
 
 def test_other_versions_of_its_intent_are_checked_as_ever() -> None:
     bench = endorsing()
-    bench.write()
     bench.forget()
     bench.hear(A, request(prepared_transition("B-1", INPUT, version=1), request_id=RequestId(1, 2)))
     assert len(bench.take(CheckRound)) == 1
@@ -558,7 +551,6 @@ def test_what_was_signed_away_while_the_domain_was_judging_is_refused() -> None:
     bench.hear(A, request(transition("B-9", INPUT), request_id=RequestId(1, 2)))
     bench.hear(A, request(MADE, valid_until_s=PREPARED_UNTIL_S))
     bench.judge(A, RequestId(1, 1), b"signature")
-    bench.write()
     bench.forget()
     bench.judge(A, RequestId(1, 2), b"signature")
     (answer,) = responses(bench)
@@ -617,7 +609,6 @@ def test_endorser_lets_go_when_the_intent_has_its_outcome_or_the_validity_is_ove
         (OutcomesFinal(PREPARED_UNTIL_S + 1, ()),),
     ):
         bench = endorsing()
-        bench.write()
         bench.forget()
         for event in events:
             bench.tell(event)

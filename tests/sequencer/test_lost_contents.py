@@ -216,7 +216,7 @@ def test_endorser_writes_nothing_that_arrives_in_time_or_that_it_has_not_seen() 
     assert bench.take(StoreStates) == []
 
 
-def test_what_an_endorser_has_seen_is_recorded_once_and_acknowledged_to_nobody() -> None:
+def test_transition_that_an_endorser_has_seen_is_recorded_once_and_acknowledged_to_no_peer() -> None:
     made = transition("B-1")
     bench = NodeBench(contracts=(contract(A, B, C),))
     bench.submit("A-1")

@@ -102,7 +102,6 @@ def test_a_prepared_transition_goes_to_its_sender_whole_and_is_stored_whole() ->
     bench.delegate("B-1", submit_mode=SubmitMode.EXTERNAL)
     bench.assemble(made)
     bench.sign()
-    bench.write()
     [prepared] = bench.said(PreparedTransaction, B)
     assert prepared.transition == made
     said = replace(prepared, unknown=OF_TRANSITION)

@@ -164,7 +164,6 @@ def test_unknown_party_reverts_the_intent_with_that_reason() -> None:
     receipt = Receipt(intent_id("A-1"), Outcome.REVERTED, "unknown party bob@B")
     (persist,) = [effect for effect in bench.effects if isinstance(effect, Persist)]
     assert persist.records == (IntentFinalised(receipt),)
-    bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(receipt)]
     assert delegated(bench) == []
 
@@ -172,7 +171,6 @@ def test_unknown_party_reverts_the_intent_with_that_reason() -> None:
 def test_party_that_was_unknown_is_asked_for_again_by_the_next_intent() -> None:
     bench = bench_with(BOB)
     answer(bench, B, BOB, "")
-    bench.write()
     bench.forget()
     bench.submit("A-2", parties=(BOB,))
     assert len(bench.said(VerifierRequest, B)) == 1
@@ -238,13 +236,13 @@ def test_party_that_was_resolved_while_an_earlier_dispatch_was_watched_after_a_r
     bench.tell(Tick())
     listed = SubmittedIntent(intent_id("A-1"), transition("A-1").leaf, "C", 7, 1)
     bench.hear(C, SubmitterHeartbeat(HeartbeatNumber(1, 1), (listed,)), height=400)
-    machine = bench.sequencer.sender.transactions[intent_id("A-1")]
-    assert machine.state is State.SUBMITTED
+    assert bench.sequencer.sender.transactions[intent_id("A-1")].state is State.SUBMITTED
     answer(bench, B, BOB, verifier)
     assert delegated(bench) == []
     bench.wait(4_000)
     if not verifier:
         answer(bench, B, BOB, verifier)
+    machine = bench.sequencer.sender.transactions[intent_id("A-1")]
     assert machine.state is State.PENDING
     assert (machine.is_voiding, machine.ending_reason) == ((False, None) if verifier else (True, "unknown party bob@B"))
     assert intent_id("A-1") in delegated(bench)

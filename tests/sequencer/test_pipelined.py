@@ -57,7 +57,6 @@ def sign(bench: Bench, name: str) -> None:
     """The party signs."""
     (order,) = [each for each in bench.take(SignTransition) if each.intent == intent_id(name)]
     bench.tell(TransitionSigned(order.request_id, order.intent, b"signed"))
-    bench.write_leaves()
 
 
 def with_dependent() -> Bench:

@@ -64,6 +64,7 @@ from tests.sequencer.test_sender_transaction import (
     final_at,
     is_being_voided,
     is_known,
+    is_pending_and_goes_on,
     list_dispatched,
     machine,
     numbers,
@@ -103,7 +104,7 @@ def finish(bench: Bench, counter: int, version: int = 0) -> None:
     made = prepared_transition("A-1", version=version, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
-    bench.write_leaves()
+    bench.take(Persist)
 
 
 def prepared(
@@ -151,7 +152,7 @@ def again(bench: Bench, counter: int, at_s: int) -> list[AssembleResponse]:
     made = replace(prepared_transition("A-1", version=counter, signature=b""), valid_until_s=at_s + 900)
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
-    bench.write_leaves()
+    bench.take(Persist)
     return bench.said(AssembleResponse, B)
 
 
@@ -277,7 +278,6 @@ def test_version_of_before_a_restart_is_issued_when_it_bears_our_signature() -> 
     assert (check.party, check.leaf, check.signature) == (Party("a@A"), MADE.leaf, b"signed")
     bench.tell(SignatureVerified(check.request_id, ID, is_ours=True))
     assert state(bench) is State.ISSUED
-    bench.write()
     assert acknowledged(bench, C) == 1
     assert bench.take(ReportPrepared) == [ReportPrepared(ADDRESS, prepared())]
 
@@ -350,7 +350,7 @@ def test_domain_may_prepare_external_intents_only() -> None:
     ask_assembly(bench, 10)
     bench.forget()
     finish(bench, 10)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     (error,) = bench.said(AssembleError, B)
     assert error.errors[0].code is ErrorCode.FAILED
     assert "is not external" in error.errors[0].text
@@ -428,7 +428,6 @@ def test_cancel_of_what_has_expired_is_final_at_once() -> None:
 
 def test_void_of_an_external_intent_is_permitted_like_any_other() -> None:
     bench = cancelled()
-    bench.write()
     accept(bench)
     ask_assembly(bench, 11)
     bench.tell(TransitionSigned(RequestId(1, 11), ID, b"signed"))
@@ -485,7 +484,6 @@ def test_prepared_transition_in_a_round_that_ends_soon_is_not_issued(left_s: int
     """Nobody coordinates an intent that is issued: it would be dead until its own bound, a day later."""
     bench = assembled()
     bench.hear(B, prepared(valid_until_s=GENESIS_S + left_s), height=HEIGHT)
-    bench.write()
     assert state(bench) is not State.ISSUED
 
 

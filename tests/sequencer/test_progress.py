@@ -135,7 +135,6 @@ class Delegate:
         item = DispatchItem(intent_id(name), DelegationNumber(1, 1), made.leaf, made.signature, made.valid_until_s)
         request = DispatchConfirmationRequest(RequestId(1, 100), digest_of(made.leaf), (item,))
         self.bench.hear(B, request, height=HEIGHT)
-        self.bench.write()
 
     def is_left(self) -> bool:
         """We have turned to another."""
@@ -640,9 +639,7 @@ def test_delegate_is_not_left_for_an_external_intent_after_an_earlier_one_expire
     delegate = ExternalDelegate()
     sender = delegate.bench.sequencer.sender
     delegate.bench.tell(CancelRequested("cancel", intent_id("A-1")))
-    delegate.bench.write()
     delegate.bench.tell(OutcomesFinal(GENESIS_S + 601, ()))
-    delegate.bench.write()
     assert intent_id("A-1") not in sender.transactions
     delegate.submit("A-2", SubmitMode.EXTERNAL)
     delegate.live(2 * TIMEOUT_MS)

@@ -726,7 +726,7 @@ def test_failed_dispatch_write_is_tried_again_later_each_time_and_touches_nobody
     waits = []
     for _ in range(3):
         [dispatch] = bench.take(DispatchRound)
-        bench.tell(RoundDispatchFailed(dispatch.digest, "disk full"))
+        bench.tell(RoundDispatchFailed(dispatch.digest, "signer is down"))
         waited_ms = 0
         while not any(isinstance(effect, DispatchRound) for effect in bench.effects):
             bench.wait(1)
@@ -743,7 +743,11 @@ def test_word_of_the_submitter_about_a_round_that_is_gone_changes_nothing() -> N
     bench = active()
     bench.bring(State.READY_FOR_DISPATCH, transition("B-1"))
     bench.effects.clear()
-    for event in (RoundDispatched(NOBODY, "s", 1), RoundDispatchFailed(NOBODY, "disk"), RoundSubmitted(NOBODY, 1)):
+    for event in (
+        RoundDispatched(NOBODY, "s", 1),
+        RoundDispatchFailed(NOBODY, "signer is down"),
+        RoundSubmitted(NOBODY, 1),
+    ):
         bench.tell(event)
     assert bench.effects == []
     assert bench.state_of("B-1") is State.READY_FOR_DISPATCH
@@ -789,7 +793,7 @@ def test_round_that_is_over_leaves_no_timer_behind() -> None:
     made = transition("B-1")
     bench.bring(State.READY_FOR_DISPATCH, made)
     [dispatch] = bench.take(DispatchRound)
-    bench.tell(RoundDispatchFailed(dispatch.digest, "disk full"))
+    bench.tell(RoundDispatchFailed(dispatch.digest, "signer is down"))
     bench.block(1, bench.outcome(made))
     bench.forget()
     bench.wait(2_000)

@@ -222,7 +222,7 @@ def permit(bench: Bench, name: str) -> None:
     bench.hear(machine.delegate, DispatchConfirmationRequest(RequestId(1, 90), digest_of(made.leaf), (item,)))
     [asked] = bench.take(VerifySignature)
     bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
-    bench.write()
+    bench.take(Persist)
     assert machine.state is TransactionState.PREPARED
 
 
@@ -1319,7 +1319,7 @@ def test_restarted_sender_delegates_what_it_finds_in_its_store_with_a_number_of_
     assert commands(bench, B)[0].delegations[0].number == DelegationNumber(2, 1)
 
 
-def test_end_of_an_intent_of_another_contract_reaches_who_depends_on_it_and_no_other() -> None:
+def test_end_of_an_intent_of_another_contract_reaches_its_dependents_and_no_other_intent() -> None:
     bench = bench_of_sender()
     bench.submit("A-2", depends_on=(intent_id("X-1"),))
     bench.submit("A-3", depends_on=(intent_id("X-2"),))

@@ -131,17 +131,11 @@ def assembled() -> Bench:
     return bench
 
 
-def asked() -> Bench:
-    """B has asked for permission, and what was recorded of it is still to be seen."""
-    bench = assembled()
-    ask_permission(bench, 20)
-    return bench
-
-
 def prepared() -> Bench:
     """B has permission to dispatch the leaf."""
-    bench = asked()
-    bench.write()
+    bench = assembled()
+    ask_permission(bench, 20)
+    bench.take(Persist)
     return bench
 
 
@@ -156,7 +150,7 @@ def parked() -> Bench:
     """The domain has parked it."""
     bench = assembling()
     bench.tell(AssemblyFinished(RequestId(1, 10), ID, AssemblyOutcome.PARKED, reason="not yet"))
-    bench.write()
+    bench.take(Persist)
     return bench
 
 
@@ -234,7 +228,7 @@ def finish_assembly(bench: Bench, counter: int, version: int = 0, valid_until_s:
     made = transition("A-1", version=version, valid_until_s=valid_until_s, signature=b"")
     bench.tell(AssemblyFinished(RequestId(1, counter), ID, AssemblyOutcome.ASSEMBLED, made))
     bench.tell(TransitionSigned(RequestId(1, counter), ID, b"signed"))
-    bench.write_leaves()
+    bench.take(Persist)
 
 
 def ask_permission(
@@ -429,7 +423,6 @@ def test_number_grows_when_the_delegate_asks_to_assemble_what_it_has_permission_
     ask_permission(bench, 21, number=FIRST, version=1)
     assert refusals(bench) == [ErrorCode.STALE_DELEGATION]
     ask_permission(bench, 22, number=SECOND, version=1)
-    bench.write()
     assert permitted(bench)[-1] == (RequestId(1, 22), B)
 
 
@@ -518,11 +511,10 @@ def test_new_delegate_gets_a_greater_number_and_what_the_old_one_had_assembled_i
 def test_delegating_again_to_the_same_delegate_keeps_the_number_and_what_was_assembled() -> None:
     bench = assembled()
     beat(bench, B, 2)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert numbers(bench, B)[-1] == FIRST
     accept(bench, B, Answer.HELD)
     ask_permission(bench, 20)
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
@@ -543,7 +535,6 @@ def test_restarted_sender_has_the_signature_of_an_earlier_leaf_verified_and_gran
     assert state(bench) is State.PREPARED
     recorded = [LeavesSigned((made,)), grant_of(DelegationNumber(2, 1), B, made)]
     assert records(bench) == recorded, "its record may be lost"
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
     assert bench.take(AssembleIntents) == []
     assert machine(bench).versions == {made.leaf: made.valid_until_s}
@@ -558,7 +549,6 @@ def test_restarted_sender_that_lost_the_states_asks_for_them() -> None:
     assert state(bench) is State.DELEGATED
     ask_permission(bench, 21, with_states=True)
     verified(bench, 21)
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 21), B)]
 
 
@@ -570,7 +560,6 @@ def test_restarted_sender_uses_the_states_that_it_kept() -> None:
     verified(bench, 20)
     assert refusals(bench) == []
     assert records(bench) == [grant_of(DelegationNumber(2, 1), B, made)]
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
@@ -639,7 +628,6 @@ def test_request_that_reaches_a_restarted_sender_early_is_answered_when_its_dele
     accept(bench)
     assert len(bench.take(VerifySignature)) == 1
     verified(bench, 20)
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 20), B)]
 
 
@@ -674,7 +662,7 @@ def test_request_is_refused_at_once_when_the_intent_is_delegated_elsewhere() -> 
 
 def test_restarted_sender_remembers_what_it_permitted() -> None:
     bench = restarted(permission_of(FIRST, B, transition("A-1")))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     list_dispatched(bench, submission_count=1)
     assert state(bench) is State.SUBMITTED
     ask_permission(bench, 20)
@@ -720,7 +708,7 @@ def test_intent_is_delegated_anew_when_its_submitter_has_been_silent_for_its_gra
     bench.wait(3_999)
     assert state(bench) in PERMITTED
     bench.wait(1)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert numbers(bench, B)[0] == FIRST
 
 
@@ -743,7 +731,7 @@ def test_intent_is_held_while_our_own_index_is_behind() -> None:
     assert state(bench) is State.PREPARED
     bench.tell(LedgerBack())
     bench.wait(1)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_held_intent_stays_whatever_becomes_of_the_coordinator_or_the_range() -> None:
@@ -759,7 +747,7 @@ def test_held_intent_stays_whatever_becomes_of_the_coordinator_or_the_range() ->
 def test_submitter_that_lists_an_intent_again_gets_it_back() -> None:
     bench = submitted()
     bench.wait(4_000)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     list_dispatched(bench, submission_count=1)
     assert state(bench) is State.SUBMITTED
 
@@ -794,7 +782,7 @@ def test_reorganisation_makes_a_confirmed_intent_submitted_again_and_holds_it() 
     assert state(bench) is State.SUBMITTED
     bench.forget()
     bench.wait(4_000)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert bench.said(DelegationCommand, B) != []
     bench.signed(transition("A-1", version=1))
     bench.block(HEIGHT + 2, outcome(version=1))
@@ -841,7 +829,7 @@ def test_skipped_intent_begins_a_new_lease_at_its_coordinator() -> None:
     bench.wait(700)
     assert state(bench) is State.DELEGATED
     beat(bench, B, 8)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
 
 
 def test_lease_moves_a_skipped_intent_whose_coordinator_is_gone() -> None:
@@ -920,10 +908,9 @@ def test_verdict_on_an_intent_that_is_gone_or_ends_already_changes_nothing() -> 
     bench = submitted()
     bench.tell(FailureJudged(intent_id("A-9"), LEAF, is_worth_retrying=False))
     fail_for_good(bench)
-    bench.write()
     bench.forget()
     bench.tell(FailureJudged(ID, LEAF, is_worth_retrying=False))
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     assert records(bench) == []
 
 
@@ -935,7 +922,6 @@ def test_reverts_of_whole_transactions_never_end_an_intent() -> None:
         ask_assembly(bench, 10 + version)
         finish_assembly(bench, 10 + version, version=version)
         ask_permission(bench, 30 + version, number=DelegationNumber(1, 1 + version), version=version)
-        bench.write()
     assert machine(bench).revert_count == 0
 
 
@@ -964,6 +950,15 @@ def test_intent_ends_when_its_retries_are_used_up() -> None:
     assert records(bench) == [EndingDecided(ID, "input spent")]
 
 
+def test_failure_whose_block_is_indexed_again_counts_once() -> None:
+    bench = submitted()
+    failed = outcome(LedgerStatus.SKIPPED)
+    for _ in range(2):
+        bench.block(HEIGHT + 1, failed)
+        bench.tell(BlocksRemoved(HEIGHT, (failed,)))
+    assert machine(bench).revert_count == 1
+
+
 def test_revert_after_the_hold_was_released_is_counted_and_the_intent_goes_on_where_it_is() -> None:
     bench = submitted()
     bench.wait(4_000)
@@ -983,7 +978,7 @@ def test_contention_after_the_hold_was_released_is_not_counted() -> None:
     bench = submitted()
     bench.wait(4_000)
     bench.block(HEIGHT + 1, outcome(LedgerStatus.SKIPPED, contention=True))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     bench.forget()
     bench.tell(ConnectionLost(B))
     (command,) = bench.said(DelegationCommand, C)
@@ -993,7 +988,7 @@ def test_contention_after_the_hold_was_released_is_not_counted() -> None:
 def test_revert_that_cannot_be_retried_ends_the_intent_even_after_the_hold_was_released() -> None:
     bench = submitted()
     bench.wait(4_000)
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert not is_being_voided(bench)
     fail_for_good(bench)
     assert is_being_voided(bench)
@@ -1006,7 +1001,6 @@ def test_reverts_are_counted_and_travel_but_contention_does_not_count() -> None:
     ask_assembly(bench, 11)
     finish_assembly(bench, 11, version=1)
     ask_permission(bench, 21, number=SECOND, version=1)
-    bench.write()
     bench.block(HEIGHT + 2, outcome(LedgerStatus.SKIPPED, version=1))
     bench.tell(ConnectionLost(B))
     (command,) = bench.said(DelegationCommand, C)
@@ -1065,11 +1059,11 @@ def test_what_is_void_already_is_reverted_at_once() -> None:
 def test_ending_intent_is_confirmed_when_a_version_lands_after_all() -> None:
     bench = submitted()
     fail_for_good(bench)
-    bench.write()
     bench.block(HEIGHT + 1, outcome())
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert state(bench) is State.CONFIRMED
-    assert records(bench) == []
+    assert records(bench) == [EndingDecided(ID, "input spent")]
+    assert bench.take(ReportReceipt) == []
 
 
 def test_ending_intent_gets_no_permission() -> None:
@@ -1148,7 +1142,7 @@ def test_arrival_of_states_concerns_no_intent_that_has_ended_or_waits_no_longer(
 def test_failing_domain_makes_the_intent_delegated_again_after_a_pause() -> None:
     bench = assembling()
     bench.tell(AssemblyFailed(RequestId(1, 10), ID, "domain is down"))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     bench.forget()
     bench.submit("A-2")
     accept(bench)
@@ -1166,7 +1160,6 @@ def test_pause_that_ends_when_the_intent_has_ended_writes_nothing_twice() -> Non
     bench.tell(CancelRequested("canceller", ID))
     bench.wait(250)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
-    bench.write()
     assert ID not in bench.sequencer.sender.transactions
 
 
@@ -1184,7 +1177,7 @@ def test_pauses_grow_while_the_domain_fails_and_are_short_again_once_it_has_succ
 def pause_after_failure(bench: Bench, counter: int) -> int:
     """The domain fails; B, which is there, is told of the intent again after so long."""
     bench.tell(AssemblyFailed(RequestId(1, counter), ID, "domain is down"))
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     bench.forget()
     since_ms = bench.now_ms
     while not numbers(bench, B):
@@ -1232,7 +1225,7 @@ def test_resumption_is_recorded_answered_and_the_intent_delegated_in_one_step() 
     assert records(bench) == [IntentResumed(ID)]
     assert bench.take(ReplyToUser) == [ReplyToUser("user", ID)]
     assert numbers(bench, B) == [FIRST]
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)
     assert machine(bench).parked_reason is None
 
 
@@ -1252,7 +1245,6 @@ def test_parked_survives_a_restart() -> None:
     assert machine(bench).reason == "not yet"
     assert bench.said(DelegationCommand) == []
     bench.tell(ResumeRequested("user", ID))
-    bench.write()
     assert numbers(bench, B) == [DelegationNumber(2, 1)]
 
 
@@ -1307,15 +1299,14 @@ def test_cancel_of_an_intent_that_ends_already_is_answered_and_its_reason_stays(
 def test_cancelled_intent_is_voided_after_a_reorganisation() -> None:
     bench = assembled()
     bench.tell(CancelRequested("canceller", ID))
-    bench.write()
     bench.block(HEIGHT + 1, outcome())
     assert state(bench) is State.CONFIRMED
     bench.tell(BlocksRemoved(HEIGHT, (outcome(),)))
     assert state(bench) is State.SUBMITTED, "the empty transition may be under way"
     bench.wait(4_000)
-    assert machine(bench).is_voiding
+    assert is_being_voided(bench)
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
-    assert records(bench) == [IntentFinalised(reverted("cancelled"))]
+    assert records(bench) == [EndingDecided(ID, "cancelled"), IntentFinalised(reverted("cancelled"))]
 
 
 def test_parked_intent_of_which_a_version_was_signed_ends_when_that_is_void() -> None:
@@ -1350,24 +1341,23 @@ def test_cancel_is_refused_when_the_intent_has_ended() -> None:
     assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID, "cannot be cancelled: it is Confirmed")]
 
 
-def test_second_cancel_is_answered_like_the_first() -> None:
+def test_second_cancel_is_answered_like_the_first_and_the_decision_is_recorded_once() -> None:
     bench = assembled()
-    bench.tell(CancelRequested("canceller", ID))
-    bench.write()
     bench.forget()
+    bench.tell(CancelRequested("canceller", ID))
     bench.tell(CancelRequested("again", ID))
-    assert records(bench) == []
-    assert bench.take(ReplyToUser) == [ReplyToUser("again", ID)]
+    assert records(bench) == [EndingDecided(ID, "cancelled")]
+    assert bench.take(ReplyToUser) == [ReplyToUser("canceller", ID), ReplyToUser("again", ID)]
 
 
 def test_end_survives_a_restart_which_goes_by_the_bounds_that_were_recorded() -> None:
     bench = restarted(ending_reason="cancelled", versions=(transition("A-1"), transition("A-1", version=1)))
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     assert bench.said(DelegationCommand)[-1].delegations[0].is_voiding
     ask_permission(bench, 20)
     assert refusals(bench) == [ErrorCode.CANCELLED]
     final_at(bench, HEIGHT + 1, GENESIS_S + 600)
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     final_at(bench, HEIGHT + 2, GENESIS_S + 601)
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
 
@@ -1479,7 +1469,6 @@ def test_parked_intent_hears_of_its_dependencies() -> None:
     bench.tell(Tick())
     bench.sequencer.sender.dependency_ended(one, Outcome.CONFIRMED)
     bench.tell(ResumeRequested("user", ID))
-    bench.write()
     assert numbers(bench, B) == [DelegationNumber(2, 1)]
 
 
@@ -1573,4 +1562,4 @@ def test_intent_that_fails_on_the_ledger_goes_on_if_its_dependency_was_confirmed
     bench = submitted_before_its_dependency_ended(Outcome.CONFIRMED)
     assert machine(bench).unmet == {}
     assert machine(bench).ending_reason is None
-    assert state(bench) is State.PENDING
+    assert is_pending_and_goes_on(bench)

@@ -169,7 +169,7 @@ def assemble(bench: Bench) -> None:
     ask_assembly(bench)
     bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.ASSEMBLED, transition("B-1", signature=b"")))
     bench.tell(TransitionSigned(ASKED, B1, b"signed"))
-    bench.write_leaves()
+    bench.take(Persist)
 
 
 def item(bench: Bench) -> DispatchItem:
@@ -184,7 +184,7 @@ def ask_permission(bench: Bench) -> None:
 def permit(bench: Bench) -> None:
     assemble(bench)
     ask_permission(bench)
-    bench.write()
+    bench.take(Persist)
 
 
 def submitted(count: int) -> tuple[SubmittedIntent, ...]:
@@ -254,7 +254,7 @@ def test_record_is_the_first_effect_of_its_step() -> None:
     assert len(bench.said(DelegationCommand, A)) == 1
 
 
-def test_what_we_say_to_ourselves_is_taken_within_the_step_that_records() -> None:
+def test_message_to_the_own_node_is_delivered_within_the_step_that_records() -> None:
     bench = Bench(of=contract(A))
     effects = bench.tell(IntentSubmitted("user", intent("A-1")))
     assert effects[0] == Persist(ADDRESS, (IntentAccepted(intent("A-1")),))
@@ -263,7 +263,7 @@ def test_what_we_say_to_ourselves_is_taken_within_the_step_that_records() -> Non
     assert [[each.id for each in order.intents] for order in bench.take(AssembleIntents)] == [[A1]]
 
 
-def test_what_we_say_to_ourselves_is_taken_within_each_of_two_steps_that_record() -> None:
+def test_messages_to_the_own_node_are_delivered_within_each_of_two_steps_that_record() -> None:
     bench = Bench(of=contract(A))
     for name in ("A-1", "A-2"):
         bench.tell(IntentSubmitted("user", intent(name)))
@@ -298,7 +298,6 @@ def test_request_for_an_intent_that_is_not_under_way_is_answered(
 def test_cancel_reaches_its_intent() -> None:
     bench = sender()
     bench.tell(CancelRequested("user", B1))
-    bench.write()
     assert [receipt.receipt.outcome for receipt in bench.take(ReportReceipt)] == [Outcome.REVERTED]
     assert [reply.error for reply in bench.take(ReplyToUser)] == [""]
 
@@ -307,10 +306,8 @@ def test_resume_reaches_its_intent() -> None:
     bench = sender()
     ask_assembly(bench)
     bench.tell(AssemblyFinished(ASKED, B1, AssemblyOutcome.PARKED, reason="not yet"))
-    bench.write()
     assert sender_state(bench) is SenderSide.PARKED
     bench.tell(ResumeRequested("user", B1))
-    bench.write()
     assert sender_state(bench) is SenderSide.PENDING
 
 
@@ -344,7 +341,6 @@ def test_verified_signature_of_before_a_restart_is_permitted() -> None:
     [asked] = bench.take(VerifySignature)
     assert asked.leaf == transition("B-1").leaf
     bench.tell(SignatureVerified(asked.request_id, asked.intent, is_ours=True))
-    bench.write()
     assert bench.said(DispatchConfirmationResponse, A) == [DispatchConfirmationResponse(ASKED, (B1,))]
 
 
@@ -455,14 +451,11 @@ def test_cancelled_intent_ends_when_the_chain_is_final_beyond_its_validity() -> 
     bench = sender()
     assemble(bench)
     bench.tell(CancelRequested("user", B1))
-    bench.write()
     valid_until_s = transition("B-1").valid_until_s
     bench.block(1, time_s=valid_until_s + 1)
     bench.tell(OutcomesFinal(valid_until_s, ()))
-    bench.write()
     assert bench.take(ReportReceipt) == []
     bench.tell(OutcomesFinal(valid_until_s + 1, ()))
-    bench.write()
     assert [each.receipt.outcome for each in bench.take(ReportReceipt)] == [Outcome.REVERTED]
 
 
@@ -525,7 +518,7 @@ def test_dispatch_that_failed_is_tried_again_later() -> None:
     bench = coordinator()
     get_permission(bench)
     (order,) = bench.take(DispatchRound)
-    bench.tell(RoundDispatchFailed(order.digest, "disk full"))
+    bench.tell(RoundDispatchFailed(order.digest, "signer is down"))
     assert bench.take(DispatchRound) == []
     bench.wait(bench.config.retry_backoff_ms)
     assert bench.take(DispatchRound) == [order]

@@ -70,7 +70,6 @@ def test_signature_of_a_version_for_another_coordinator_is_not_taken_for_the_nex
     assert state(bench) is State.SIGNING
     bench.tell(TransitionSigned(signing_again.request_id, ID, b"signed"))
     assert state(bench) is State.ENDORSEMENT_GATHERING
-    bench.write()
     [response] = bench.said(AssembleResponse, C)
     assert response.request_id == SHARED
     assert [each.transition for each in response.results] == [transition("A-1", version=1)]

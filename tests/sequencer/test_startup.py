@@ -258,7 +258,6 @@ def test_node_whose_last_intent_has_ended_tells_nobody_any_more() -> None:
     bench.submit("A-1")
     bench.tell(BlockIndexed(1, GENESIS_S, (OUTCOME,)))
     bench.tell(CancelRequested("user", intent("A-1").id))
-    bench.write()
     bench.forget()
     bench.wait(60_000)
     assert told(bench, B) == []

@@ -84,7 +84,7 @@ class Endorsing:
         """Why a round of these is not signed; nothing if it is."""
         self.bench.forget()
         self.ask(*made, until_s=until_s)
-        self.bench.write()
+        self.bench.take(Persist)
         [answer] = responses(self.bench)
         assert bool(answer.refusals) is not bool(answer.signature)
         return answer.refusals[0].reason if answer.refusals else ""
@@ -212,7 +212,7 @@ def test_another_version_takes_nothing_from_the_first_one_of_its_intent() -> Non
     assert "kept" in endorsing.refusal(prepared("D-2", OTHER))
 
 
-def test_outcome_on_the_ledger_frees_what_was_signed_away() -> None:
+def test_outcome_on_the_ledger_frees_the_states_that_were_signed_away() -> None:
     endorsing = Endorsing()
     made = prepared("B-1", STATE)
     assert endorsing.refusal(made) == ""
@@ -250,7 +250,6 @@ def test_coordinator_has_others_assembled_on_what_was_kept_for_too_long() -> Non
     bench.delegate("B-1", submit_mode=EXTERNAL)
     bench.assemble(prepared("B-1", STATE))
     bench.sign()
-    bench.write()
     bench.delegate("C-1")
     [asked] = bench.said(AssembleRequest, C)
     assert asked.snapshot.locks == (STATE,)
@@ -464,7 +463,6 @@ def test_coordinator_takes_no_external_transition_of_a_sender_that_rests(prepara
     bench.delegate("B-1", submit_mode=EXTERNAL)
     bench.assemble(first)
     bench.sign()
-    bench.write()
     bench.tell(BlockIndexed(1, first.valid_until_s + 1))
     bench.tell(OutcomesFinal(first.valid_until_s + 1, ()))
     bench.delegate("B-2", submit_mode=EXTERNAL)
@@ -489,7 +487,6 @@ def test_sender_that_coordinates_for_itself_has_its_turn_from_its_endorsers_alon
     bench.tell(AssemblyFinished(order.request_id, made.intent, AssemblyOutcome.ASSEMBLED, made))
     [sign] = bench.take(SignTransition)
     bench.tell(TransitionSigned(sign.request_id, made.intent, b"signed"))
-    bench.write()
     bench.wait(bench.config.request_timeout_ms)
     assert bench.state_of("B-1") is State.ENDORSEMENT_GATHERING
 
@@ -520,7 +517,6 @@ def test_sender_that_names_a_bound_without_end_does_not_escape_its_rest_at_a_coo
     for endorser in bench.of.endorsers[: bench.of.threshold]:
         bench.coordinator.rounds._take_signature(opened, endorser, b"signature")
     bench.tell(OutcomesFinal(GENESIS_S, ()))
-    bench.write()
     turns = bench.coordinator.turns
     assert list(turns.turns) == [made.intent]
     bench.block(1, time_s=GENESIS_S + VALIDITY_S + 61)

@@ -115,7 +115,7 @@ def void_prepared() -> Bench:
     """B has permission to dispatch it."""
     bench = void_assembled()
     ask_void_permission(bench, 21)
-    bench.write()
+    bench.take(Persist)
     return bench
 
 
@@ -205,7 +205,7 @@ def test_word_on_the_old_version_changes_nothing_before_the_voiding_is_delegated
     bench = voiding()
     number = machine(bench).number
     bench.hear(B, TransactionReverted(ID, number, transition("A-1").leaf, "its input is gone"), height=HEIGHT)
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     assert machine(bench).is_voiding
 
 
@@ -213,7 +213,7 @@ def test_coordinator_that_gives_up_the_old_version_does_not_end_the_voiding() ->
     bench = void_delegated()
     number = machine(bench).number
     bench.hear(B, TransactionReverted(ID, number, transition("A-1").leaf, "its input is gone"), height=HEIGHT)
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     assert machine(bench).is_voiding
 
 
@@ -223,7 +223,7 @@ def test_coordinator_that_asks_for_the_old_version_is_refused_and_delegated_to_a
     bench.forget()
     ask_permission(bench, 20, number=SECOND)
     assert refusals(bench) == [ErrorCode.CANCELLED]
-    assert state(bench) is State.PENDING
+    assert is_being_voided(bench)
     assert numbers(bench, B) == [SECOND]
 
 
@@ -237,7 +237,6 @@ def test_old_version_is_refused_before_the_delegation_is_accepted() -> None:
 def test_old_permission_is_forgotten_so_that_its_submitter_does_not_hold_the_intent() -> None:
     bench = prepared()
     fail_for_good(bench)
-    bench.write()
     accept(bench)
     list_dispatched(bench, submission_count=1)
     assert state(bench) is State.DELEGATED
@@ -250,7 +249,6 @@ def test_voided_intent_is_reverted_with_its_reason_when_that_is_final() -> None:
     assert records(bench) == []
     bench.tell(OutcomesFinal(GENESIS_S, (void_outcome(),)))
     assert records(bench) == [IntentFinalised(reverted("cancelled"))]
-    bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("cancelled"))]
 
 
@@ -279,7 +277,6 @@ def test_void_that_failed_once_is_tried_again_with_the_same_leaf() -> None:
     ask_assembly(bench, 12)
     bench.tell(TransitionSigned(RequestId(1, 12), ID, b"signed"))
     ask_void_permission(bench, 22, DelegationNumber(1, 3))
-    bench.write()
     list_dispatched(bench, submission_count=1, leaf=VOID)
     assert state(bench) is State.SUBMITTED
 
@@ -365,7 +362,6 @@ def test_restarted_sender_finalises_what_was_voided_before_its_receipt_was_writt
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     bench.tell(Tick())
     assert records(bench) == [IntentFinalised(reverted("no funds"))]
-    bench.write()
     assert bench.take(ReportReceipt) == [ReportReceipt(reverted("no funds"))]
 
 
@@ -390,7 +386,6 @@ def test_restarted_sender_permits_the_empty_transition_of_before() -> None:
     verified(bench, 21)
     assert state(bench) is State.DELEGATED, "the verdict on an earlier request says nothing of this one"
     verified(bench, 22)
-    bench.write()
     assert permitted(bench) == [(RequestId(1, 22), B)]
 
 

@@ -300,7 +300,6 @@ def coordinating(hold_s: int = HOLD_S + 1, **options: object) -> CoordinatorBenc
     bench.delegate("B-1", submit_mode=EXTERNAL)
     bench.assemble(LEFT)
     bench.sign()
-    bench.write()
     bench.block(1, time_s=GENESIS_S + hold_s)
     bench.tell(OutcomesFinal(GENESIS_S + hold_s, ()))
     bench.forget()
@@ -349,7 +348,6 @@ def test_waiting_transition_is_endorsed_when_the_void_is_on_the_chain() -> None:
     bench.block(2, voided("B-1"), time_s=GENESIS_S + HOLD_S + 2)
     assemble(bench, prepared("C-1", STATE, at_s=GENESIS_S + HOLD_S + 2))
     bench.sign()
-    bench.write()
     assert bench.state_of("C-1") is State.PREPARED
 
 
@@ -484,9 +482,9 @@ def test_void_whose_dispatch_is_not_written_is_begun_again_by_the_next_refusal()
     asked = asked_to_void(bench)
     sign_void(bench, asked)
     [order] = voids(bench)
-    bench.tell(RoundDispatchFailed(digest_of(LEFT.leaf), "disk full"))
+    bench.tell(RoundDispatchFailed(digest_of(LEFT.leaf), "signer is down"))
     assert LEFT.intent in bench.coordinator.voids.open
-    bench.tell(RoundDispatchFailed(order.digest, "disk full"))
+    bench.tell(RoundDispatchFailed(order.digest, "signer is down"))
     assert bench.coordinator.voids.open == {}
 
 

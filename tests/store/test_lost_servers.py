@@ -19,8 +19,8 @@ from rota.node.events import IntentsLookedUp
 from rota.ports import Unavailable, WriteInDoubt
 from rota.store import PostgresDatabase
 from rota.store.database import Database, OutcomeUnknown, Statement
-from rota.store.group_commit import GROUP_WRITES_MAX
 from rota.store.postgres import Patience
+from rota.store.write_queue import GROUP_WRITES_MAX
 from tests.store.kit import FIRST, NODE, FaultyDatabase, Opened, an_intent, in_loop, intent_id, new_postgres, new_sqlite
 from tests.store.proxy import Fault, Proxy, proxy_to
 from tests.store.servers import PostgresServer

@@ -31,9 +31,9 @@ from rota.sim.disk import Fate
 from rota.store import DatabaseStore, Refused, findings, group_commit, schema
 from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
-from rota.store.group_commit import RecordRejected
 from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
+from rota.store.write_queue import RecordRejected
 from tests.store.kit import (
     CONTRACTS,
     FIRST,

@@ -33,7 +33,7 @@ from rota.node.events import IntentsLookedUp
 from rota.node.node import OWN
 from rota.ports import Ask, Dependencies, PartyNames, PublicBinding, StoredSubmission, SubmissionKey, Unavailable
 from rota.store import DatabaseStore
-from rota.store.group_commit import RecordRejected
+from rota.store.write_queue import RecordRejected
 from tests.store.kit import (
     CONFIG,
     FIRST,

@@ -51,7 +51,7 @@ class IndexChange:
 
 
 class ChainIndex:
-    """The latest blocks of the chain as this node has made them durable; the last one is where it stands."""
+    """The latest blocks of the chain as this node has recorded them; the last one is where it stands."""
 
     def __init__(
         self, config: Config, now_ms: int, stored: tuple[ChainBlock, ...], final_height: int | None = None

@@ -5,7 +5,7 @@ as soon as it is ordered, so that all writes of a turn share one database transa
 until it is durable. So what is durable is always a prefix of what the core ordered, and nothing leaves that rests on
 more. The core does not wait: it goes on as if each write were done.
 
-The store repeats a write until it is done (`store/group_commit.py`), so no write fails. A store that takes none for
+The store repeats a write until it is done (`store/write_queue.py`), so no write fails. A store that takes none for
 `STALL_S` holds the node: the engine takes no step (`loop.py`), and users are told that the node is unavailable.
 Messages beyond `WAITING_MAX` are lost, as messages may be; all else is bounded, because a held core orders nothing.
 """

@@ -1,9 +1,7 @@
 """Effects and records that several packages share. Effects are values; the running node or the simulator performs them.
 
-A `Persist` governs what stands behind it in a step's list, up to the next one: those effects leave only when
-its records are durable, and so do those of later steps of the same contract (protocol §8). When the write
-fails they are dropped and `PersistFailed` is told: everything that was dropped is repeated by its own rule. A receipt,
-which is told once, stands before all writes: what it rests on is durable.
+Effects leave in the order in which they were ordered. Those behind a `Persist`, of this step and of later ones, leave
+when its records are durable (protocol §8).
 """
 
 from __future__ import annotations
@@ -26,12 +24,6 @@ from rota.wire.messages import Envelope, PreparedTransaction
 
 class Effect:
     """An order to the world around the core."""
-
-    __slots__ = ()
-
-
-class Report(Effect):
-    """Tells a user what is durable already: no write governs it."""
 
     __slots__ = ()
 
@@ -59,7 +51,7 @@ class Persist(Effect):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyToUser(Report):
+class ReplyToUser(Effect):
     """Answer a user's request; an empty error means that it was taken, and that this is durable."""
 
     reply_to: str
@@ -70,14 +62,14 @@ class ReplyToUser(Report):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportReceipt(Report):
+class ReportReceipt(Effect):
     """An intent of this node has its final outcome."""
 
     receipt: Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class ReportVerifier(Report):
+class ReportVerifier(Effect):
     """The answer to `VerifierWanted`: by its own node's word this verifier stands for a party; empty for a stranger.
 
     `announced` says whether that node's users have used the party, None when it did not say.

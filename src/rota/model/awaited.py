@@ -56,7 +56,9 @@ class AwaitedLeaves:
         self._of_dependent: dict[IntentId, tuple[AwaitedLeaf, ...]] = {}
         # To be asked of the store at the end of the step.
         self.unasked: dict[AwaitedLeaf, None] = {}
-        self._unanswered: dict[AwaitedLeaf, None] = {}
+        # The latest question about each that is not answered; none before it has left. Answers to earlier ones do not
+        # count: the store may know more since.
+        self._unanswered: dict[AwaitedLeaf, int | None] = {}
         self._final_time_s = 0
         # Until then no open leaf runs out of time.
         self._earliest_s = NEVER_S
@@ -76,12 +78,20 @@ class AwaitedLeaves:
                 for leaf in leaves:
                     self.unasked[leaf] = self._unanswered[leaf] = None
 
-    def answered(self, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]) -> list[Ended]:
+    def ask(self, question: int) -> tuple[AwaitedLeaf, ...]:
+        """The leaves that the store is asked about now, by the question with this number."""
+        asked, self.unasked = tuple(self.unasked), {}
+        self._unanswered.update(dict.fromkeys(asked, question))
+        return asked
+
+    def answered(
+        self, question: int, asked: Collection[AwaitedLeaf], found: Iterable[tuple[AwaitedLeaf, Outcome]]
+    ) -> list[Ended]:
         """The store has answered about these: some had ended before, and some have run out of time."""
         ended = [each for leaf, outcome in found for each in self._end(leaf, outcome, ID_USED)]
         for leaf in asked:
-            if leaf not in self.unasked:
-                self._unanswered.pop(leaf, None)
+            if self._unanswered.get(leaf) == question:
+                del self._unanswered[leaf]
         return ended + self._expired(asked)
 
     def block_final(self, time_s: int, outcomes: Iterable[tuple[ContractAddress, LedgerOutcome]]) -> list[Ended]:

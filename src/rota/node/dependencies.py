@@ -2,12 +2,13 @@
 
 Theory of operation. An id names a transaction of this node, private or public, in whatever contract; a leaf names a
 private transaction of any node (`model/awaited.py`). Only open dependencies are noted. What an intent depends on may
-end while the intent is being written: that is looked for when it is durable.
+end while the contract of the intent is loaded: the node looks for that when the intent is accepted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rota.machine.effects import IntentAccepted, Record
@@ -62,16 +63,15 @@ class Dependencies:
 
     def ask_for_leaves(self) -> None:
         """Ask the store about the blocks that were final before a leaf was noted."""
-        leaves, self.awaited.unasked = tuple(self.awaited.unasked), {}
-        question = self.node.intake.ask((), leaves=leaves)
-        self._asked[question.token] = leaves
-        self.node.effects.append(question)
+        question = self.node.intake.ask(())
+        leaves = self._asked[question.token] = self.awaited.ask(question.token)
+        self.node.effects.append(replace(question, leaves=leaves))
 
     def take_looked_up(self, event: IntentsLookedUp) -> bool:
         """The store's answer about leaves; false when it is about something else."""
         asked = self._asked.pop(event.token, None)
         if asked is not None:
-            self._end(self.awaited.answered(asked, event.leaves))
+            self._end(self.awaited.answered(event.token, asked, event.leaves))
         return asked is not None
 
     def _end(self, ended: list[Ended]) -> None:

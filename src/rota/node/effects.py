@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rota.machine.effects import Effect, Record, Report
+from rota.machine.effects import Effect, Record
 from rota.model.frozen import dataclass
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId
 
 
 @dataclass(frozen=True, slots=True)
-class ReportFinalityBroken(Report):
+class ReportFinalityBroken(Effect):
     """The chain took back blocks that were final: all above `parted_at`, up to `final_height` they had been reported.
 
     The receipts of these intents no longer hold, and are marked in the store.

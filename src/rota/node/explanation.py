@@ -215,7 +215,7 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             others = tuple(node for node in holders_of(sender.context.contract) if node != sender.context.node)
             return "a member to show whose transition uses its id on the chain", others
         case _:
-            return "its receipt to be written", (sender.context.node,)
+            return "nothing", ()
 
 
 def _missing_at_sender(sequencer: Sequencer, transaction: SenderTransaction) -> tuple[Missing, ...]:

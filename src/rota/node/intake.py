@@ -17,7 +17,7 @@ from rota.machine.events import IntentSubmitted
 from rota.model.awaited import with_bounds
 from rota.model.config import Config
 from rota.model.frozen import dataclass
-from rota.model.types import AwaitedLeaf, ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Outcome
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
 from rota.wire.sizes import intent_bytes
@@ -71,10 +71,10 @@ class Intake:
         awaits = with_bounds(event.intent.awaits, chain_time_s + self.config.dependency_wait_s)
         return replace(event, intent=replace(event.intent, awaits=awaits))
 
-    def ask(self, intents: tuple[IntentId, ...], key: str = "", leaves: tuple[AwaitedLeaf, ...] = ()) -> LookUpIntents:
+    def ask(self, intents: tuple[IntentId, ...], key: str = "") -> LookUpIntents:
         """A question to the store, with a token that its answer bears."""
         self._token += 1
-        return LookUpIntents(self._token, key, intents, leaves)
+        return LookUpIntents(self._token, key, intents)
 
     def take_answer(self, answer: IntentsLookedUp) -> Accepted | ReplyToUser | None:
         """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""

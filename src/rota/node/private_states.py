@@ -296,10 +296,9 @@ class PrivateStates:
     def _note_received(self, contract: ContractAddress, transitions: tuple[Transition, ...], is_own: bool) -> None:
         """Recorded: an endorser finds them in the store from now on."""
         self.distribution.note_received(contract, transitions, is_own)
-        sequencer = self.node.sequencers.loaded.get(contract)
-        if sequencer is not None:
-            sequencer.endorser.states_stored(transitions)
-            sequencer.sender.assembly.states_arrived()
+        sequencer = self.node.sequencers.loaded[contract]
+        sequencer.endorser.states_stored(transitions)
+        sequencer.sender.assembly.states_arrived()
 
 
 def _large_bytes(transitions: tuple[Transition, ...]) -> int:

@@ -115,7 +115,7 @@ class AccountBook(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class ContractSetAside:
     """A contract whose records the database rejected, and why: no run loads it before it is released."""
 
     contract: ContractAddress
@@ -126,7 +126,7 @@ class SetAside:
 class SetAsideBook(Protocol):
     """Which contracts are set aside."""
 
-    async def list(self) -> tuple[SetAside, ...]:
+    async def list(self) -> tuple[ContractSetAside, ...]:
         """All of them, the earliest first. `Unavailable` when the store is away."""
         ...
 

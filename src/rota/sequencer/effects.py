@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.machine.effects import Effect, Record, Report
+from rota.machine.effects import Effect, Record
 from rota.model.consistency import Authorised, Consistent
 from rota.model.frozen import dataclass
 from rota.model.types import (
@@ -25,7 +25,7 @@ from rota.wire.messages import EndorserSignature, PreparedTransaction, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class ReportPrepared(Report):
+class ReportPrepared(Effect):
     """An external intent of this node is endorsed: its user has it committed; may be told again after a restart."""
 
     contract: ContractAddress

@@ -323,8 +323,7 @@ class NodeFacade:
         if self._running.is_stopping:
             raise Unavailable(f"{self.name} is stopping; ask another time")
         if self._running.engine.outbox.is_stalled:
-            trouble = self._running.adapters.store.trouble or "it does not answer"
-            raise Unavailable(f"the database of {self.name} takes no writes: {trouble}")
+            raise Unavailable(f"the database takes no writes: {self._running.adapters.store.trouble or 'no answer'}")
         reply_to, awaited = self._running.users.expect_reply()
         self._running.tell(event_for(reply_to))
         reply = await awaited

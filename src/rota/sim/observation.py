@@ -13,6 +13,7 @@ from rota.model.types import IntentId
 from rota.node.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
 from rota.node.node import Node
 from rota.sequencer.coordinator import REFUSED_INTENTS_MAX, Coordinator
+from rota.sequencer.effects import EndingDecided
 from rota.sequencer.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
 from rota.sequencer.parties import VERIFIERS_WANTED_MAX
 from rota.sequencer.recent_outcomes import OUTCOMES_KEPT_MAX
@@ -22,22 +23,23 @@ from rota.sim.facts import Queue, Remembered, RememberedIntent
 
 
 def remembered_by(core: Node) -> Remembered:
-    """What a node that has just been built knows from its disk."""
+    """What a node that has just been built knows from its disk; what it decided meanwhile is not there yet."""
+    loaded = core.sequencers.loaded.values()
+    decided = {record.intent for each in loaded for record in each.context.records if isinstance(record, EndingDecided)}
     intents = {
         intent: RememberedIntent(
             transaction.permission.leaf if transaction.permission is not None else None,
             transaction.parked_reason is not None,
-            transaction.is_ending_recorded,
+            transaction.is_ending_recorded and intent not in decided,
             transaction.issued.transition.leaf if transaction.issued is not None else None,
         )
-        for sequencer in core.sequencers.loaded.values()
+        for sequencer in loaded
         for intent, transaction in sequencer.sender.transactions.items()
     }
     intents |= {intent: RememberedIntent(None, False, False) for intent in core.deployments.own}
     owed = frozenset(core.distribution.owed)
-    sequencers = core.sequencers.loaded.values()
-    unacknowledged = frozenset(leaf for sequencer in sequencers for leaf in sequencer.coordinator.issuing.open)
-    signed_away = frozenset(leaf for sequencer in sequencers for leaf in sequencer.kept.signed)
+    unacknowledged = frozenset(leaf for sequencer in loaded for leaf in sequencer.coordinator.issuing.open)
+    signed_away = frozenset(leaf for sequencer in loaded for leaf in sequencer.kept.signed)
     proposals = frozenset(core.deployments.proposals.kept)
     return Remembered(
         core.incarnation, core.submitters.next_nonces(), intents, owed, unacknowledged, signed_away, proposals

@@ -1,7 +1,7 @@
 """Several nodes of the real core on one virtual clock, with a network, disks and a ledger that can be hurt.
 
 The world performs what the core orders and tells it what happened, as a runtime would. Effects leave in order, those
-behind a write when it is done; all writes that wait are one transaction. When a write does not end for `STORE_STALL_MS`
+behind a write when it is done; all writes that wait are one transaction. When a write does not end for `STALL_MS`
 the node takes no step until the disk goes on. A killed node loses everything but its disk; a cut connection is noticed
 when pings stay unanswered. Nothing here decides anything about sequencing.
 """
@@ -13,15 +13,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from rota.chain.effects import (
-    BlocksIndexed,
-    FetchBlocks,
-    RecallDispatches,
-    RoundDispatch,
-    SeeAccount,
-    SignDispatch,
-    SubmitTransaction,
-)
+from rota.chain.effects import FetchBlocks, RecallDispatches, RoundDispatch, SeeAccount, SignDispatch, SubmitTransaction
 from rota.chain.events import DispatchesRecalled
 from rota.chain.submitters import AccountChoice
 from rota.directory.effects import (
@@ -65,9 +57,9 @@ from rota.sequencer.effects import (
 )
 from rota.sequencer.events import RoundChecked
 from rota.sim.chain import Chain
-from rota.sim.disk import Fate
+from rota.sim.disk_writes import DiskWrites
 from rota.sim.factory import FACTORY, Factory
-from rota.sim.facts import BrokenFinality, ContractReset, Hung, Recorded, Reported, Resumed, Signed, Started, Stopped
+from rota.sim.facts import BrokenFinality, ContractReset, Hung, Reported, Resumed, Signed, Started, Stopped
 from rota.sim.invariants import AMONG_LIARS, EVERY, Judge, Terms, judged_in
 from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
@@ -87,9 +79,6 @@ if TYPE_CHECKING:
 __all__ = ["Recorder", "SimNode", "World", "sign"]
 
 LIAR_RESTART_MS = 1_000
-# As the engine and the store of a real node have them.
-STORE_STALL_MS = 1_000
-STORE_RETRY_MS = 250
 
 
 class World:
@@ -136,6 +125,7 @@ class World:
         if liars:
             self.ledger.flaw_of = RoundRules(self.by_address).flaw_of
         self.witness = Witness(self)
+        self.disks = DiskWrites(self)
         self.wires = Wires(self, weather or Weather(), has_codec)
         self.chain = Chain(self, block_ms)
         self.factory = Factory(self)
@@ -215,7 +205,7 @@ class World:
         node.life += 1
         node.effects_to_live = None
         while node.untold:
-            self._tell_recorded(node, node.untold[0])
+            self.disks.tell_recorded(node, node.untold[0])
         self.judge.tell(Stopped(name, self.now_ms))
         self.recorder.stopped(self, node)
         self.wires.lose_all(name)
@@ -231,14 +221,14 @@ class World:
         if is_hung:
             self.judge.tell(Hung(name))
             return
-        self._go_on(node)
+        self.go_on(node)
 
-    def _go_on(self, node: SimNode) -> None:
+    def go_on(self, node: SimNode) -> None:
         """A node that did nothing for a while performs what waits, then takes what came, and then its timers."""
         if node.is_hung or node.is_stalled:
             return
         self.judge.tell(Resumed(node.name, self.now_ms))
-        self._flush(node)
+        self.flush(node)
         while node.takes_steps and node.inbox:
             self.tell(node, node.inbox.popleft())
         self.tell(node, Tick())
@@ -266,7 +256,7 @@ class World:
         """Its clock was changed: its next deadline comes at another time."""
         node = self.nodes[name]
         node.tick_at_ms = None
-        self._schedule_tick(node)
+        self.schedule_tick(node)
 
     def stop(self, name: NodeName) -> None:
         """Ask a node to stop: it hands its role over."""
@@ -344,8 +334,8 @@ class World:
             self._queue(node, effects)
         if not node.is_flushing:
             if node.outbox:
-                self._flush(node)
-            self._schedule_tick(node)
+                self.flush(node)
+            self.schedule_tick(node)
 
     def _queue(self, node: SimNode, effects: list[Effect]) -> None:
         """In the order of their steps."""
@@ -356,7 +346,7 @@ class World:
                 self.witness.decides(node, effect)
             node.outbox.append(effect)
 
-    def _flush(self, node: SimNode) -> None:
+    def flush(self, node: SimNode) -> None:
         """Effects leave in order, those behind a write when it is done. What follows from one waits its turn."""
         if node.is_flushing:
             return
@@ -368,23 +358,17 @@ class World:
                     break
                 node.outbox.popleft()
                 node.durable_count -= 1
-                self._tell_recorded(node, effect)
+                self.disks.tell_recorded(node, effect)
                 continue
             node.outbox.popleft()
-            if node.effects_to_live is not None and self._dies_now(node):
+            if node.effects_to_live is not None and self.dies_now(node):
                 break
             self._do(node, effect)
         node.is_flushing = False
         if node.ordered_count and not node.writing_count and node.core is not None:
-            self._begin_write(node)
+            self.disks.begin(node)
 
-    def _begin_write(self, node: SimNode) -> None:
-        """All writes that wait are one transaction."""
-        node.writing_count, node.ordered_count = node.ordered_count, 0
-        node.writing_since_ms = self.now_ms
-        self.at(self.now_ms + self.disk_ms + (node.disk_delay_ms or 0), partial(self._write, node, node.life))
-
-    def _dies_now(self, node: SimNode) -> bool:
+    def dies_now(self, node: SimNode) -> bool:
         """It was to live for so many effects more, and this is the last."""
         if node.effects_to_live is None:
             return False
@@ -395,65 +379,7 @@ class World:
         self.crash(node.name)
         return True
 
-    def _write(self, node: SimNode, life: int) -> None:
-        """Try to commit. A disk may take nothing, or commit and not say so: then the node looks again in a while."""
-        if node.life != life:
-            return
-        fate = node.disk.fate
-        takes_writes = fate is not Fate.FAILS and node.disk_delay_ms is not None
-        if takes_writes and not node.is_committed and not self._commit(node):
-            return
-        if not node.is_committed or fate is not Fate.WORKS or node.disk_delay_ms is None:
-            self._wait_for_disk(node)
-            return
-        node.durable_count += node.writing_count
-        node.writing_count, node.is_committed = 0, False
-        if node.is_stalled:
-            node.is_stalled = False
-            self._go_on(node)
-        else:
-            self._flush(node)
-        self._schedule_tick(node)
-
-    def _commit(self, node: SimNode) -> bool:
-        """Store what waits; false when the node dies meanwhile. A prefix of it may be stored then."""
-        writes = [each for each in node.outbox if isinstance(each, Persist)]
-        for write in writes[node.durable_count : node.durable_count + node.writing_count]:
-            if self._dies_now(node):
-                return False
-            self.recorder.wrote(self, node, write)
-            self._store(node, write)
-        node.is_committed = True
-        return True
-
-    def _wait_for_disk(self, node: SimNode) -> None:
-        """The store tries again and again; after a while the node takes no step."""
-        if self.now_ms - node.writing_since_ms >= STORE_STALL_MS and not node.is_stalled:
-            node.is_stalled = True
-            self.judge.tell(Hung(node.name))
-        self.at(self.now_ms + STORE_RETRY_MS, partial(self._write, node, node.life))
-
-    def _store(self, node: SimNode, write: Persist) -> None:
-        node.disk.write(write.contract, write.records)
-        node.untold.append(write)
-        for record in write.records:
-            if isinstance(record, PermissionGranted):
-                self.permissions.append(record)
-            elif isinstance(record, RoundDispatch):
-                self.dispatches.append(record)
-                for transition in record.round.transitions:
-                    self.learn(record.round.contract, transition)
-            elif isinstance(record, BlocksIndexed):
-                node.disk.follow(record, self.transitions)
-
-    def _tell_recorded(self, node: SimNode, write: Persist) -> None:
-        """The judge hears of records and messages in the order in which the node ordered them."""
-        told = node.untold.popleft()
-        assert told is write, "writes are stored in order"
-        for record in write.records:
-            self.judge.tell(Recorded(node.name, write.contract, record))
-
-    def _schedule_tick(self, node: SimNode) -> None:
+    def schedule_tick(self, node: SimNode) -> None:
         if node.core is None or not node.takes_steps:
             return
         local_ms = node.core.next_deadline_ms()
@@ -475,7 +401,7 @@ class World:
         if node.takes_steps and due_ms is not None and due_ms <= node.clock.read(self.now_ms):
             self.tell(node, Tick())
         else:
-            self._schedule_tick(node)
+            self.schedule_tick(node)
 
     def _do(self, node: SimNode, effect: Effect) -> None:
         self.recorder.performed(self, node, effect)

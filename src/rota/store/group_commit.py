@@ -1,26 +1,15 @@
 """The `Store` of ports: syncpoints in, events out; the same for both databases.
 
-Theory of operation. An order of the core is turned into SQL when it is given, and waits in one queue with the writes of
-all features. One task takes all that waits, which is all that one turn of the event loop has ordered, or all that came
-while the last transaction was being committed, and writes it as one transaction: a commit costs the same for one as for
-hundreds. The orders of the core are written in the order in which they were given, and each is repeated until it is
-done: while the database is away, full or read-only, the store tries again every `RETRY_S`, and the node is held
-(`engine/outbox.py`). A feature whose write meets such trouble is told `Unavailable` at once.
+Theory of operation. An order of the core is turned into SQL when it is given, and waits with the writes of all features
+in one queue (`write_queue.py`), which repeats it until it is done. Nothing is read while it is in doubt whether a
+commit has happened. What ends the run is passed to `failed`.
 
-A commit that is not answered may have happened. The database notes the number of each transaction in it, so the store
-gives the same number again: if it is there, the write is done. A feature is told `WriteInDoubt`. Nothing is read
-before the doubt is over.
+Beside the database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller number
+has an old copy before it: public transactions that have not ended there are set aside, in the first transaction of the
+new life.
 
-When the database rejects a transaction for what is in it, each write is tried in a transaction of its own. A rejected
-write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), and its
-contract is set aside durably (`set_aside.py`): the next run does not load it, so one contract's fault is not another's.
-So do a database that is not as this process left it (`FenceBroken`) and an I/O error (`DatabaseBroken`): `failed` is
-told. Beside the database, `mark` keeps the number of a transaction that it acknowledged. A start that finds a smaller
-number has an old copy before it: public transactions that have not ended there are set aside, in the first transaction
-of the new life.
-
-Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked.
-A question about intents is kept until it can be answered. The others are asked again by whoever asked them.
+Questions are answered by another task, all that wait in one go, after whatever was durable when they were asked. A
+question about intents is kept until it can be answered. The others are asked again by whoever asked them.
 """
 
 from __future__ import annotations
@@ -28,23 +17,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from rota.chain.effects import RecallDispatches
 from rota.chain.events import DispatchesRecalled
 from rota.directory.effects import ContractTaken
 from rota.exchange.effects import RecallDeliveries
-from rota.logs import catalogue
 from rota.machine.effects import FindStates, Persist
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
 from rota.model.config import Config
 from rota.model.digests import domain_separator
 from rota.model.types import (
-    NO_CONTRACT,
     BlockHash,
     Contract,
     ContractAddress,
@@ -59,7 +46,6 @@ from rota.model.types import (
 )
 from rota.node.effects import LoadContract, LookUpIntents
 from rota.node.events import ContractLoaded, ContractMissing, StatesFound
-from rota.node.node import OWN
 from rota.node.stored import StoredNode
 from rota.ports import (
     STATES_A_PAGE,
@@ -73,25 +59,13 @@ from rota.ports import (
     Tell,
     Unanswerable,
     Unavailable,
-    WriteInDoubt,
     Written,
 )
 from rota.store.abis import Abis
 from rota.store.accounts import AccountChoices
 from rota.store.archive import Archive
 from rota.store.commitments import Commitments
-from rota.store.database import (
-    Answer,
-    Database,
-    NotWritten,
-    OutcomeUnknown,
-    Reading,
-    ReadingTooSlow,
-    Refused,
-    Statement,
-    known_chain,
-    last_written,
-)
+from rota.store.database import Answer, Database, Reading, ReadingTooSlow, Refused, Statement, known_chain, last_written
 from rota.store.findings import Findings
 from rota.store.groups import Groups, group_of_contract
 from rota.store.kept_number import KeptNumber, Mark
@@ -102,33 +76,18 @@ from rota.store.proofs import ProofBook
 from rota.store.public_transactions import PublicTransactions, saving
 from rota.store.reading import Asking
 from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_by_id
-from rota.store.set_aside import SetAsideContracts, setting_aside
+from rota.store.set_aside import SetAsideContracts
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
+from rota.store.write_queue import WriteQueue
 
 LOOK_S: Final = 1.0
-WRITES_WAITING_MAX: Final = 65_536
-GROUP_WRITES_MAX: Final = 1_024
 QUESTIONS_WAITING_MAX: Final = 65_536
 GROUP_QUESTIONS_MAX: Final = 256
 RETRY_S: Final = 0.25
 
 Question = LookUpIntents | LoadContract | FindStates | RecallDeliveries | RecallDispatches
-
-
-class RecordRejected(Refused):
-    """The database rejects records of the core for what is in them. The run ends: it knows more than is durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Write:
-    """An order of the core for a contract, or the write of a feature that waits for it."""
-
-    contract: ContractAddress
-    statements: tuple[Statement, ...]
-    waiting: asyncio.Future[None] | None = None
-    flaw: str = ""
 
 
 def wall_clock_ms() -> int:
@@ -159,22 +118,19 @@ class DatabaseStore:
         accompanied = self.submissions.accompanied
         self._writing = Writing(node, self._separators, config, clock, nullifier_of, accompanied)
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
-        self._written = 0
-        self._writes: deque[_Write] = deque()
+        self._writes: Final = WriteQueue(database, self._kept, clock, lambda count: tell(Written(count)))
+        self._writes.in_trouble = self._keep_looking
         self._questions: deque[Question] = deque()
         self._findings = Findings(node)
-        self._has_writes = asyncio.Event()
         self._has_questions = asyncio.Event()
         self._adding = asyncio.Lock()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._is_closing = False
         self._broken: Refused | None = None
-        # How many attempts to write came to nothing.
-        self.writes_failed = 0
         # Told of an error that ends the store, and with it the process.
         self.failed: Callable[[BaseException], None] = lambda _: None
         self._wound_back = ""
-        self._trouble = ""
+        self._end_trouble = ""
         self._reading_trouble = ""
         self._looking: asyncio.Task[None] | None = None
         self.abis: Final = Abis(self, clock)
@@ -197,26 +153,26 @@ class DatabaseStore:
         kept = await self._kept.read()
         await self._database.open()
         found = await self._database.read(last_written())
-        self._written = max(found, kept)
+        self._writes.number = max(found, kept)
         if found < kept:
             self._wound_back = (
                 f"the database was wound back: its write number is {found}, and {kept} was acknowledged before"
             )
             open_ = await self._database.read(self.public.opened())
             aside = [saving(replace(each, set_aside=each.set_aside or self._wound_back)) for each in open_]
-            await self._database.write(aside, self._next_number())
-        self._kept.acknowledged = self._written
+            await self._database.write(aside, self._writes.next_number())
+        self._kept.acknowledged = self._writes.number
         await self._kept.keep()
         for known in await self.contracts():
             self._note(known.contract)
-        self._tasks = (asyncio.create_task(self._write_on()), asyncio.create_task(self._answer_on()))
+        self._tasks = (asyncio.create_task(self._writes.run()), asyncio.create_task(self._answer_on()))
         for task in self._tasks:
             task.add_done_callback(self._tell_of_end)
 
     async def close(self) -> None:
         """Write what was ordered, and give the database back; questions that are open stay unanswered."""
         self._is_closing = True
-        self._has_writes.set()
+        self._writes.close()
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -238,7 +194,12 @@ class DatabaseStore:
     @property
     def trouble(self) -> str:
         """What keeps the latest write or answer from us, for an operator; empty when nothing does."""
-        return self._trouble or self._reading_trouble or self._kept.trouble
+        return self._end_trouble or self._writes.trouble or self._reading_trouble or self._kept.trouble
+
+    @property
+    def writes_failed(self) -> int:
+        """How many attempts to write came to nothing."""
+        return self._writes.failed_count
 
     # The chain.
 
@@ -262,10 +223,6 @@ class DatabaseStore:
 
     async def _write_alone(self, *statements: Statement) -> None:
         await self.write(statements)
-
-    async def _write_now(self, statements: Sequence[Statement], written: int) -> None:
-        await self._database.write(statements, written)
-        self._kept.acknowledged = max(self._kept.acknowledged, written)
 
     async def contracts(self) -> tuple[KnownContract, ...]:
         """All contracts of this node."""
@@ -300,7 +257,7 @@ class DatabaseStore:
     async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
         """Write the outcomes of a contract in final blocks that the index passed before it had the contract."""
         free = await self._read(self._asking.free_places([block.height for block in blocks]))
-        await self.write(tuple(self._writing.made_up(blocks, free, self._next_number())))
+        await self.write(tuple(self._writing.made_up(blocks, free, self._writes.next_number())))
 
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
@@ -356,14 +313,7 @@ class DatabaseStore:
         `Unavailable` when it was not written, `WriteInDoubt` when that is not known.
         """
         self._assert_at_work()
-        if self._is_closing:
-            raise Unavailable("the store is closing")
-        if len(self._writes) >= WRITES_WAITING_MAX:
-            raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._writes.append(_Write(NO_CONTRACT, tuple(statements), waiting))
-        self._has_writes.set()
-        await waiting
+        await self._writes.write(statements)
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database. `Unavailable` when it is away."""
@@ -392,9 +342,10 @@ class DatabaseStore:
         problem = None if task.cancelled() else task.exception()
         if problem is not None:
             if isinstance(problem, Refused):
+                self._end(problem)
                 return
-            self._trouble = f"the store has stopped: {problem!r}"
-            context = {"message": self._trouble, "exception": problem, "task": task}
+            self._end_trouble = f"the store has stopped: {problem!r}"
+            context = {"message": self._end_trouble, "exception": problem, "task": task}
             asyncio.get_running_loop().call_exception_handler(context)
             self.failed(problem)
 
@@ -402,7 +353,7 @@ class DatabaseStore:
         """Nothing is written or answered from now on, and the process ends."""
         if self._broken is None:
             self._broken = problem
-            self._trouble = f"the store has stopped: {problem}"
+            self._end_trouble = f"the store has stopped: {problem}"
             self.failed(problem)
 
     def _assert_at_work(self) -> None:
@@ -421,113 +372,16 @@ class DatabaseStore:
         write, contract = self._writing.statements, order.contract
         try:
             statements = tuple(
-                each for record in order.records for each in write(contract, record, self._next_number())
+                each for record in order.records for each in write(contract, record, self._writes.next_number())
             )
         except (ValueError, OverflowError, TypeError) as problem:
-            # A value that has no bytes. All that was ordered before is written first.
-            self._writes.append(_Write(contract, (), flaw=f"cannot be stored: {problem}"))
+            self._writes.order(contract, (), f"cannot be stored: {problem}")
         else:
-            self._writes.append(_Write(contract, statements))
-        self._has_writes.set()
+            self._writes.order(contract, statements)
 
     def _order_answer(self, question: Question) -> None:
         self._questions.append(question)
         self._has_questions.set()
-
-    # Writing.
-
-    async def _write_on(self) -> None:
-        while True:
-            await self._has_writes.wait()
-            self._has_writes.clear()
-            while self._writes:
-                count = min(len(self._writes), GROUP_WRITES_MAX)
-                await self._write_group([self._writes.popleft() for _ in range(count)])
-            if self._is_closing:
-                return
-
-    async def _write_group(self, group: list[_Write]) -> None:
-        """All in one transaction; when that is rejected, each in one of its own."""
-        try:
-            flaw = next((write.flaw for write in group if write.flaw), "")
-            if flaw:
-                raise NotWritten(flaw)
-            await self._write_together(group)
-        except NotWritten as problem:
-            if len(group) == 1:
-                await self._take_rejected(group[0], problem)
-            for write in group if len(group) > 1 else ():
-                await self._write_group([write])
-
-    async def _write_together(self, group: list[_Write]) -> None:
-        """One transaction, tried until it is done. Only the orders of the core are tried again."""
-        number = self._next_number()
-        while group:
-            try:
-                await self._write_now([each for write in group for each in write.statements], number)
-            except (Unavailable, OutcomeUnknown) as problem:
-                group = self._without_features(group, problem)
-                self._note_trouble(problem)
-                if self._is_closing:
-                    return
-                await asyncio.sleep(RETRY_S if group else 0)
-            except Refused as problem:
-                self._without_features(group, OutcomeUnknown(f"the store has stopped: {problem}"))
-                self._end(problem)
-                raise
-            else:
-                self._trouble = ""
-                self._tell_written(group)
-                return
-
-    def _without_features(self, group: Iterable[_Write], problem: Exception) -> list[_Write]:
-        """The orders of the core among these; features are told of the problem, those that wait in line too."""
-        told = _told(problem)
-        for write in group:
-            _raise_to(write, told)
-        # An empty write asks whether the database takes writes: its problem is its own.
-        if any(write.statements for write in group):
-            waiting, self._writes = self._writes, deque(each for each in self._writes if each.waiting is None)
-            for write in waiting:
-                _raise_to(write, Unavailable(str(problem)))
-        return [write for write in group if write.waiting is None]
-
-    async def _take_rejected(self, write: _Write, problem: NotWritten) -> None:
-        """A feature's error is its own. An order of the core ends the run; its contract is set aside in the next."""
-        if write.waiting is not None:
-            _raise_to(write, Unanswerable(str(problem)))
-            return
-        text = f"the database rejects records of contract {write.contract or 'none'}: {problem}"
-        if write.contract not in (OWN, NO_CONTRACT):
-            with suppress(Unavailable, OutcomeUnknown, NotWritten, Refused):
-                aside = setting_aside(write.contract, str(problem), self._writing.clock())
-                await self._write_now([aside], self._next_number())
-            text = f"{text}. The contract is set aside: the next run does not load it"
-        rejected = RecordRejected(text)
-        self._end(rejected)
-        raise rejected
-
-    def _note_trouble(self, problem: Exception) -> None:
-        self.writes_failed += 1
-        if self._trouble != str(problem):
-            catalogue.STORE_WRITE_FAILED.log(reason=str(problem))
-        self._trouble = str(problem)
-        self._keep_looking()
-
-    def _tell_written(self, group: Iterable[_Write]) -> None:
-        count = 0
-        for write in group:
-            if write.waiting is None:
-                count += 1
-            elif not write.waiting.done():
-                write.waiting.set_result(None)
-        if count:
-            self._tell(Written(count))
-
-    def _next_number(self) -> int:
-        """Greater than any that is in the database, whether or not that transaction went well."""
-        self._written += 1
-        return self._written
 
     # Answering.
 
@@ -605,22 +459,12 @@ class DatabaseStore:
 
         An empty transaction tells whether the database takes writes.
         """
-        while (self._trouble or self._reading_trouble) and not self._is_closing:
+        while (self._writes.trouble or self._reading_trouble) and not self._is_closing:
             await asyncio.sleep(LOOK_S)
             if self._broken is not None or any(task.done() for task in self._tasks):
                 return
             with suppress(Unavailable, Refused):
-                await (self.write(()) if self._trouble else self._read(last_written()))
+                await (self.write(()) if self._writes.trouble else self._read(last_written()))
 
     def _note(self, contract: Contract) -> None:
         self._separators[contract.address] = domain_separator(contract.chain_id, contract.address)
-
-
-def _told(problem: Exception) -> Unavailable:
-    """What a feature is told whose write did not go well."""
-    return WriteInDoubt(str(problem)) if isinstance(problem, OutcomeUnknown) else Unavailable(str(problem))
-
-
-def _raise_to(write: _Write, problem: Unavailable) -> None:
-    if write.waiting is not None and not write.waiting.done():
-        write.waiting.set_exception(problem)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.model.types import ContractAddress
-from rota.ports import SetAside
+from rota.ports import ContractSetAside
 from rota.store.database import Door, Reading, Statement
 
 REASON_MAX: Final = 1_000
@@ -23,7 +23,7 @@ class SetAsideContracts:
     def __init__(self, door: Door) -> None:
         self._door: Final = door
 
-    async def list(self) -> tuple[SetAside, ...]:
+    async def list(self) -> tuple[ContractSetAside, ...]:
         """All of them, the earliest first."""
         return await self._door.read(_listing())
 
@@ -32,8 +32,8 @@ class SetAsideContracts:
         await self._door.write([Statement("DELETE FROM contracts_set_aside WHERE contract = ?", (contract,))])
 
 
-def _listing() -> Reading[tuple[SetAside, ...]]:
+def _listing() -> Reading[tuple[ContractSetAside, ...]]:
     rows = yield Statement(
         "SELECT contract, reason, set_aside_at_ms FROM contracts_set_aside ORDER BY set_aside_at_ms, contract"
     )
-    return tuple(SetAside(ContractAddress(str(row[0])), str(row[1]), int(str(row[2]))) for row in rows)
+    return tuple(ContractSetAside(ContractAddress(str(row[0])), str(row[1]), int(str(row[2]))) for row in rows)

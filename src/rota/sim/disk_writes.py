@@ -1,0 +1,95 @@
+"""How the nodes of a simulated world write to their disks: one transaction at a time, tried until it is done.
+
+The times are those of the engine and the store of a real node.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rota.chain.effects import BlocksIndexed, RoundDispatch
+from rota.machine.effects import Persist
+from rota.sequencer.effects import PermissionGranted
+from rota.sim.disk import Fate
+from rota.sim.facts import Hung, Recorded
+from rota.sim.sim_node import SimNode
+
+if TYPE_CHECKING:
+    from rota.sim.world import World
+
+STALL_MS = 1_000
+RETRY_MS = 250
+
+
+class DiskWrites:
+    """Of all nodes of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def begin(self, node: SimNode) -> None:
+        """All writes that wait are one transaction."""
+        node.writing_count, node.ordered_count = node.ordered_count, 0
+        node.writing_since_ms = self.world.now_ms
+        self.world.at(
+            self.world.now_ms + self.world.disk_ms + (node.disk_delay_ms or 0), partial(self._write, node, node.life)
+        )
+
+    def _write(self, node: SimNode, life: int) -> None:
+        """Try to commit. A disk may take nothing, or commit and not say so: then the node looks again in a while."""
+        if node.life != life:
+            return
+        fate = node.disk.fate
+        takes_writes = fate is not Fate.FAILS and node.disk_delay_ms is not None
+        if takes_writes and not node.is_committed and not self._commit(node):
+            return
+        if not node.is_committed or fate is not Fate.WORKS or node.disk_delay_ms is None:
+            self._wait_for_disk(node)
+            return
+        node.durable_count += node.writing_count
+        node.writing_count, node.is_committed = 0, False
+        if node.is_stalled:
+            node.is_stalled = False
+            self.world.go_on(node)
+        else:
+            self.world.flush(node)
+        self.world.schedule_tick(node)
+
+    def _commit(self, node: SimNode) -> bool:
+        """Store what waits; false when the node dies meanwhile. A prefix of it may be stored then."""
+        writes = [each for each in node.outbox if isinstance(each, Persist)]
+        for write in writes[node.durable_count : node.durable_count + node.writing_count]:
+            if self.world.dies_now(node):
+                return False
+            self.world.recorder.wrote(self.world, node, write)
+            self._store(node, write)
+        node.is_committed = True
+        return True
+
+    def _wait_for_disk(self, node: SimNode) -> None:
+        """The store tries again and again; after a while the node takes no step."""
+        if self.world.now_ms - node.writing_since_ms >= STALL_MS and not node.is_stalled:
+            node.is_stalled = True
+            self.world.judge.tell(Hung(node.name))
+        self.world.at(self.world.now_ms + RETRY_MS, partial(self._write, node, node.life))
+
+    def _store(self, node: SimNode, write: Persist) -> None:
+        node.disk.write(write.contract, write.records)
+        node.untold.append(write)
+        for record in write.records:
+            if isinstance(record, PermissionGranted):
+                self.world.permissions.append(record)
+            elif isinstance(record, RoundDispatch):
+                self.world.dispatches.append(record)
+                for transition in record.round.transitions:
+                    self.world.learn(record.round.contract, transition)
+            elif isinstance(record, BlocksIndexed):
+                node.disk.follow(record, self.world.transitions)
+
+    def tell_recorded(self, node: SimNode, write: Persist) -> None:
+        """The judge hears of records and messages in the order in which the node ordered them."""
+        told = node.untold.popleft()
+        assert told is write, "writes are stored in order"
+        for record in write.records:
+            self.world.judge.tell(Recorded(node.name, write.contract, record))

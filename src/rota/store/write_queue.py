@@ -1,0 +1,202 @@
+"""One queue for all writes of a node, and the task that commits them.
+
+Theory of operation. The task takes all that waits, which is all that one turn of the event loop has ordered, or all
+that came while the last transaction was being committed, and writes it as one transaction: a commit costs the same for
+one as for hundreds. The orders of the core are written in the order in which they were given, and each is repeated
+until it is done: while the database is away, full or read-only, the task tries again every `RETRY_S`, and the node is
+held (`engine/outbox.py`). The write of a feature is not repeated: it raises `Unavailable` at once.
+
+A commit that is not answered may have happened. The database notes the number of each transaction in it, so the task
+gives the same number again: if it is there, the write is done. A feature gets `WriteInDoubt`.
+
+When the database rejects a transaction for what is in it, each write is tried in a transaction of its own. A rejected
+write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), because the
+core has gone on: nothing that was ordered behind it is written. Its contract is set aside durably (`set_aside.py`), so
+that the next run does not load it, and one contract's fault is not another's. A database that is not as this process
+left it (`FenceBroken`) and one that reports an I/O error (`DatabaseBroken`) end the run too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from rota.logs import catalogue
+from rota.model.types import NO_CONTRACT, ContractAddress
+from rota.node.node import OWN
+from rota.ports import Unanswerable, Unavailable, WriteInDoubt
+from rota.store.database import Database, NotWritten, OutcomeUnknown, Refused, Statement
+from rota.store.kept_number import KeptNumber
+from rota.store.records import Clock
+from rota.store.set_aside import setting_aside
+
+WRITES_WAITING_MAX: Final = 65_536
+GROUP_WRITES_MAX: Final = 1_024
+RETRY_S: Final = 0.25
+
+
+class RecordRejected(Refused):
+    """The database rejects records of the core for what is in them. The run ends: it knows more than is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """An order of the core for a contract, or the write of a feature that waits for it.
+
+    `flaw` says why an order has no statements.
+    """
+
+    contract: ContractAddress
+    statements: tuple[Statement, ...]
+    waiting: asyncio.Future[None] | None = None
+    flaw: str = ""
+
+
+class WriteQueue:
+    """The writes of one node. `written` is called with the number of orders of the core that are durable."""
+
+    def __init__(self, database: Database, kept: KeptNumber, clock: Clock, written: Callable[[int], None]) -> None:
+        self._database: Final = database
+        self._kept: Final = kept
+        self._clock: Final = clock
+        self._tell_written: Final = written
+        # The greatest number that a transaction, or a change in one, was given.
+        self.number = 0
+        self.trouble = ""
+        self.failed_count = 0
+        # Called when the database does not take a write.
+        self.in_trouble: Callable[[], None] = lambda: None
+        self._waiting: deque[_Write] = deque()
+        self._has_some: Final = asyncio.Event()
+        self._is_closing = False
+
+    def next_number(self) -> int:
+        """Greater than any that is in the database, whether or not that transaction went well."""
+        self.number += 1
+        return self.number
+
+    def order(self, contract: ContractAddress, statements: Sequence[Statement], flaw: str = "") -> None:
+        """Write this for the core; with a flaw it cannot be written, and the run ends when its turn comes."""
+        self._waiting.append(_Write(contract, tuple(statements), flaw=flaw))
+        self._has_some.set()
+
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Write this for a feature. Durable on return; else `Unavailable`, or `WriteInDoubt` when it may be."""
+        if self._is_closing:
+            raise Unavailable("the store is closing")
+        if len(self._waiting) >= WRITES_WAITING_MAX:
+            raise Unavailable(f"{WRITES_WAITING_MAX} writes are waiting for the database")
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Write(NO_CONTRACT, tuple(statements), waiting))
+        self._has_some.set()
+        await waiting
+
+    def close(self) -> None:
+        """Let `run` end when all that waits is written, or cannot be written now."""
+        self._is_closing = True
+        self._has_some.set()
+
+    async def run(self) -> None:
+        """Write what comes until the queue is closed. `Refused` when the run must end."""
+        try:
+            while not self._is_closing or self._waiting:
+                await self._has_some.wait()
+                self._has_some.clear()
+                while self._waiting:
+                    count = min(len(self._waiting), GROUP_WRITES_MAX)
+                    await self._write_group([self._waiting.popleft() for _ in range(count)])
+        except Refused as problem:
+            self._refuse_features(self._waiting, Unavailable(f"the store has stopped: {problem}"))
+            raise
+
+    async def _write_group(self, group: list[_Write]) -> None:
+        """All in one transaction; when that is rejected, each in one of its own."""
+        try:
+            if any(write.flaw for write in group):
+                raise NotWritten(next(write.flaw for write in group if write.flaw))
+            await self._write_together(group)
+        except NotWritten as problem:
+            if len(group) == 1:
+                await self._take_rejected(group[0], problem)
+            else:
+                await self._write_each(group)
+
+    async def _write_each(self, group: list[_Write]) -> None:
+        for place, write in enumerate(group):
+            try:
+                await self._write_group([write])
+            except Refused as problem:
+                self._refuse_features(group[place + 1 :], Unavailable(f"the store has stopped: {problem}"))
+                raise
+
+    async def _write_together(self, group: list[_Write]) -> None:
+        """One transaction, tried until it is done. Only the orders of the core are tried again."""
+        number = self.next_number()
+        while group:
+            try:
+                await self._commit([each for write in group for each in write.statements], number)
+            except (Unavailable, OutcomeUnknown) as problem:
+                group = self._note_trouble(group, problem)
+                if self._is_closing:
+                    return
+                await asyncio.sleep(RETRY_S if group else 0)
+            except Refused as problem:
+                self._refuse_features(group, WriteInDoubt(f"the store has stopped: {problem}"))
+                raise
+            else:
+                self.trouble = ""
+                self._release(group)
+                return
+
+    async def _commit(self, statements: Sequence[Statement], number: int) -> None:
+        await self._database.write(statements, number)
+        self._kept.acknowledged = max(self._kept.acknowledged, number)
+
+    def _release(self, group: Iterable[_Write]) -> None:
+        count = 0
+        for write in group:
+            if write.waiting is None:
+                count += 1
+            elif not write.waiting.done():
+                write.waiting.set_result(None)
+        if count:
+            self._tell_written(count)
+
+    def _note_trouble(self, group: list[_Write], problem: Exception) -> list[_Write]:
+        """Nothing was written, or that is not known. Returns the orders of the core, which are tried again."""
+        self.failed_count += 1
+        if self.trouble != str(problem):
+            catalogue.STORE_WRITE_FAILED.log(reason=str(problem))
+        self.trouble = str(problem)
+        self.in_trouble()
+        is_unknown = isinstance(problem, OutcomeUnknown)
+        self._refuse_features(group, WriteInDoubt(str(problem)) if is_unknown else Unavailable(str(problem)))
+        # An empty write asks whether the database takes writes: its problem is its own.
+        if any(write.statements for write in group):
+            self._refuse_features(self._waiting, Unavailable(str(problem)))
+            self._waiting = deque(write for write in self._waiting if write.waiting is None)
+        return [write for write in group if write.waiting is None]
+
+    async def _take_rejected(self, write: _Write, problem: NotWritten) -> None:
+        """A feature's error is its own. An order of the core ends the run, and its contract is set aside."""
+        if write.waiting is not None:
+            self._refuse_features([write], Unanswerable(str(problem)))
+            return
+        if write.contract in (OWN, NO_CONTRACT):
+            raise RecordRejected(f"the database rejects records of the node itself: {problem}")
+        with suppress(Unavailable, OutcomeUnknown, NotWritten, Refused):
+            await self._commit([setting_aside(write.contract, str(problem), self._clock())], self.next_number())
+        raise RecordRejected(
+            f"the database rejects records of contract {write.contract}: {problem}. The contract is set aside: no run "
+            "loads it before an operator releases it (`rota contract release`)"
+        )
+
+    @staticmethod
+    def _refuse_features(writes: Iterable[_Write], problem: Unavailable) -> None:
+        for write in writes:
+            if write.waiting is not None and not write.waiting.done():
+                write.waiting.set_exception(problem)
