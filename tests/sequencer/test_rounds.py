@@ -563,6 +563,30 @@ def test_what_returns_from_a_dissolved_round_shares_no_round_with_what_stands_on
     assert [bench.state_of(f"B-{number}") for number in range(1, 5)] == [State.DISPATCHED] * 4
 
 
+def test_what_returns_from_a_dissolved_round_shares_no_round_with_what_stands_on_a_round_of_its_users() -> None:
+    """B-2 stands on B-1, and shares its round with B-5, on which B-3 stands: B-1 and B-3 must not share a round."""
+    bench = active()
+    first = transition("B-1")
+    second, mate = transition("B-2", first.outputs[0].id), transition("B-5")
+    third = transition("B-3", mate.outputs[0].id)
+    for name in ("B-8", "B-9"):
+        bench.bring(State.ENDORSEMENT_GATHERING, transition(name))
+    fillers = bench.asked(EndorsementRequest)
+    bench.bring(State.ENDORSEMENT_GATHERING, first)
+    bench.bring(State.ENDORSEMENT_GATHERING, transition("C-1"))
+    for (peer, request), made in zip(fillers, (None, (second, mate), None, (third,)), strict=True):
+        sign(bench, peer, request)
+        if made is not None:
+            bench.bring(State.ENDORSEMENT_GATHERING, *made)
+    assert [name_of(intent) for intent in bench.transaction("B-2").round.members] == ["B-2", "B-5"]  # type: ignore[union-attr]
+    bench.delegate("C-1", number=2, is_voiding=True)
+    for _ in range(4):
+        bench.sign()
+        bench.permit()
+        bench.write_rounds()
+    assert [bench.state_of(f"B-{number}") for number in (1, 2, 5, 3)] == [State.DISPATCHED] * 4
+
+
 def test_member_that_leaves_before_its_round_opens_is_not_in_it() -> None:
     bench = active(config=Config(rounds_open_max=1))
     bench.bring(State.ENDORSEMENT_GATHERING, transition("B-0"))

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from rota.chain.effects import BlocksIndexed
 from rota.model.blocks import ChainBlock
 from rota.model.config import Config
 from rota.model.types import (
@@ -21,7 +20,16 @@ from rota.model.types import (
     Rotation,
     Tried,
 )
-from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Fact, Received, Recorded, SteppedAside, Stopped
+from rota.sim.facts import (
+    ConnectionChanged,
+    ContractReset,
+    Endorsed,
+    Fact,
+    HeightReached,
+    Received,
+    SteppedAside,
+    Stopped,
+)
 from rota.sim.invariants import EVERY, Judge, Terms
 from rota.sim.invariants.endings import ranking_of
 from rota.sim.services import verify
@@ -119,7 +127,7 @@ def test_ranking_is_that_of_the_range_that_the_endorsers_index_is_in() -> None:
     block_range = next(number for number in range(1, 99) if ranking_of(STRICT, number)[0] != FIRST)
     height = 4 * block_range
     block = ChainBlock(height, BlockHash(bytes(32)), BlockHash(bytes(32)), 0)
-    indexed = Recorded(D, ADDRESS, BlocksIndexed(0, (block,)))
+    indexed = HeightReached(D, block.height)
     leader = ranking_of(STRICT, block_range)[0]
     assert not is_wrong(STRICT, indexed, asks(leader, height=height), signs_for(leader))
     assert is_wrong(STRICT, asks(leader, height=height), signs_for(leader))

@@ -90,6 +90,11 @@ class BlocksIndexed(Record):
     parted_at: int
     blocks: tuple[ChainBlock, ...]
 
+    @property
+    def height(self) -> int:
+        """Where the index stands after it."""
+        return self.blocks[-1].height if self.blocks else self.parted_at
+
 
 class UndoneCommit(NamedTuple):
     """What a final block did that was taken back: a contract's leaf, or, without a leaf, a deployment."""

@@ -117,8 +117,8 @@ class Issuing:
 
     def _close(self, leaf: Leaf) -> None:
         transaction = self._transaction(leaf)
-        if self.open.pop(leaf, None) is not None:
-            self.context.timers.cancel(self, _kind(leaf))
+        del self.open[leaf]
+        self.context.timers.cancel(self, _kind(leaf))
         if transaction is not None:
             transaction.handle(Issued())
 

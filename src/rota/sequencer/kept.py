@@ -92,12 +92,8 @@ class Kept:
         lasting = [each for each in signed if each.valid_until_s >= kept.valid_until_s]
         return bool(lasting) and {state for each in lasting for state in each.inputs}.issuperset(kept.inputs)
 
-    def keeps_for(self, intent: IntentId) -> bool:
-        """Something is kept for a version of this intent."""
-        return intent in self._leaves_of_intent
-
     def forget(self, leaf: Leaf) -> None:
-        """Nothing is kept for this leaf any more; it was not signed, or nobody has seen the signature."""
+        """Nothing is kept for this leaf any more."""
         self.signed.pop(leaf, None)
         set_aside = self._set_aside.pop(leaf, None)
         kept = self._remove(leaf) or set_aside

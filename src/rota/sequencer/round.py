@@ -166,7 +166,6 @@ def without_detours(
     Of two rounds that stand on one another neither could be dispatched before the other. What waits for a round once
     more, because its round was dissolved, may have users in other rounds.
     """
-    graph, transactions = coordinator.graph, coordinator.transactions
     between: set[Leaf] = set()
     for transaction in waiting:
         if not between.isdisjoint(leaves_named(transaction)):
@@ -174,10 +173,21 @@ def without_detours(
             continue
         yield transaction
         if transaction.digest is not None:
-            users = (
-                (user.leaf, transactions.get(user.intent)) for user in graph.dependents_last_first(transaction.leaf)
-            )
-            between.update(leaf for leaf, user in users if user is not None and user.round is not None)
+            between.update(_in_rounds_on(coordinator, transaction.leaf))
+
+
+def _in_rounds_on(coordinator: Coordinator, leaf: Leaf) -> dict[Leaf, None]:
+    """All members of the rounds that stand on this leaf, directly or not: a round is dispatched as a whole."""
+    found: dict[Leaf, None] = {}
+    pending = [leaf]
+    while pending:
+        for placed in coordinator.graph.dependents_last_first(pending.pop()):
+            user = coordinator.transactions.get(placed.intent)
+            members = user.round.members.values() if user is not None and user.round is not None else ()
+            new = [member.leaf for member in members if member.leaf not in found]
+            found.update(dict.fromkeys(new))
+            pending += new
+    return found
 
 
 def members_of_next_round(

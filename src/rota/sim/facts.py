@@ -97,6 +97,13 @@ class Recorded(NamedTuple):
     record: Record
 
 
+class HeightReached(NamedTuple):
+    """A node's index stands at this height: the node acts on it, and its messages wait until that is durable."""
+
+    node: NodeName
+    height: int
+
+
 class FactoryOrdered(NamedTuple):
     """A node has the factory called for a deployment of its own."""
 
@@ -426,6 +433,7 @@ Fact = (
     | Resumed
     | Sent
     | Recorded
+    | HeightReached
     | Wanted
     | DomainSaid
     | WorkloadEnded

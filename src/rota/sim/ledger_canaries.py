@@ -50,7 +50,7 @@ _hear = Observer.hear
 
 
 def _is_left_at_once(kept: Kept, intent: IntentId) -> bool:
-    return kept.keeps_for(intent)
+    return intent in kept._leaves_of_intent
 
 
 LEDGER_CANARIES: tuple[Canary, ...] = (

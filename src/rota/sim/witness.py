@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rota.chain.effects import RoundDispatch
+from rota.chain.effects import BlocksIndexed, RoundDispatch
 from rota.exchange.distribution import deliveries_of, order_of
 from rota.machine.effects import Effect, Persist, ReplyToUser, SendMessage, TransitionPrepared
 from rota.machine.events import (
@@ -32,6 +32,7 @@ from rota.sim.facts import (
     Cosigned,
     Endorsed,
     HeartbeatSeen,
+    HeightReached,
     Measured,
     Promised,
     Received,
@@ -133,6 +134,12 @@ class Witness:
             local_ms = node.clock.read(self.world.now_ms)
             fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, local_ms)
             self.world.judge.tell(fact)
+
+    def indexes(self, node: SimNode, write: Persist) -> None:
+        """A node has taken blocks: from now on it acts on them."""
+        for record in write.records:
+            if isinstance(record, BlocksIndexed):
+                self.world.judge.tell(HeightReached(node.name, record.height))
 
     def _leaves(self, node: SimNode, contract: ContractAddress, heartbeat: CoordinatorHeartbeat) -> None:
         """The first heartbeat of those in which a coordinator names its successor."""

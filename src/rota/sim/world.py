@@ -342,6 +342,7 @@ class World:
         for effect in effects:
             if isinstance(effect, Persist):
                 node.ordered_count += 1
+                self.witness.indexes(node, effect)
             elif isinstance(effect, SendMessage):
                 self.witness.decides(node, effect)
             node.outbox.append(effect)

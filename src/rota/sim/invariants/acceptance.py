@@ -13,7 +13,17 @@ from typing import Any
 
 from rota.chain.effects import BlocksIndexed
 from rota.model.types import NEVER_HEARD, Contract, ContractAddress, Mode, NodeName, Rotation, Tried
-from rota.sim.facts import ConnectionChanged, ContractReset, Endorsed, Received, Recorded, Sent, SteppedAside, Stopped
+from rota.sim.facts import (
+    ConnectionChanged,
+    ContractReset,
+    Endorsed,
+    HeightReached,
+    Received,
+    Recorded,
+    Sent,
+    SteppedAside,
+    Stopped,
+)
 from rota.sim.invariants.endings import ranking_of
 from rota.sim.invariants.judge import Handler, Invariant
 from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, DelegationCommand, EndorsementRequest
@@ -72,6 +82,7 @@ class OneCoordinatorAtATime(Invariant):
         """What reaches a node, which blocks it has, and what it signs."""
         self.views: dict[tuple[NodeName, ContractAddress], View] = {}
         self.heights: dict[NodeName, int] = {}
+        self.durable_heights: dict[NodeName, int] = {}
         self.down: set[tuple[NodeName, NodeName]] = set()
         return {
             Received: self._received,
@@ -79,6 +90,7 @@ class OneCoordinatorAtATime(Invariant):
             ContractReset: self._reset,
             Stopped: self._stopped,
             Recorded: self._recorded,
+            HeightReached: self._indexed,
             DelegationCommand: self._delegates,
             SteppedAside: self._stepped_aside,
             Endorsed: self._endorsed,
@@ -88,10 +100,13 @@ class OneCoordinatorAtATime(Invariant):
 
     def _recorded(self, fact: Recorded) -> None:
         if isinstance(fact.record, BlocksIndexed):
-            blocks = fact.record.blocks
-            self.heights[fact.node] = blocks[-1].height if blocks else fact.record.parted_at
+            self.durable_heights[fact.node] = fact.record.height
+
+    def _indexed(self, fact: HeightReached) -> None:
+        self.heights[fact.node] = fact.height
 
     def _stopped(self, fact: Stopped) -> None:
+        self.heights[fact.node] = self.durable_heights.get(fact.node, 0)
         for key in [key for key in self.views if key[0] == fact.node]:
             del self.views[key]
         self.down = {each for each in self.down if each[0] != fact.node}
