@@ -242,6 +242,7 @@ class MemoryNode:
     groups: Any = field(default_factory=Elsewhere)
     aside: Any = field(default_factory=Elsewhere)
     accounts: Any = field(default_factory=Elsewhere)
+    quarantine: Any = field(default_factory=Elsewhere)
     consents: MemoryConsents = field(default_factory=MemoryConsents)
     triggers: Any = field(default_factory=Elsewhere)
     states: Any = field(default_factory=Elsewhere)

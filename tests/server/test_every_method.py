@@ -542,6 +542,8 @@ def _ours(world: World, one: Client, two: Client) -> None:
     deployment = str(UUID(bytes=known.deployment))
     assert ask(one, "seq_endorserAddress", deployment) == known.signers[0]
     assert ask(one, "seq_addContract", "0x" + known.genesis.hex(), deployment) == world.token
+    assert ask(one, "seq_quarantinedContracts") == []
+    assert ask(one, "seq_releaseContract", world.token) is False
     assert ask(two, "ptx_cancelTransaction", world.prepared) is True
     _update(world, one)
     _settle(world, one, two)

@@ -128,7 +128,7 @@ async def test_all_that_one_turn_orders_is_one_transaction(make: Make) -> None:
 
 
 @in_loop
-async def test_rejected_records_end_the_run_and_set_their_contract_aside(make: Make) -> None:
+async def test_rejected_records_end_the_run_and_quarantine_their_contract(make: Make) -> None:
     """What was ordered before is durable, and nothing that was ordered after: it may rest on what was rejected."""
     database = await make()
     opened = await Opened(database).start()
@@ -149,15 +149,15 @@ async def test_rejected_records_end_the_run_and_set_their_contract_aside(make: M
     async with opened_on(again(database)) as opened:
         answer = await opened.ask(LookUpIntents(1, "", (intent_id(1), intent_id(2), intent_id(3))))
         assert answer == IntentsLookedUp(1, None, (), (intent_id(1),))
-        (aside,) = await opened.store.set_aside.list()
-        assert (aside.contract, aside.set_aside_at_ms) == (SECOND, NOW_MS)
-        assert aside.reason
-        await opened.store.set_aside.release(SECOND)
-        assert await opened.store.set_aside.list() == ()
+        (quarantined,) = await opened.store.quarantine.list()
+        assert (quarantined.contract, quarantined.quarantined_at_ms) == (SECOND, NOW_MS)
+        assert quarantined.reason
+        await opened.store.quarantine.release(SECOND)
+        assert await opened.store.quarantine.list() == ()
 
 
 @in_loop
-async def test_rejected_records_of_the_node_itself_set_nothing_aside(make: Make) -> None:
+async def test_rejected_records_of_the_node_itself_quarantine_nothing(make: Make) -> None:
     database = await make()
     opened = await Opened(database).start()
     ended: list[BaseException] = []
@@ -168,7 +168,7 @@ async def test_rejected_records_of_the_node_itself_set_nothing_aside(make: Make)
     assert [type(each) for each in ended] == [RecordRejected]
     await opened.store.close()
     async with opened_on(again(database)) as opened:
-        assert await opened.store.set_aside.list() == ()
+        assert await opened.store.quarantine.list() == ()
 
 
 @in_loop

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import click
 from rota.cli.asking import EXIT_FAILED, EXIT_UNKNOWN, NodeAt, asks_node, printable, tell
 from rota.cli.parameters import Json, json_lines_option, json_option
 from rota.cli.sending import new_party_option
+from rota.cli.timeline import date_of
 from rota.client import Client, Commands, Journal, Outcome, Patience, Verdict
 from rota.client.commands import CommandFailed, RawCommands
 from rota.client.journal import JournalDamaged, JournalTaken
@@ -223,28 +223,24 @@ def _print_verdict(verdict: Verdict, as_json: bool) -> None:
     if as_json:
         told: dict[str, object] = {"outcome": verdict.outcome.value, "completionOffset": verdict.completion_offset}
         if verdict.done_before_ms is not None:
-            told["doneBefore"] = _date(verdict.done_before_ms)
+            told["doneBefore"] = date_of(verdict.done_before_ms)
         if verdict.not_since_ms is not None:
-            told["notSince"] = _date(verdict.not_since_ms)
+            told["notSince"] = date_of(verdict.not_since_ms)
         if error is not None:
             told |= {"statusCode": error.code, "errorId": error.error_id, "message": error.message}
         click.echo(json.dumps(told))
     elif error is None and verdict.done_before_ms is not None:
-        when = f"at offset {verdict.completion_offset}, on {_date(verdict.done_before_ms)}"
+        when = f"at offset {verdict.completion_offset}, on {date_of(verdict.done_before_ms)}"
         click.echo(f"{verdict.outcome.value}: it was done before, {when}; nothing was done now")
     elif error is None:
         forgotten = ""
         if verdict.not_since_ms is not None:
-            date = _date(verdict.not_since_ms)
+            date = date_of(verdict.not_since_ms)
             forgotten = f"; it was not done since {date}, and what was done before that the node has forgotten"
         click.echo(f"{verdict.outcome.value}: it happened once, at offset {verdict.completion_offset}{forgotten}")
     else:
         reason = printable(error.message)
         click.echo(f"{verdict.outcome.value}: {error.code} / {error.error_id}: {reason}", err=True)
-
-
-def _date(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / MILLISECONDS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _print_completion(completion: Mapping[str, Any], as_json: bool) -> None:

@@ -15,6 +15,7 @@ import click
 
 from rota.cli.asking import NodeAt, asks_node, shows_token, tell, trusts_ca
 from rota.cli.parameters import Address, Json, NodeUrl, json_option
+from rota.cli.timeline import date_of
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.host import ContractDefaults
@@ -85,6 +86,52 @@ async def _accounts(client: Client) -> list[dict[str, Any]]:
     found = await client.ask("seq_accounts", is_repeatable=True)
     assert isinstance(found, list), "the method answers a list"
     return found
+
+
+@command.command()
+@asks_node
+@json_option
+def quarantined(node: NodeAt, as_json: bool) -> None:
+    """List the contracts that the node has quarantined.
+
+    The database rejected their records, and the node ended. It loads them again when they are released.
+
+    \b
+    Example:
+      rota contract quarantined
+
+    Exit 0: listed. 1: the node refuses it, or could not be reached. 2: wrong use.
+    """
+    found = node.ask(_quarantined)
+    tell(as_json, found, lambda: "\n".join(map(_described_quarantined, found)) or "No contract is quarantined.")
+
+
+async def _quarantined(client: Client) -> list[dict[str, Any]]:
+    found = await client.ask("seq_quarantinedContracts", is_repeatable=True)
+    assert isinstance(found, list), "the method answers a list"
+    return found
+
+
+def _described_quarantined(contract: Mapping[str, Any]) -> str:
+    return f"{contract['contract']}  since {date_of(contract['quarantinedAt'])}: {contract['reason']}"
+
+
+@command.command()
+@click.argument("contract", type=Address())
+@asks_node
+@json_option
+def release(contract: ContractAddress, node: NodeAt, as_json: bool) -> None:
+    """Release a contract that the node has quarantined; restart the node to load it.
+
+    \b
+    Example:
+      rota contract release 0xc0ffeec0ffeec0ffeec0ffeec0ffeec0ffeec0ff
+
+    Exit 0: released. 1: it was not quarantined, or the node could not be reached. 2: wrong use.
+    """
+    if not node.ask(lambda client: client.ask("seq_releaseContract", contract)):
+        raise click.ClickException(f"{contract} is not quarantined. rota contract quarantined lists those that are.")
+    tell(as_json, {"contract": contract, "released": True}, lambda: "Released. Restart the node to load it.")
 
 
 def _described_account(account: Mapping[str, Any]) -> str:

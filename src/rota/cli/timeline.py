@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rota.client import Explanation
 from rota.client.answers import HistoryLine
@@ -61,6 +61,11 @@ def waits(explanation: Explanation) -> str:
 def time_of(text: str) -> datetime:
     """As nodes write it: RFC 3339, in UTC."""
     return datetime.fromisoformat(text)
+
+
+def date_of(at_ms: int) -> str:
+    """Date and time of day, to the second."""
+    return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def clock(at: datetime) -> str:

@@ -103,7 +103,7 @@ class KnownContracts:
         # By contract and commitment; nothing for a state that no nullifier of ours spends.
         self._nullifiers: Final[dict[tuple[ContractAddress, bytes], bytes | None]] = {}
         self._unhosted: Final[dict[ContractAddress, str]] = {}
-        self._set_aside: Final[dict[ContractAddress, str]] = {}
+        self._quarantined: Final[dict[ContractAddress, str]] = {}
         self._addresses: tuple[ContractAddress, ...] | None = ()
         self.is_complete = True
         self._audiences: Final[dict[ContractAddress, frozenset[NodeName] | None]] = {}
@@ -118,9 +118,9 @@ class KnownContracts:
                 self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
         self._known[address] = replace(known, genesis=b"")
         self._addresses = None
-        if address in self._set_aside:
+        if address in self._quarantined:
             self._unhosted[address] = (
-                f"{address} is set aside: {self._set_aside[address]}. An operator can release it with "
+                f"{address} is quarantined: {self._quarantined[address]}. An operator can release it with "
                 f"`rota contract release {address}` and restart the node"
             )
             return
@@ -217,13 +217,13 @@ class KnownContracts:
         """One of them."""
         return self._domains.get(name)
 
-    def set_aside(self, reasons: Mapping[ContractAddress, str]) -> None:
+    def quarantine(self, reasons: Mapping[ContractAddress, str]) -> None:
         """Told before any contract is added: these are known, and nothing is done in them."""
-        self._set_aside.update(reasons)
+        self._quarantined.update(reasons)
 
-    def is_set_aside(self, contract: ContractAddress) -> bool:
+    def is_quarantined(self, contract: ContractAddress) -> bool:
         """The database rejected its records in an earlier run, and it was not released since."""
-        return contract in self._set_aside
+        return contract in self._quarantined
 
     @property
     def unhosted(self) -> Mapping[ContractAddress, str]:

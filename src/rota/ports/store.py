@@ -115,18 +115,18 @@ class AccountBook(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ContractSetAside:
+class QuarantinedContract:
     """A contract whose records the database rejected, and why: no run loads it before it is released."""
 
     contract: ContractAddress
     reason: str
-    set_aside_at_ms: int
+    quarantined_at_ms: int
 
 
-class SetAsideBook(Protocol):
-    """Which contracts are set aside."""
+class QuarantineBook(Protocol):
+    """Which contracts are quarantined."""
 
-    async def list(self) -> tuple[ContractSetAside, ...]:
+    async def list(self) -> tuple[QuarantinedContract, ...]:
         """All of them, the earliest first. `Unavailable` when the store is away."""
         ...
 
@@ -347,7 +347,7 @@ class Store(Protocol):
         ...
 
     @property
-    def set_aside(self) -> SetAsideBook:
+    def quarantine(self) -> QuarantineBook:
         """The contracts that no run loads."""
         ...
 

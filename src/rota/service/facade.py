@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import partial
 from typing import Final
 
@@ -24,7 +22,7 @@ from rota.machine.events import CancelRequested, IntentSubmitted, ResumeRequeste
 from rota.machine.tables import Event
 from rota.model.types import NO_CONTRACT, ContractAddress, Intent, IntentId, NodeName, Receipt, SubmitMode, intent_text
 from rota.node.events import ForContract
-from rota.ports import KeyHolder, Registry, SubmissionKey, Unavailable
+from rota.ports import KeyHolder, QuarantineBook, Registry, SubmissionKey, Unavailable
 from rota.rpc import errors
 from rota.rpc.credentials import CALLER
 from rota.sequencer.sequencer import Sequencer
@@ -41,12 +39,13 @@ from rota.service.consent.consents import Consents
 from rota.service.contracts.acquainting import FindDeployment
 from rota.service.contracts.questions import Questions
 from rota.service.explain.explaining import Explaining
+from rota.service.explain.interface import counts_of
 from rota.service.explain.leading import leaders_of
 from rota.service.explain.ring import LeaderChange, RingView
 from rota.service.explain.rings import ring_of
 from rota.service.groups.groups import Groups
 from rota.service.groups.interface import MessageDefinition, MessageView
-from rota.service.interface import ContractStatus, ContractSummary, Measurements, StateCount
+from rota.service.interface import ContractStatus, ContractSummary, Measurements
 from rota.service.keys.keys import Keys
 from rota.service.keys.verifiers import PartyVerifiers
 from rota.service.listeners.listeners import DurableListeners
@@ -420,8 +419,8 @@ class NodeFacade:
             shown.coordinator.state.value,
             self._at(shown.coordinator.since_ms),
             shown.sender.state.value,
-            _counts(SenderSide, (each.state for each in shown.sender.transactions.values())),
-            _counts(CoordinatorSide, (each.state for each in shown.coordinator.transactions.values())),
+            counts_of(SenderSide, (each.state for each in shown.sender.transactions.values())),
+            counts_of(CoordinatorSide, (each.state for each in shown.coordinator.transactions.values())),
             tuple(node for node in known.contract.committee if node != self.name and shown.observer.is_silent(node)),
         )
 
@@ -471,6 +470,11 @@ class NodeFacade:
         return self._epoch_ms + monotonic_ms()
 
     # Contracts.
+
+    @property
+    def quarantine(self) -> QuarantineBook:
+        """The contracts that no run loads."""
+        return self._running.adapters.store.quarantine
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
         """The address with which this node would endorse in the contract that this intent deploys."""
@@ -552,8 +556,8 @@ class NodeFacade:
             contracts_loaded=len(core.sequencers.loaded),
             coordinators_active=sum(each.coordinator.state is CoordinatorState.ACTIVE for each in loaded),
             intents_open=len(core.intake.open),
-            sending=_counts(SenderSide, (t.state for each in loaded for t in each.sender.transactions.values())),
-            coordinating=_counts(
+            sending=counts_of(SenderSide, (t.state for each in loaded for t in each.sender.transactions.values())),
+            coordinating=counts_of(
                 CoordinatorSide, (t.state for each in loaded for t in each.coordinator.transactions.values())
             ),
             intents_accepted_total=running.users.accepted,
@@ -594,9 +598,3 @@ class NodeFacade:
             automation_transactions_total=self.triggers.transactions,
             ledger_transactions_total=self.triggers.ledger_transactions,
         )
-
-
-def _counts(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:
-    """How many are in each state, in the order in which states are passed."""
-    counted = Counter(states)
-    return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])

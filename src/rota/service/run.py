@@ -331,9 +331,9 @@ class RunningNode:
         store = self.adapters.store
         await self.adapters.services.begin()
         every = await store.contracts()
-        aside = {each.contract: each.reason for each in await store.set_aside.list()}
-        self.contracts.set_aside(aside)
-        stored = await store.restore([each for each in await store.contracts_with_work() if each not in aside])
+        quarantined = {each.contract: each.reason for each in await store.quarantine.list()}
+        self.contracts.quarantine(quarantined)
+        stored = await store.restore([each for each in await store.contracts_with_work() if each not in quarantined])
         for known in every:
             self._have(known)
         self.contracts.is_complete = True
@@ -443,10 +443,10 @@ class RunningNode:
     def _may_load(self, contract: ContractAddress) -> bool:
         """The store may have a contract a moment before this node knows whether its endorsers have confirmed it.
 
-        One that is set aside is not loaded.
+        One that is quarantined is not loaded.
         """
         is_known = self.contracts.known(contract) is not None and not self.confirming.has(contract)
-        return is_known and not self.contracts.is_set_aside(contract)
+        return is_known and not self.contracts.is_quarantined(contract)
 
     async def call_private(self, hosted: Hosted, asked: UserCall) -> object:
         """Ask a private contract. `Unavailable` where this node cannot write the blocks that may have changed it."""

@@ -74,9 +74,9 @@ from rota.store.listening import Listening
 from rota.store.mail import Mail
 from rota.store.proofs import ProofBook
 from rota.store.public_transactions import PublicTransactions, saving
+from rota.store.quarantine import Quarantine
 from rota.store.reading import Asking
 from rota.store.records import Clock, NullifierOf, Writing, add_contract, spent_by_id
-from rota.store.set_aside import SetAsideContracts
 from rota.store.submissions import Submissions
 from rota.store.traces import Traces
 from rota.store.triggers import TriggerBook
@@ -144,7 +144,7 @@ class DatabaseStore:
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
         self.commitments: Final = Commitments(self, self._separators)
-        self.set_aside: Final = SetAsideContracts(self)
+        self.quarantine: Final = Quarantine(self)
 
     # Life.
 

@@ -11,8 +11,8 @@ gives the same number again: if it is there, the write is done. A feature gets `
 
 When the database rejects a transaction for what is in it, each write is tried in a transaction of its own. A rejected
 write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), because the
-core has gone on: nothing that was ordered behind it is written. Its contract is set aside durably (`set_aside.py`), so
-that the next run does not load it, and one contract's fault is not another's. A database that is not as this process
+core has gone on: nothing that was ordered behind it is written. Its contract is quarantined durably (`quarantine.py`),
+so that the next run does not load it, and one contract's fault is not another's. A database that is not as this process
 left it (`FenceBroken`) and one that reports an I/O error (`DatabaseBroken`) end the run too.
 """
 
@@ -31,8 +31,8 @@ from rota.node.node import OWN
 from rota.ports import Unanswerable, Unavailable, WriteInDoubt
 from rota.store.database import Database, NotWritten, OutcomeUnknown, Refused, Statement
 from rota.store.kept_number import KeptNumber
+from rota.store.quarantine import quarantining
 from rota.store.records import Clock
-from rota.store.set_aside import setting_aside
 
 WRITES_WAITING_MAX: Final = 65_536
 GROUP_WRITES_MAX: Final = 1_024
@@ -182,17 +182,17 @@ class WriteQueue:
         return [write for write in group if write.waiting is None]
 
     async def _take_rejected(self, write: _Write, problem: NotWritten) -> None:
-        """A feature's error is its own. An order of the core ends the run, and its contract is set aside."""
+        """A feature's error is its own. An order of the core ends the run, and its contract is quarantined."""
         if write.waiting is not None:
             self._refuse_features([write], Unanswerable(str(problem)))
             return
         if write.contract in (OWN, NO_CONTRACT):
             raise RecordRejected(f"the database rejects records of the node itself: {problem}")
         with suppress(Unavailable, OutcomeUnknown, NotWritten, Refused):
-            await self._commit([setting_aside(write.contract, str(problem), self._clock())], self.next_number())
+            await self._commit([quarantining(write.contract, str(problem), self._clock())], self.next_number())
         raise RecordRejected(
-            f"the database rejects records of contract {write.contract}: {problem}. The contract is set aside: no run "
-            "loads it before an operator releases it (`rota contract release`)"
+            f"the database rejects records of contract {write.contract}: {problem}. The contract is quarantined: no "
+            "run loads it before an operator releases it (`rota contract release`)"
         )
 
     @staticmethod

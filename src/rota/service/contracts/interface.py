@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Protocol
 from msgspec import Meta
 
 from rota.model.types import ContractAddress, IntentId
+from rota.ports import QuarantineBook
 from rota.rpc import errors
 from rota.rpc.values import JsonValue
 
@@ -18,6 +19,11 @@ QuestionParams = Annotated[Any, Meta(description="Its values, by name or in thei
 
 class Contracts(Protocol):
     """How a contract comes to its members."""
+
+    @property
+    def quarantine(self) -> QuarantineBook:
+        """The contracts that no run loads."""
+        ...
 
     async def endorser_address(self, deployment: IntentId) -> ContractAddress:
         """The address with which this node endorses in the contract that this intent deploys."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
 from rota.rpc.credentials import Role
@@ -32,4 +33,34 @@ async def add_contract(
     return Address(await node.take_in(genesis.content, deployment.intent))
 
 
-METHODS: Final = (endorser_address, add_contract)
+class QuarantinedContract(msgspec.Struct, frozen=True, rename="camel"):
+    """A contract that no run of the node loads, because the database rejected its records."""
+
+    contract: Address
+    reason: str
+    quarantined_at: int
+
+
+@method("seq_quarantinedContracts", role=Role.OPERATE, answers="contracts")
+async def quarantined_contracts(
+    node: Contracts,
+) -> Annotated[list[QuarantinedContract], Meta(description="The earliest first; times in milliseconds")]:
+    """List the contracts that are quarantined: the database rejected their records, and no run loads them."""
+    return [
+        QuarantinedContract(contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms)
+        for each in await node.quarantine.list()
+    ]
+
+
+@method("seq_releaseContract", role=Role.OPERATE, answers="success")
+async def release_contract(
+    node: Contracts, contract: Annotated[Address, Meta(description="A contract that is quarantined")]
+) -> Annotated[bool, Meta(description="True: the next run loads it. False: it was not quarantined")]:
+    """Release a quarantined contract. It takes effect when the node is started again."""
+    is_quarantined = any(each.contract == contract.contract for each in await node.quarantine.list())
+    if is_quarantined:
+        await node.quarantine.release(contract.contract)
+    return is_quarantined
+
+
+METHODS: Final = (endorser_address, add_contract, quarantined_contracts, release_contract)

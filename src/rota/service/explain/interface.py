@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -58,6 +60,12 @@ class StateCount:
 
     state: str
     count: int
+
+
+def counts_of(order: type[Enum], states: Iterable[Enum]) -> tuple[StateCount, ...]:
+    """How many are in each state, in the order in which states are passed."""
+    counted = Counter(states)
+    return tuple(StateCount(str(state.value), counted[state]) for state in order if counted[state])
 
 
 @dataclass(frozen=True, slots=True)
