@@ -96,7 +96,7 @@ def test_output_tells_ranking_scenes_diagram_summary_and_what_is_next() -> None:
 
 def test_steps_of_intents_are_shown_on_request() -> None:
     assert "Ready_For_Dispatch" not in run().stdout
-    assert "Ready_For_Dispatch → Dispatched" in run("--steps").stdout
+    assert "Confirming_Dispatch → Ready_For_Dispatch" in run("--steps").stdout
 
 
 def shown(performance: Performance, speed: float | None, width: int) -> tuple[str, float]:

@@ -111,7 +111,7 @@ def test_consent_is_recorded_before_operator_and_proposer_learn_of_it_in_one_ste
     assert asked_about(bench) == []
 
 
-def test_decision_that_a_crash_kept_from_the_disk_was_told_to_nobody() -> None:
+def test_decision_that_a_crash_kept_from_the_disk_was_not_sent() -> None:
     bench = asking()
     bench.propose(B)
     known = len(bench.said(DeploymentAnswer, B))
@@ -228,7 +228,7 @@ def test_second_decision_does_not_replace_the_first() -> None:
     ]
 
 
-def test_decision_about_what_is_withdrawn_has_no_effect() -> None:
+def test_decision_about_a_withdrawn_proposal_has_no_effect() -> None:
     bench = asking()
     bench.propose(B)
     bench.hear(B, DeploymentWithdrawn(ID))

@@ -57,7 +57,7 @@ def test_deployment_is_recorded_answered_and_proposed_in_one_step_with_the_recor
     assert asked == [B, C]
 
 
-def test_deployment_that_a_crash_kept_from_the_disk_was_answered_and_proposed_to_nobody() -> None:
+def test_deployment_that_a_crash_kept_from_the_disk_was_neither_answered_nor_proposed() -> None:
     bench = DeploymentBench(crashes_before=(IntentAccepted,))
     assert (bench.deploy(), bench.asked(B)) == ([], [])
     bench.restart()
@@ -289,7 +289,7 @@ def test_agreement_is_recorded_before_the_factory_is_called_in_one_step() -> Non
     assert bench.state() == "Calling"
 
 
-def test_agreement_that_a_crash_kept_from_the_disk_is_sought_anew_and_nothing_was_called() -> None:
+def test_agreement_that_a_crash_kept_from_the_disk_is_sought_again_and_nothing_was_called() -> None:
     bench = DeploymentBench(crashes_before=(DeploymentAgreed,))
     bench.agreed()
     assert bench.calls() == []
@@ -618,8 +618,8 @@ def test_receipt_is_recorded_and_told_in_one_step_with_the_record_first() -> Non
     assert receipts(bench) == [receipt]
 
 
-def test_withdrawal_of_what_is_given_up_follows_its_receipt() -> None:
-    """A life that has not ended would propose it anew, and must not be withdrawn by what the last one said."""
+def test_withdrawal_of_a_deployment_that_was_given_up_follows_its_receipt() -> None:
+    """A deployment that has not ended would be proposed again: the message of the last run must not withdraw it."""
     bench = DeploymentBench()
     bench.deploy()
     bench.crashes_before = (IntentFinalised,)

@@ -299,14 +299,14 @@ def test_sequenced_and_submitted_wait_for_the_ledger(count: int, state: SenderSi
     expect_sender(listed(count), state, "the ledger", A)
 
 
-def test_cancelled_intent_is_delegated_once_more_and_says_why_it_ends() -> None:
+def test_cancelled_intent_is_delegated_again_and_reports_why_it_ends() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
     expect_sender(bench, SenderSide.PENDING, "its delegation to be accepted", A)
     assert at_sender(bench).detail == "ending: cancelled"
 
 
-def test_ending_says_until_when_it_waits_and_why_it_cannot_be_voided() -> None:
+def test_ending_reports_until_when_it_waits_and_why_it_cannot_be_voided() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
     bench.sequencer.sender.transactions[B1].handle(GivenUp("against the rules"))

@@ -232,7 +232,7 @@ def test_broken_finality_is_reported_in_the_step_that_records_it_behind_the_reco
     assert bench.seen[step + 1] == ReportFinalityBroken(0, 1, (A1,))
 
 
-def test_finality_whose_breach_a_crash_kept_from_the_disk_is_reported_by_the_next_life() -> None:
+def test_finality_whose_breach_a_crash_kept_from_the_disk_is_reported_by_the_next_run() -> None:
     bench = confirmed()
     bench.crashes_before = (FinalityBroken,)
     bench.reorganise(1)

@@ -151,7 +151,7 @@ def test_record_reply_and_delegation_of_an_intent_come_from_one_step_with_the_re
     assert (sent.peer, type(sent.envelope.body)) == (B, DelegationCommand)
 
 
-def test_intent_that_a_crash_kept_from_the_disk_was_answered_to_nobody() -> None:
+def test_intent_that_a_crash_kept_from_the_disk_was_not_answered() -> None:
     bench = NodeBench(contracts=(contract(B),), crashes_before=(IntentAccepted,))
     assert bench.submit("A-1", key="once") == []
     assert bench.said(DelegationCommand, B) == []
@@ -430,7 +430,7 @@ def test_dependency_that_reverts_while_the_contract_of_its_dependent_is_loaded_r
     assert bench.receipts() == [(A1, Outcome.REVERTED), (A2, Outcome.REVERTED)]
 
 
-def test_dependent_that_is_refused_hears_of_nothing() -> None:
+def test_dependent_that_is_refused_receives_nothing() -> None:
     bench = dependent_that_waits_to_be_loaded(OURS, of=NOWHERE)
     bench.tell(bench.loaded(NOWHERE))
     assert bench.all(ReplyToUser)[-1].error == f"contract: {NOWHERE} is not known to A"
@@ -628,7 +628,7 @@ def reported_by(effect: Effect) -> list[IntentId]:
     return [effect.receipt.intent] if isinstance(effect, ReportReceipt) else []
 
 
-def test_receipt_that_a_crash_kept_from_the_disk_was_reported_to_nobody() -> None:
+def test_receipt_that_a_crash_kept_from_the_disk_was_not_reported() -> None:
     bench = NodeBench(contracts=(contract(B),), crashes_before=(IntentFinalised,))
     bench.submit("A-1")
     bench.tell(ForContract(ADDRESS, CancelRequested("user", A1)))

@@ -42,7 +42,7 @@ def both() -> tuple[tuple[ContractAddress, LedgerOutcome], ...]:
 # Blocks.
 
 
-def test_blocks_are_told_in_the_step_that_records_them() -> None:
+def test_blocks_are_reported_in_the_step_that_records_them() -> None:
     bench = NodeBench()
     bench.submit("A-1")
     bench.silent = (FetchBlocks,)
@@ -55,7 +55,7 @@ def test_blocks_are_told_in_the_step_that_records_them() -> None:
     assert [(receipt.intent, receipt.outcome) for receipt in receipts] == [(A1, Outcome.CONFIRMED)]
 
 
-def test_blocks_that_a_crash_kept_from_the_disk_were_told_to_nobody_and_are_asked_for_again() -> None:
+def test_blocks_that_a_crash_kept_from_the_disk_were_not_reported_and_are_asked_for_again() -> None:
     bench = NodeBench(crashes_before=(BlocksIndexed,))
     bench.submit("A-1")
     bench.settle(A1)

@@ -563,7 +563,7 @@ def test_what_returns_from_a_dissolved_round_shares_no_round_with_what_stands_on
     assert [bench.state_of(f"B-{number}") for number in range(1, 5)] == [State.DISPATCHED] * 4
 
 
-def test_what_returns_from_a_dissolved_round_shares_no_round_with_what_stands_on_a_round_of_its_users() -> None:
+def test_transition_of_a_dissolved_round_shares_no_round_with_one_that_stands_on_a_round_of_its_users() -> None:
     """B-2 stands on B-1, and shares its round with B-5, on which B-3 stands: B-1 and B-3 must not share a round."""
     bench = active()
     first = transition("B-1")

@@ -101,7 +101,7 @@ def in_loop(test: Callable[Parameters, Awaitable[None]]) -> Callable[Parameters,
 
 
 class FaultyDatabase:
-    """A database that takes no transactions, or does not say whether it took one."""
+    """A database that takes no transactions, or takes one without an answer."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -129,7 +129,7 @@ async def test_all_that_one_turn_orders_is_one_transaction(make: Make) -> None:
 
 @in_loop
 async def test_rejected_records_end_the_run_and_quarantine_their_contract(make: Make) -> None:
-    """What was ordered before is durable, and nothing that was ordered after: it may rest on what was rejected."""
+    """Earlier orders are durable; later ones are not, because they may rest on the rejected one."""
     database = await make()
     opened = await Opened(database).start()
     ended: list[BaseException] = []

@@ -1,10 +1,10 @@
 """What a user asks for, before it becomes an intent with an id; one per node.
 
-Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent
-of this node, or names a leaf, which `model/awaited.py` follows. Neither is kept in memory for ever: the store is
-asked, and what ends or is accepted while it answers is remembered until every question that may be older is
-answered. An intent that cannot be accepted is refused before it gets an id, and so is one that comes while
-`intents_open_max` are under way: whoever asks too fast is told to come back.
+Theory of operation. An idempotency key that is known gets the existing id; a dependency must be an intent of this node,
+or names a leaf, which `model/awaited.py` follows. Memory holds only recent keys and outcomes: the store is asked, and
+intents that end or are accepted while it answers are remembered until all older questions are answered. An intent that
+cannot be accepted is refused before it gets an id, and so is one that comes while `intents_open_max` are under way;
+that refusal is temporary.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Intake:
         return self._accept(contract, event, known)
 
     def take_accepted(self, intent: Intent) -> None:
-        """Its sequencer has it: the store knows it before it answers what is asked from now on."""
+        """Its sequencer has it: every later answer of the store includes it."""
         self._accepting.pop(intent.id, None)
         self.open[intent.id] = intent.contract
         if self._keys.get(intent.idempotency_key) == intent.id:
@@ -150,7 +150,7 @@ class Intake:
         return ReplyToUser(reply_to, existing, error, is_temporary=True)
 
     def _forget(self) -> None:
-        """The store's answers to all open questions contain what was recorded before the oldest was asked."""
+        """The answers to all open questions contain everything that was recorded before the oldest was asked."""
         oldest = next(iter(self._asking), self._token + 1)
         while self._accepted_keys and self._accepted_keys[0][0] < oldest:
             del self._keys[self._accepted_keys.popleft()[1]]

@@ -1,14 +1,15 @@
 """Private states between nodes: one per node, for all its contracts (protocol §6, §8).
 
-Theory of operation. What is to be delivered, and when again, `exchange/distribution.py` knows; here is what nodes say
-to each other about it. States are taken from nodes that may have them. They are checked against their leaves, recorded
-if there is room for what is not on the chain (`exchange/unconfirmed.py`), then acknowledged, copies too. An
-acknowledgement is recorded and ends the delivery. A node that lacks states asks every member and endorser by leaf;
-who is asked sends what the asking node may see and nothing else (S8), which is not assured, since who wants them asks
-until it has them. Contents that a list grants this node and that were not sent with the others it asks for by itself
-(`exchange/incomplete.py`). It looks in its store, where it has what it dispatched, was sent, and signed as a sender:
-who dispatched may be dead. And it looks among what it has seen as an endorser, because sender and dispatcher may both
-be. What was committed without its sender's permission the sender itself sends to all on the lists, once.
+Theory of operation. `exchange/distribution.py` decides which states are delivered and when they are sent again; this
+module holds the messages. A node takes states from nodes that may have them. It checks them against their leaves,
+records them if there is room for states that are not on the chain (`exchange/unconfirmed.py`), and acknowledges them,
+copies too. The acknowledgement is recorded and ends the delivery. A node that lacks states asks every member and
+endorser by leaf. A node that is asked sends the states that the asking node may see and nothing else (S8). It does not
+assure that answer, because the asking node repeats its question. A node asks by itself for contents that a list grants
+it and that did not come with the others (`exchange/incomplete.py`). To answer, a node looks in its store, which has the
+transitions that it dispatched, received, and signed as a sender, because the dispatcher may be dead. It also looks
+among the transitions that it has seen as an endorser, because sender and dispatcher may both be dead. A transition that
+was committed without its sender's permission the sender itself sends to all on the lists, once.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class PrivateStates:
         self.node.show(peer, contract, known)
         for transition in known:
             self.incomplete.note(self.node.now_ms, peer, contract, transition)
-        # What is recorded is not written again, under another digest, beside something new.
+        # A transition that is recorded is not written again, under another digest, beside a new one.
         new = tuple(each for each in known if not self._is_recorded(contract, each))
         if new:
             large_bytes = 0 if sequencer.context.has_part else _large_bytes(new)
@@ -184,7 +185,7 @@ class PrivateStates:
             self.distribution.forget_received(set(expired))
 
     def store_seen(self, contract: ContractAddress, transition: Consistent) -> None:
-        """What our endorser has seen is on the chain, and nobody has sent it: recorded as if somebody had."""
+        """Record a transition that only our endorser has seen and that is on the chain."""
         if not self.distribution.is_own_written(contract, transition):
             self.node.persist(contract, StatesReceived(Digest(transition.leaf), (transition,), SEEN_PART))
             self._note_received(contract, (transition,), is_own=True)

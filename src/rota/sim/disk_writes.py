@@ -37,7 +37,7 @@ class DiskWrites:
         )
 
     def _write(self, node: SimNode, life: int) -> None:
-        """Try to commit. A disk may take nothing, or commit and not say so: then the node looks again in a while."""
+        """Try to commit. A disk may take nothing, or commit without an answer: then the node tries again later."""
         if node.life != life:
             return
         fate = node.disk.fate
@@ -57,7 +57,7 @@ class DiskWrites:
         self.world.schedule_tick(node)
 
     def _commit(self, node: SimNode) -> bool:
-        """Store what waits; false when the node dies meanwhile. A prefix of it may be stored then."""
+        """Store the writes that wait; false when the node dies meanwhile. A prefix of them may be stored then."""
         writes = [each for each in node.outbox if isinstance(each, Persist)]
         for write in writes[node.durable_count : node.durable_count + node.writing_count]:
             if self.world.dies_now(node):
@@ -88,7 +88,7 @@ class DiskWrites:
                 node.disk.follow(record, self.world.transitions)
 
     def tell_recorded(self, node: SimNode, write: Persist) -> None:
-        """The judge hears of records and messages in the order in which the node ordered them."""
+        """The judge learns of records and messages in the order in which the node ordered them."""
         told = node.untold.popleft()
         assert told is write, "writes are stored in order"
         for record in write.records:

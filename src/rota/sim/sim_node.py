@@ -63,7 +63,7 @@ class SimNode:
     writing_count: int = 0
     ordered_count: int = 0
     writing_since_ms: int = 0
-    # What is being committed is on the disk, and the disk has not said so.
+    # The write under way is on the disk, and the disk has not answered.
     is_committed: bool = False
     # Writes that are on the disk, and of which the judge was not told.
     untold: deque[Persist] = field(default_factory=deque)

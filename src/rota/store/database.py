@@ -66,7 +66,7 @@ class DatabaseBroken(Refused):
 
 
 class NotWritten(Exception):
-    """The database rejects a transaction for what is in it, and nothing of it is there. The database is well."""
+    """The database rejects a transaction for its contents; nothing of it is written. The database is well."""
 
 
 class ReadingTooSlow(Unavailable):

@@ -65,7 +65,7 @@ END_SESSION: Final = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND application_name = current_setting('application_name')"""
 
-# Errors of what is in a transaction.
+# Errors of the contents of a transaction.
 REJECTING: Final = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError)
 BREAKING: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.PostgresIOError)
 
@@ -272,7 +272,7 @@ class PostgresDatabase:
 
 
 def _judged(problem: asyncpg.PostgresError) -> Exception:
-    """What an error says: of the transaction, of the disk, or that the next attempt may go well."""
+    """Whether the transaction or the disk is at fault, or the next attempt may succeed."""
     if isinstance(problem, REJECTING):
         return NotWritten(f"PostgreSQL: {problem}")
     if isinstance(problem, BREAKING):

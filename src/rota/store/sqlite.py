@@ -195,7 +195,7 @@ class SqliteDatabase:
             self._fence.acknowledge(written)
 
     def _judged(self, problem: sqlite3.Error) -> Exception:
-        """What an error of SQLite says: of the transaction, of the file, or that it may go well the next time."""
+        """Whether the transaction or the file is at fault, or the next attempt may succeed."""
         primary = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & PRIMARY_CODE
         if primary in REJECTING:
             return NotWritten(f"{self._path}: {problem}")

@@ -9,7 +9,7 @@ held (`engine/outbox.py`). The write of a feature is not repeated: it raises `Un
 A commit that is not answered may have happened. The database notes the number of each transaction in it, so the task
 gives the same number again: if it is there, the write is done. A feature gets `WriteInDoubt`.
 
-When the database rejects a transaction for what is in it, each write is tried in a transaction of its own. A rejected
+When the database rejects a transaction for its contents, each write is tried in a transaction of its own. A rejected
 write of a feature is that feature's error. A rejected order of the core ends the run (`RecordRejected`), because the
 core has gone on: nothing that was ordered behind it is written. Its contract is quarantined durably (`quarantine.py`),
 so that the next run does not load it, and one contract's fault is not another's. A database that is not as this process
@@ -40,14 +40,14 @@ RETRY_S: Final = 0.25
 
 
 class RecordRejected(Refused):
-    """The database rejects records of the core for what is in them. The run ends: it knows more than is durable."""
+    """The database rejects records of the core for their contents. The run ends: it knows more than is durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
     """An order of the core for a contract, or the write of a feature that waits for it.
 
-    `flaw` says why an order has no statements.
+    `flaw` is the reason why an order has no statements.
     """
 
     contract: ContractAddress
@@ -101,7 +101,7 @@ class WriteQueue:
         self._has_some.set()
 
     async def run(self) -> None:
-        """Write what comes until the queue is closed. `Refused` when the run must end."""
+        """Write until the queue is closed. `Refused` when the run must end."""
         try:
             while not self._is_closing or self._waiting:
                 await self._has_some.wait()

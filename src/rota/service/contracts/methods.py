@@ -33,7 +33,7 @@ async def add_contract(
     return Address(await node.take_in(genesis.content, deployment.intent))
 
 
-class QuarantinedContract(msgspec.Struct, frozen=True, rename="camel"):
+class ContractQuarantined(msgspec.Struct, frozen=True, rename="camel"):
     """A contract that no run of the node loads, because the database rejected its records."""
 
     contract: Address
@@ -44,10 +44,12 @@ class QuarantinedContract(msgspec.Struct, frozen=True, rename="camel"):
 @method("seq_quarantinedContracts", role=Role.OPERATE, answers="contracts")
 async def quarantined_contracts(
     node: Contracts,
-) -> Annotated[list[QuarantinedContract], Meta(description="The earliest first; times in milliseconds")]:
+) -> Annotated[list[ContractQuarantined], Meta(description="The earliest first; times in milliseconds")]:
     """List the contracts that are quarantined: the database rejected their records, and no run loads them."""
     return [
-        QuarantinedContract(contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms)
+        ContractQuarantined(
+            contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms
+        )
         for each in await node.quarantine.list()
     ]
 
