@@ -47,9 +47,7 @@ async def quarantined_contracts(
 ) -> Annotated[list[ContractQuarantined], Meta(description="The earliest first; times in milliseconds")]:
     """List the contracts that are quarantined: the database rejected their records, and no run loads them."""
     return [
-        ContractQuarantined(
-            contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms
-        )
+        ContractQuarantined(contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms)
         for each in await node.quarantine.list()
     ]
 
