@@ -26,6 +26,7 @@ from rota.sim.facts import (
     Endorsed,
     Fact,
     HeightReached,
+    PassedOver,
     Received,
     SteppedAside,
     Stopped,
@@ -147,6 +148,15 @@ def test_endorser_that_leaves_the_role_of_coordinator_follows_the_successor_that
     assert not is_wrong(STICKY, *heard, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
     assert not is_wrong(STICKY, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
     assert is_wrong(STICKY, *heard, SteppedAside(FIRST, ADDRESS, THIRD), signs_for(THIRD)), "another one leaves"
+
+
+def test_endorser_may_pass_over_members_that_it_lists_as_unreached_itself() -> None:
+    """Seed 1252: D, started again, delegated to the first in vain, then to itself, and signed for the second."""
+    unreached = (Tried(FIRST, HeartbeatNumber(0, 0)),)
+    asked = (asks(SECOND), signs_for(SECOND))
+    assert is_wrong(STRICT, *asked)
+    assert not is_wrong(STRICT, PassedOver(D, ADDRESS, unreached), *asked)
+    assert is_wrong(STRICT, PassedOver(THIRD, ADDRESS, unreached), *asked), "another node's experience"
 
 
 def test_static_contract_has_one_coordinator() -> None:

@@ -25,6 +25,7 @@ from rota.model.types import (
     RequestId,
     StateId,
     Transition,
+    Tried,
 )
 from rota.wire.messages import CoordinatorState, Envelope
 
@@ -309,6 +310,14 @@ class Cosigned(NamedTuple):
     parties: tuple[Party, ...]
 
 
+class PassedOver(NamedTuple):
+    """A node lists to others the members that it cannot reach, or has demoted: decided, not sent yet."""
+
+    node: NodeName
+    contract: ContractAddress
+    tried: tuple[Tried, ...]
+
+
 class SteppedAside(NamedTuple):
     """A coordinator leaves its role, and says who is to follow it."""
 
@@ -453,6 +462,7 @@ Fact = (
     | Endorsed
     | Approved
     | Cosigned
+    | PassedOver
     | SteppedAside
     | Submitted
     | FactoryOrdered

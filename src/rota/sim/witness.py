@@ -34,6 +34,7 @@ from rota.sim.facts import (
     HeartbeatSeen,
     HeightReached,
     Measured,
+    PassedOver,
     Promised,
     Received,
     Request,
@@ -41,7 +42,14 @@ from rota.sim.facts import (
 )
 from rota.sim.observation import Surroundings, has_plans, queues_of
 from rota.sim.sim_node import SimNode
-from rota.wire.messages import CoordinatorHeartbeat, CoordinatorState, EndorsementResponse, Envelope
+from rota.wire.messages import (
+    CoordinatorHeartbeat,
+    CoordinatorState,
+    DelegationCommand,
+    EndorsementRequest,
+    EndorsementResponse,
+    Envelope,
+)
 
 if TYPE_CHECKING:
     from rota.sim.world import World
@@ -130,6 +138,9 @@ class Witness:
         body = envelope.body
         if isinstance(body, CoordinatorHeartbeat):
             self._leaves(node, envelope.contract, body)
+        elif isinstance(body, DelegationCommand | EndorsementRequest):
+            if body.tried:
+                self.world.judge.tell(PassedOver(node.name, envelope.contract, body.tried))
         elif isinstance(body, EndorsementResponse) and body.signature:
             local_ms = node.clock.read(self.world.now_ms)
             fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, local_ms)

@@ -18,9 +18,9 @@ from rota.sim.facts import (
     ContractReset,
     Endorsed,
     HeightReached,
+    PassedOver,
     Received,
     Recorded,
-    Sent,
     SteppedAside,
     Stopped,
 )
@@ -91,7 +91,7 @@ class OneCoordinatorAtATime(Invariant):
             Stopped: self._stopped,
             Recorded: self._recorded,
             HeightReached: self._indexed,
-            DelegationCommand: self._delegates,
+            PassedOver: self._passes_over,
             SteppedAside: self._stepped_aside,
             Endorsed: self._endorsed,
         }
@@ -130,14 +130,9 @@ class OneCoordinatorAtATime(Invariant):
         """One that leaves the role of coordinator follows the successor that it names."""
         self.views.setdefault((fact.node, fact.contract), View()).followed.add(fact.successor)
 
-    def _delegates(self, fact: Sent) -> None:
-        """A node tells others whom it has demoted itself."""
-        body = fact.envelope.body
-        assert isinstance(body, DelegationCommand)
-        view = self.views.get((fact.node, fact.envelope.contract))
-        for entry in body.tried if view is not None else ():
-            if entry.is_demoted and view is not None:
-                view.of(entry.node).demoted = True
+    def _passes_over(self, fact: PassedOver) -> None:
+        """A node tells others whom it does not reach: its coordinator role acts on that too."""
+        self._note_tried(self.views.setdefault((fact.node, fact.contract), View()), fact.tried)
 
     def _received(self, fact: Received) -> None:
         envelope, body = fact.envelope, fact.envelope.body
