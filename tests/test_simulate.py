@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -233,3 +235,17 @@ def test_core_that_crashes_is_told_with_its_seed(monkeypatch: pytest.MonkeyPatch
     (violation,) = json.loads(result.stdout)["violations"]
     assert violation["invariant"] == "assertion"
     assert violation["replay"].startswith("rota simulate --seed 3")
+
+
+def test_campaign_that_is_stopped_reports_its_seeds_and_exits_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def play(seed: int, **_: object) -> tuple[Report, Counter[Place]]:
+        if seed == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return Report(seed, nodes=1, simulated_ms=1), Counter()
+
+    monkeypatch.setattr("rota.cli.simulate._play", play)
+    result = simulate("--seeds", "0..500")
+    assert (result.exit_code, "2 seeds: " in result.stdout) == (130, True)
+    assert "stopped after 2 of 500 seeds" in result.stderr
+    result = simulate("--seeds", "0..500", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["seeds"]) == (130, 2)

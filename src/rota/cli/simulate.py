@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from resource import RUSAGE_SELF, getrusage
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
+from rota.cli.campaign import Campaign
+from rota.cli.entry import EXIT_INTERRUPTED
 from rota.evm.private_evm import PrivateEvm
 from rota.ledger.artifacts import load_artifact
 from rota.model.types import Mode, Rotation
@@ -45,14 +42,9 @@ NODES_DRAWN_MIN = 3
 SHRUNK_MAX = 3
 # A default campaign of so many seeds gives every invariant a chance to fail.
 CAMPAIGN_SEEDS_MIN = 200
-# New objects between two looks for garbage that refers to itself.
-GARBAGE_THRESHOLD = 50_000
 # What privacy groups need of the adapters.
 KIT = PenteKit(PrivateEvm, load_artifact("PrivateToken"))
 CANARIES = (*EVERY_CANARY, *workload_canaries(KIT))
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class SeedRange(click.ParamType[range]):
@@ -209,8 +201,11 @@ def command(
     (chances). In a campaign of 200 seeds or more that leaves everything to the seeds, no invariant may be without a
     chance.
 
+    A violation is printed on standard error as soon as its seed ends. Ctrl-C or SIGTERM ends a campaign after the seeds
+    under way, with the report of the seeds that were played; a second Ctrl-C ends it at once, without a report.
+
     Exit 0: clean. 1: an invariant is violated, with the command that replays it; or one had no chance to fail, a canary
-    is not caught, or throughput is too low. 2: wrong use.
+    is not caught, or throughput is too low. 2: wrong use. 130: ended by Ctrl-C or SIGTERM.
     """
     if one is not None and seeds is not None:
         raise click.UsageError("--seed and --seeds exclude each other")
@@ -248,19 +243,22 @@ def command(
         has_plans=True,
     )
     taken: Counter[Place] = Counter()
+    was_stopped = False
     if one is not None and not coverage:
         reports = [_play_recorded(one, settings, trace, diagram)]
     else:
         chosen = seeds or (range(one, one + 1) if one is not None else range(20))
         play = partial(_play, settings=settings, counts=coverage)
         reports = []
-        for report, rows in _side_by_side(play, chosen, jobs, "seeds", quiet=as_json):
+        campaign = Campaign[int, tuple[Report, Counter[Place]]](chosen, jobs, "seeds", quiet=as_json)
+        for report, rows in campaign.play(play, lambda played: _violations_of(played[0])):
             reports.append(report)
             taken.update(rows)
-    is_well = _print(reports, settings, as_json, shrinks)
+        was_stopped = campaign.was_stopped
+    is_well = _print(reports, settings, as_json, shrinks and not was_stopped)
     if coverage:
         _print_coverage(taken)
-    sys.exit(0 if is_well else 1)
+    sys.exit(EXIT_INTERRUPTED if was_stopped else 0 if is_well else 1)
 
 
 def _require_playable(
@@ -289,12 +287,6 @@ def _make(seed: int, settings: Settings, recorder: Recorder | None = None) -> Sw
     return swarm_of(seed, settings, KIT, recorder)
 
 
-def _collect_seldom() -> None:
-    """A seed is over before much of it is garbage: looking for cycles again and again costs one part in twenty."""
-    gc.freeze()
-    gc.set_threshold(GARBAGE_THRESHOLD)
-
-
 def _play(seed: int, settings: Settings, counts: bool) -> tuple[Report, Counter[Place]]:
     taken: Counter[Place] = Counter()
     if not counts:
@@ -317,26 +309,8 @@ def _play_recorded(seed: int, settings: Settings, trace: bool, diagram: TextIO |
     return report
 
 
-def _side_by_side(
-    play: Callable[[Item], Result], items: Iterable[Item], jobs: int, what: str, quiet: bool
-) -> Iterator[Result]:
-    """Results in order, with a bar on a terminal while they come."""
-    everything = list(items)
-    with Progress(console=Console(stderr=True), disable=quiet or not sys.stderr.isatty()) as progress:
-        task = progress.add_task(what, total=len(everything))
-        if jobs == 1:
-            usual = gc.get_threshold()
-            _collect_seldom()
-            for item in everything:
-                yield play(item)
-                progress.advance(task)
-            gc.set_threshold(*usual)
-            gc.unfreeze()
-            return
-        with ProcessPoolExecutor(jobs, initializer=_collect_seldom) as pool:
-            for result in pool.map(play, everything):
-                yield result
-                progress.advance(task)
+def _violations_of(report: Report) -> str:
+    return "\n".join(f"seed {report.seed}: {violation}" for violation in report.violations)
 
 
 def _print(reports: list[Report], settings: Settings, as_json: bool, shrinks: bool) -> bool:
@@ -512,7 +486,8 @@ def _print_coverage(taken: Counter[Place]) -> None:
 def _try_canaries(jobs: int, as_json: bool) -> int:
     """Each must be caught by the invariant that it names; an invariant that none names is not known to work."""
     outcomes: list[Outcome] = []
-    for outcome in _side_by_side(_try_one, range(len(CANARIES)), jobs, "canaries", quiet=as_json):
+    campaign = Campaign[int, Outcome](range(len(CANARIES)), jobs, "canaries", quiet=as_json)
+    for outcome in campaign.play(_try_one):
         outcomes.append(outcome)
         if not as_json:
             click.echo(_verdict(outcome))
@@ -522,6 +497,8 @@ def _try_canaries(jobs: int, as_json: bool) -> int:
     missing = unguarded()
     for name in missing:
         click.echo(f"{name} has no canary: nothing shows that it can fail", err=True)
+    if campaign.was_stopped:
+        return EXIT_INTERRUPTED
     return 0 if all(outcome.caught for outcome in outcomes) and not missing else 1
 
 
@@ -537,7 +514,8 @@ def _measure_all(strategies: tuple[str, ...], rotation: Rotation | None, jobs: i
     rotations = (rotation,) if rotation is not None else tuple(Rotation)
     items = [(name, each) for each in rotations for name in strategies]
     measured: list[Throughput] = []
-    for found in _side_by_side(_measure_one, items, jobs, "strategies", quiet=as_json):
+    campaign = Campaign[tuple[str, Rotation], Throughput](items, jobs, "strategies", quiet=as_json)
+    for found in campaign.play(_measure_one):
         measured.append(found)
         if not as_json:
             word = "enough " if found.is_enough else "TOO LOW"
@@ -558,6 +536,8 @@ def _measure_all(strategies: tuple[str, ...], rotation: Rotation | None, jobs: i
             for found in measured
         ]
         click.echo(json.dumps({"throughput": told}))
+    if campaign.was_stopped:
+        return EXIT_INTERRUPTED
     return 0 if all(found.is_enough for found in measured) else 1
 
 
