@@ -117,8 +117,8 @@ class Workload:
 
     def burst(self, amount: int) -> None:
         """Ask for so many at once, the nodes taking turns."""
-        names = self.network.plan.names
-        for turn in range(amount):
+        names = [name for name in self.network.plan.names if name not in self.absent | self.resting]
+        for turn in range(amount if names else 0):
             self._begin(names[turn % len(names)])
 
     def _begin(self, name: NodeName) -> None:
