@@ -125,10 +125,10 @@ def test_local_addresses_are_told_from_those_of_networks(address: str, expected:
 @pytest.mark.parametrize("endpoint", ["localhost:5", "[::1]:5", "127.0.0.1:5", "0.0.0.0:5", "[fe80::1]:5", "x:y"])
 def test_endpoint_is_judged_by_its_addresses(endpoint: str) -> None:
     with pytest.raises(Unavailable):
-        asyncio.run(require_dialable(endpoint, "", False, 5_000))
+        asyncio.run(require_dialable(endpoint, (), False, 5_000))
 
 
 def test_own_endpoint_is_never_dialed_and_private_networks_are() -> None:
     with pytest.raises(Unavailable, match="is our own"):
-        asyncio.run(require_dialable("10.0.0.1:5", "10.0.0.1:5", True, 5_000))
-    asyncio.run(require_dialable("10.0.0.1:5", "10.0.0.2:5", False, 5_000))
+        asyncio.run(require_dialable("10.0.0.1:5", ("10.0.0.2:5", "10.0.0.1:5"), True, 5_000))
+    asyncio.run(require_dialable("10.0.0.1:5", ("10.0.0.2:5",), False, 5_000))

@@ -15,7 +15,17 @@ from rota.transport import Reason
 from rota.transport.parts import Hello, Ping, pong_bytes
 from rota.wire.limits import Limits
 from rota.wire.messages import TransactionReverted
-from tests.transport.kit import SETTINGS, Network, assert_told_in_order, greeted, network, play, rogue, until_counted
+from tests.transport.kit import (
+    HOST,
+    SETTINGS,
+    Network,
+    assert_told_in_order,
+    greeted,
+    network,
+    play,
+    rogue,
+    until_counted,
+)
 
 
 def test_three_nodes_connect_and_hear_one_another_in_order() -> None:
@@ -84,6 +94,26 @@ def test_a_node_that_restarts_is_lost_and_found_again() -> None:
             one.send("node2", 2)
             await new.until_heard("node1", [2])
             assert_told_in_order(one)
+
+    play(story)
+
+
+def test_node_is_dialed_at_the_place_of_its_endpoint_where_it_listens() -> None:
+    async def story() -> None:
+        made = Network()
+        one, two, standby = [await made.start(name) for name in ("node1", "node2", "elsewhere")]
+        first, second = two.peers.port, standby.peers.port
+        await standby.stop()
+        made.add(one, two)
+        made.alter("node2", endpoint=f"{HOST}:{first},{HOST}:{second}")
+        await one.until_connected("node2")
+        await two.stop()
+        await one.until_lost("node2")
+        again = await made.start("node2", identity=two.identity, port=second)
+        one.send("node2", 1)
+        await again.until_heard("node1", [1])
+        assert one.peers.troubles() == {}
+        await made.stop()
 
     play(story)
 

@@ -31,6 +31,13 @@ def test_a_registry_is_read_from_a_file(tmp_path: Path) -> None:
     }
 
 
+def test_endpoint_with_several_places_is_looked_at_place_by_place() -> None:
+    registration = Registration("a:1, b:2,a:1,c:3,d:4", bytes.fromhex(FIRST), bytes.fromhex(SECOND))
+    assert [place.endpoint for place in registration.places] == ["a:1", "b:2", "c:3"]
+    assert {place.fingerprints for place in registration.places} == {registration.fingerprints}
+    assert Registration("a:1", b"").places == (Registration("a:1", b""),)
+
+
 @pytest.mark.parametrize(
     ("content", "flaw"),
     [
@@ -42,6 +49,7 @@ def test_a_registry_is_read_from_a_file(tmp_path: Path) -> None:
         (f'[nodes.node1]\nfingerprint = "{FIRST}"\n', "nodes.node1.endpoint: must be a host and a port"),
         (f'[nodes.node1]\nendpoint = "host"\nfingerprint = "{FIRST}"\n', "nodes.node1.endpoint: must be"),
         ('[nodes.node1]\nendpoint = "host:1"\n', "nodes.node1.fingerprint: must be the SHA-256"),
+        (f'[nodes.node1]\nendpoint = "host:1,host"\nfingerprint = "{FIRST}"\n', "nodes.node1.endpoint: must be"),
         ('[nodes.node1]\nendpoint = "host:1"\nfingerprint = "zz"\n', "nodes.node1.fingerprint: must be the SHA-256"),
         (
             f'[nodes.node1]\nendpoint = "host:1"\nfingerprint = "{FIRST}"\nnext_fingerprint = ""\n',

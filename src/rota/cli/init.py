@@ -182,7 +182,9 @@ def _completed(directory: Path, given: Mapping[str, object], password_file: Path
         shown = password_file.absolute().relative_to(directory.absolute()) if inside else password_file.absolute()
         completed["node.password_file"] = str(shown)
     endpoint = completed.get("transport.endpoint")
-    if isinstance(endpoint, str) and is_loopback(endpoint.rpartition(":")[0].strip("[]")):
+    if isinstance(endpoint, str) and any(
+        is_loopback(place.rpartition(":")[0].strip("[] ")) for place in endpoint.split(",")
+    ):
         # The others of its network are on this machine too.
         completed.setdefault("transport.local_endpoints", True)
     # The reader of the file sees that other nodes' proposals wait for the operator.

@@ -30,18 +30,28 @@ class WrongNode(click.ClickException):
 @click.command(name="node")
 @directory_argument
 @password_file_option
+@click.option(
+    "--standby",
+    is_flag=True,
+    help="Wait while another process of the node has its PostgreSQL database, and take over when that ends or hangs.",
+)
 @json_option
-def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
+def command(directory: Path, password_file: Path | None, standby: bool, as_json: bool) -> None:
     """Run the node whose folder `rota init` made, until SIGTERM or Ctrl-C.
 
     It then hands over what it coordinates and drains, at most as long as `node.stop_timeout_ms`; a second signal stops
     it at once. Nothing is lost either way: its next run continues where this one ended. Logs go to standard error.
     With --json, one object is printed once it listens: its name, process and addresses.
 
+    With --standby, two processes of one node run on two machines, with the same keys and the same PostgreSQL database.
+    The first is active. The other listens for users and is not ready; it takes over when the active process ends, or
+    has been silent to the database for 3 s. Start both with --standby.
+
     \b
     Example:
       rota node ./node1
       rota node ./node1 --password-file ./password
+      rota node ./node1 --standby
 
     Exit 0: stopped when asked to. 1: it could not start, or an error of its own ended it. 2: wrong use, or its
     configuration or a key file is wrong: starting it again does not help.
@@ -59,7 +69,7 @@ def command(directory: Path, password_file: Path | None, as_json: bool) -> None:
 
     _collect_rarely()
     try:
-        asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME))
+        asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME, stands_by=standby))
     except (CannotListen, Refused) as error:
         raise click.ClickException(str(error)) from error
     except CannotStart as error:

@@ -145,8 +145,8 @@ async def check_endpoint(case: Case) -> list[Finding]:
     if endpoint is None:
         return [skipped(ENDPOINT, "transport.endpoint is not set, and the node is not registered")]
     if not case.is_running:
-        port, listens_at = endpoint.rpartition(":")[2], transport.listen.rpartition(":")[2]
-        if listens_at in (port, "0") or "transport.listen" in case.wrong:
+        ports = [place.rpartition(":")[2] for place in endpoint.split(",")]
+        if transport.listen.rpartition(":")[2] in (*ports, "0") or "transport.listen" in case.wrong:
             return [skipped(ENDPOINT, "the node does not run")]
         found = f"others look for this node at {endpoint}, and it will listen at {transport.listen}"
         mend = (

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -76,8 +77,9 @@ class Plan:
     """What a network is made of. `settings` are further keys of every node's configuration, by their paths.
 
     `store_of` returns the URL of a node's store. `is_apart` gives every node and the chain a host of its own.
-    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice. `tables`
-    is asked, once all nodes have their keys, for further text of every node's configuration.
+    `rpc_ports` are those of JSON-RPC and of WebSockets, of the nodes whose ports are not the kernel's choice.
+    `tables` is asked, once all nodes have their keys, for further text of every node's configuration. The nodes in
+    `standbys` have a second folder, for a process that stands by.
     """
 
     home: Path
@@ -89,6 +91,7 @@ class Plan:
     is_apart: bool = False
     rpc_ports: Mapping[NodeName, tuple[int, int]] = field(default_factory=dict)
     tables: Callable[[LocalNetwork], Awaitable[str]] | None = None
+    standbys: tuple[NodeName, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= len(set(self.names)) == len(self.names) <= NODES_MAX:
@@ -134,8 +137,18 @@ class LocalNode:
 
     async def start(self) -> None:
         """Start it, and wait until it listens. `CannotStartProcess` with the end of its log when it does not."""
+        await self.stand_by()
+        await self.until_active()
+
+    async def stand_by(self) -> None:
+        """Start its process and no more."""
         assert not self.is_running, f"{self.name} runs already"
-        self._child, told = await self._network.launch(self)
+        self._child = await self._network.launch(self)
+
+    async def until_active(self) -> None:
+        """Wait until its process listens, which a standby does when it has taken over."""
+        told = json.loads(await self.child.line_with('"rpc"'))
+        assert isinstance(told, dict), "a node prints its addresses"
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
         self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS, payees="any")
@@ -193,6 +206,7 @@ class LocalNetwork:
         self.plan: Final = plan
         self.children: Final = Children()
         self.nodes: Final[dict[NodeName, LocalNode]] = {}
+        self.standbys: Final[dict[NodeName, LocalNode]] = {}
         self.hosts: Namespaces | None = None
         self._stack: Final = AsyncExitStack()
         self._chain: ChainProcess | None = None
@@ -285,7 +299,7 @@ class LocalNetwork:
             self._add(name)
         await self._fund_and_register()
         tables = await plan.tables(self) if plan.tables is not None else ""
-        for node in self.nodes.values():
+        for node in (*self.nodes.values(), *self.standbys.values()):
             text = write_configuration(self._settings_of(node)) + FOR_TESTS
             write_new(node.folder / FILE_NAME, Secret(f"{text}\n{tables}" if tables else text))
         if plan.registry == "file":
@@ -322,15 +336,12 @@ class LocalNetwork:
 
     # Nodes.
 
-    async def launch(self, node: LocalNode) -> tuple[Child, dict[str, object]]:
-        """A process of this node, once it listens, and its own description."""
+    async def launch(self, node: LocalNode) -> Child:
+        """A process of this node."""
         host = self._host_of(node.name)
-        child = await self.children.start(
-            node.name, (*ROTA, "node", str(node.folder), "--json"), node.log, prefix=() if host is None else host.prefix
-        )
-        told = json.loads(await child.line_with('"rpc"'))
-        assert isinstance(told, dict), "a node prints its addresses"
-        return child, told
+        options = ("--json", "--standby") if node.name in self.standbys else ("--json",)
+        command = (*ROTA, "node", str(node.folder), *options)
+        return await self.children.start(node.name, command, node.log, prefix=() if host is None else host.prefix)
 
     async def reachable(self, name: str, url: str) -> str:
         """Where we reach what listens at this loopback address on a host."""
@@ -348,6 +359,12 @@ class LocalNetwork:
         port = APART_PEER_PORT if self.hosts is not None else self._held_port()
         node = self.nodes[name] = LocalNode(name, folder, keys, port, self)
         self._stack.push_async_callback(node.close)
+        if name in self.plan.standbys:
+            assert self.hosts is None, "both processes of a node are at one host of this machine"
+            second = self.plan.home / f"{name}-standby"
+            shutil.copytree(folder, second)
+            standby = self.standbys[name] = LocalNode(name, second, keys, self._held_port(), self)
+            self._stack.push_async_callback(standby.close)
 
     async def _fund_and_register(self) -> None:
         """Funds for what the nodes pay, and their entries in the registry; together, as a block may take a while."""
@@ -412,7 +429,8 @@ class LocalNetwork:
     def endpoint_of(self, node: LocalNode) -> str:
         """Where other nodes reach it."""
         host = self._host_of(node.name)
-        return f"{LOOPBACK if host is None else host.address}:{node.peer_port}"
+        processes = [each[node.name] for each in (self.nodes, self.standbys) if node.name in each]
+        return ",".join(f"{LOOPBACK if host is None else host.address}:{each.peer_port}" for each in processes)
 
     def _host_of(self, name: str) -> Host | None:
         return None if self.hosts is None else self.hosts[name]

@@ -75,6 +75,7 @@ from rota.ports.store import (
 )
 from rota.ports.world import (
     FOR_CALLER,
+    PLACES_MAX,
     Contracts,
     Deployments,
     KeyHolder,
@@ -97,6 +98,7 @@ __all__ = [
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
     "NO_KEY",
+    "PLACES_MAX",
     "STATES_A_PAGE",
     "STATES_PAGE_BYTES_MAX",
     "TRANSACTIONS_MAX",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
 from rota.chain.effects import FetchBlocks, SeeAccount, SignDispatch, SubmitTransaction
 from rota.machine.effects import SendMessage
 from rota.machine.tables import Event
 from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName
+
+# A registered endpoint names at most so many hosts and ports; others are not looked at.
+PLACES_MAX: Final = 4
 
 LedgerEffect: TypeAlias = FetchBlocks | SeeAccount | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
@@ -112,7 +115,8 @@ class Ledger(Protocol):
 class Registration:
     """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
 
-    While a certificate is being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    A node with a standby listens at one of several places: its endpoint is a list with commas. While a certificate is
+    being exchanged there are two of them; `next_fingerprint` is empty otherwise.
     """
 
     endpoint: str
@@ -123,6 +127,14 @@ class Registration:
     def fingerprints(self) -> tuple[bytes, ...]:
         """All that are good now."""
         return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
+
+    @property
+    def places(self) -> tuple[Registration, ...]:
+        """The same with one host and port each, at most `PLACES_MAX`."""
+        if "," not in self.endpoint:
+            return (self,)
+        places = dict.fromkeys(place.strip() for place in self.endpoint.split(",", PLACES_MAX)[:PLACES_MAX])
+        return tuple(replace(self, endpoint=place) for place in places)
 
 
 class Registry(Protocol):

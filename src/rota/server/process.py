@@ -187,12 +187,18 @@ def _end_loudly(running: RunningNode, error: BaseException) -> None:
 
 @asynccontextmanager
 async def opened(
-    configuration: NodeConfiguration, keys: NodeKeys, watcher: Watcher | None = None, prover: Prover | None = None
+    configuration: NodeConfiguration,
+    keys: NodeKeys,
+    watcher: Watcher | None = None,
+    prover: Prover | None = None,
+    *,
+    stands_by: bool = False,
 ) -> AsyncIterator[NodeProcess]:
     """All parts of a node, wired; nothing runs yet. `CannotStart` when one of them cannot be had.
 
-    `watcher` sees every event and effect; without one, transactions are traced as the configuration says. `prover`
-    makes the proofs of zero-knowledge tokens, in place of the one that comes with Rota.
+    With `stands_by` it waits while another process of the node has the database. `watcher` sees every event and
+    effect; without one, transactions are traced as the configuration says. `prover` makes the proofs of zero-
+    knowledge tokens, in place of the one that comes with Rota.
     """
     name, factory = configuration.node.name, configuration.ledger.factory
     salt_key = keccak(await keys.signer.sign(SUBMITTER, keccak(SALT_KEY_TEXT)))
@@ -204,7 +210,7 @@ async def opened(
     client = RpcClient(configuration.ledger.url, configuration.ledger.client)
     registry = _registry(configuration, client)
     entrance_settings = _entrance_settings(configuration)
-    database = _database(configuration)
+    database = _database(configuration, stands_by)
     tracing, spans = _tracing(configuration)
     peers: GrpcPeers | None = None
     registrar = Account(client, configuration.ledger.chain_id, keys.signer, REGISTRAR)
@@ -365,12 +371,14 @@ async def serve(
     keys: NodeKeys,
     on_ready: Callable[[NodeProcess], None] | None = None,
     file: Path | None = None,
+    *,
+    stands_by: bool = False,
 ) -> None:
     """A node in this process: SIGTERM and SIGINT stop it, a second one at once.
 
     `file` is where the configuration was read from; what may change in it without a restart is looked for there.
     """
-    async with opened(configuration, keys) as process:
+    async with opened(configuration, keys, stands_by=stands_by) as process:
         if file is not None:
             process.files.watched.append(WatchedMaximum(file, process.facade.commands))
         loop = asyncio.get_running_loop()
@@ -432,15 +440,19 @@ def _domains(configuration: NodeConfiguration) -> Mapping[str, AnyDomain]:
         raise CannotStart(f"domains.{flaw}") from flaw
 
 
-def _database(configuration: NodeConfiguration) -> Database:
+def _database(configuration: NodeConfiguration, stands_by: bool) -> Database:
     store = configuration.store
     if isinstance(store.url, SqliteFile):
+        if stands_by:
+            raise CannotStart(
+                "--standby: needs a PostgreSQL database (store.url) that both processes of the node reach"
+            )
         return SqliteDatabase(store.url.path, configuration.node.name)
     try:
         password = password_of(store)
     except KeyFileError as error:
         raise CannotStart(f"store.password_file: {error}") from error
-    return PostgresDatabase(store.url.with_password(password), configuration.node.name)
+    return PostgresDatabase(store.url.with_password(password), configuration.node.name, stands_by=stands_by)
 
 
 def _following(

@@ -10,6 +10,10 @@ replaced by one that lacks commits, changes nothing and stops (`FenceBroken`). W
 again at the next need. Then the lock keeps everything else from being read or written before the old session has ended
 on the server, and the numbers are compared: the last one that was acknowledged, or the one that is in doubt.
 
+A process that stands by waits for the lock instead of being refused. Both processes then hold it as a lease: the server
+ends the writing session when its client sends nothing for `LEASE_S`, so a process that hangs, or a machine that is cut
+off, frees the lock. The process that has it sends a statement when it has sent none for a quarter of that time.
+
 A COMMIT without an answer is in doubt until they were compared. Nothing is read meanwhile, so that nobody is told that
 something is not there which is about to be. When no connection is to be had for a while, its outcome is unknown.
 """
@@ -50,9 +54,26 @@ LOOKS_AT_LOCK: Final = 16
 LOOK_TRIES_MAX: Final = 5
 LOOK_RETRY_S: Final = 0.2
 CALLERS_STATEMENT_MS: Final = 5_000
+LEASE_S: Final = 3.0
+LEASE_RENEWAL_S: Final = LEASE_S / 4
+# The server ends a session whose client is silent: between transactions, in one, or because its machine is gone.
+LEASE_SETTINGS: Final = {
+    "idle_session_timeout": f"{LEASE_S * 1_000:.0f}",
+    "idle_in_transaction_session_timeout": f"{LEASE_S * 1_000:.0f}",
+    "tcp_keepalives_idle": "1",
+    "tcp_keepalives_interval": "1",
+    "tcp_keepalives_count": "2",
+    "tcp_user_timeout": f"{LEASE_S * 1_000:.0f}",
+}
 # Any number will do that no other programme uses for its own locks; the schema's name is the second half of the key.
 LOCKS: Final = int.from_bytes(b"rota", "big")
 LOCK: Final = f"SELECT pg_try_advisory_lock({LOCKS}, hashtext(current_schema()))"
+# The process that has the lock, for one that waits for it.
+HOLDER: Final = f"""
+SELECT coalesce(host(client_addr), 'this machine'), to_char(backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')
+FROM pg_stat_activity JOIN pg_locks USING (pid)
+WHERE locktype = 'advisory' AND granted AND classid = {LOCKS}::oid
+    AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid AND pg_locks.database = pg_stat_activity.datid"""
 BACKEND: Final = "SELECT pg_backend_pid(), current_setting('synchronous_commit')"
 HAS_LOCK: Final = f"""
 SELECT EXISTS (
@@ -90,6 +111,8 @@ class PostgresDatabase:
         node: NodeName,
         patience: Patience | None = None,
         callers_statement_ms: int = CALLERS_STATEMENT_MS,
+        *,
+        stands_by: bool = False,
     ) -> None:
         self._url = url
         self._node = node
@@ -97,10 +120,11 @@ class PostgresDatabase:
         self._backend: int | None = None
         self._is_open = False
         self._fence = Fence()
+        self._stands_by = stands_by
+        self._renewing: asyncio.Task[None] | None = None
         name = f"rota {node}"
-        self._writer = Session(
-            url, {"application_name": name, "synchronous_commit": "on"}, self._bounds, self._greet_writer
-        )
+        settings = {"application_name": name, "synchronous_commit": "on", **(LEASE_SETTINGS if stands_by else {})}
+        self._writer = Session(url, settings, self._bounds, self._greet_writer)
         reading = {"application_name": f"{name} reading", "default_transaction_read_only": "on"}
         self._own = self._reader(reading)
         self._callers = self._reader({**reading, "statement_timeout": str(callers_statement_ms)})
@@ -130,6 +154,8 @@ class PostgresDatabase:
                 raise
             self._fence, self._is_open = fence, True
             await self._refuse_pooler(connection)
+        if self._stands_by and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew_lease())
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         """One transaction, on the server's disk on return."""
@@ -163,6 +189,10 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """End the sessions, and with them the lock."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+            self._renewing = None
         await self._own.close()
         await self._callers.close()
         await self._writer.close()
@@ -230,18 +260,37 @@ class PostgresDatabase:
     async def _greet_reader(self, connection: Any) -> None:  # noqa: ANN401
         self._fence.judge(*await connection.fetchrow(FENCE.sql))
 
+    async def _renew_lease(self) -> None:
+        """Transactions renew it too. The next write makes a lost session again, which the fence then judges."""
+        while True:
+            await asyncio.sleep(LEASE_RENEWAL_S)
+            if not self._writer.lock.locked():
+                with suppress(Unavailable, asyncpg.PostgresError):
+                    await self._writer.touch()
+
     async def _take_lock(self, connection: Any) -> None:  # noqa: ANN401
         """A session of our own that broke is ended on the other side too; somebody else's is not ours to end."""
-        for _ in range(LOCK_TRIES_MAX):
+        # A process that stands by is asked to open the database again and again.
+        for _ in range(1 if self._stands_by and not self._is_open else LOCK_TRIES_MAX):
             if await connection.fetchval(LOCK):
                 return
             if self._backend is not None:
                 await connection.fetchval(END_SESSION, self._backend)
             await asyncio.sleep(LOCK_RETRY_S)
+        if not self._is_open and self._stands_by:
+            raise Unavailable(f"standing by: {await self._holder(connection)} is active")
         if not self._is_open:
             raise Refused("PostgreSQL: another process has this database open")
         self._fence.judge(*await connection.fetchrow(FENCE.sql))
         raise Unavailable("PostgreSQL: another session has the lock of this database")
+
+    @staticmethod
+    async def _holder(connection: Any) -> str:  # noqa: ANN401
+        found = await connection.fetchrow(HOLDER)
+        if found is None:
+            return "another process of this node"
+        address, since = found
+        return f"the process of this node at {address}, connected since {since} UTC,"
 
     async def _refuse_pooler(self, connection: Any) -> None:  # noqa: ANN401
         """While another session is in a transaction, ours must be another one, and always the one that has the lock.

@@ -144,6 +144,13 @@ class Session:
             raise
         return self._connection
 
+    async def touch(self) -> None:
+        """Send the server something over a connection that is there, so that it does not count as idle."""
+        async with self.lock:
+            if self._connection is not None and not self._connection.is_closed():
+                async with self.within(self._patience().session_s):
+                    await self._connection.execute("SELECT 1")
+
     async def roll_back(self, transaction: Any) -> None:  # noqa: ANN401
         """The session is as before the transaction, or gone."""
         try:

@@ -15,6 +15,7 @@ import hashlib
 import socket
 import ssl
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
@@ -154,8 +155,18 @@ class KnownCertificates:
 async def look_at_certificate(
     node: NodeName, registration: Registration, now: datetime, timeout_ms: int
 ) -> Certificate:
-    """What is shown at a node's endpoint, if it is registered and valid; `Refused` if not, `Unavailable` if nothing."""
-    der = await _shown_at(registration.endpoint, timeout_ms)
+    """The certificate that is shown at the first place of a node that answers.
+
+    `Refused` if it is not registered or not valid, `Unavailable` if no place answers in time.
+    """
+    *others, last = registration.places
+    for place in others:
+        with suppress(Unavailable):
+            return _judged(node, place, await _shown_at(place.endpoint, timeout_ms), now)
+    return _judged(node, last, await _shown_at(last.endpoint, timeout_ms), now)
+
+
+def _judged(node: NodeName, registration: Registration, der: bytes, now: datetime) -> Certificate:
     if fingerprint_of(der) not in registration.fingerprints:
         shown = fingerprint_of(der).hex()[:SHOWN_DIGITS]
         raise refused(Reason.STRANGER, f"{registration.endpoint} shows certificate {shown}, which is not registered")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Collection
 
 from rota.ports import Unavailable
 
 
-async def require_dialable(endpoint: str, own_endpoint: str, allows_local: bool, timeout_ms: int) -> None:
-    """`Unavailable` when nobody should be dialed there. A name is judged by all addresses that it has now."""
-    if endpoint == own_endpoint:
+async def require_dialable(endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int) -> None:
+    """`Unavailable` when no node should be dialed there. A name is judged by all addresses that it has now."""
+    if endpoint in own:
         raise Unavailable(f"its registered endpoint {endpoint} is our own")
     if allows_local:
         return

@@ -76,6 +76,8 @@ class PeerState:
         self.seen_fingerprint = b""
         self.certificate_trouble: Final = Trouble()
         self.looking: asyncio.Task[None] | None = None
+        # Of the places of its endpoint, the one where it was dialed last.
+        self.place = ""
         self._settings: Final = settings
         self._changed: Final = asyncio.Event()
         self._failures = 0

@@ -279,6 +279,15 @@ class GrpcPeers:
         registration = self._registry.registrations().get(state.name)
         if registration is None:
             raise Unavailable("it is registered no longer")
+        # The place where it was last: a node with a standby is at one of several.
+        *others, last = sorted(registration.places, key=lambda place: place.endpoint != state.place)
+        for place in others:
+            with suppress(Unavailable):
+                await self._dial_at(state, place)
+                return
+        await self._dial_at(state, last)
+
+    async def _dial_at(self, state: PeerState, registration: Registration) -> None:
         await self._require_dialable(registration)
         identity, generation, replaced = self._identity, self._generation, state.link
         certificate = await self._certificate_of(state, registration)
@@ -291,6 +300,7 @@ class GrpcPeers:
                 theirs = await self._greet(state, stream, certificate, is_renewal=replaced is not None)
             link = self._link(state, stream, certificate, theirs, generation=generation, is_dialed=True)
             self._settle(state, link, replaced)
+            state.place = registration.endpoint
         except TimeoutError as error:
             await stream.close()
             raise Unavailable("it does not say hello") from error
@@ -329,9 +339,10 @@ class GrpcPeers:
 
     async def _require_dialable(self, registration: Registration) -> None:
         own = self._registry.registrations().get(self.name)
-        own_endpoint = own.endpoint if own is not None else ""
+        own_places = [place.endpoint for place in own.places] if own is not None else []
         timeout_ms = self._settings.connect_timeout_ms
-        await require_dialable(registration.endpoint, own_endpoint, self._allows_local, timeout_ms)
+        for place in registration.places:
+            await require_dialable(place.endpoint, own_places, self._allows_local, timeout_ms)
 
     async def _look(self, state: PeerState, registration: Registration) -> Certificate:
         await self._require_dialable(registration)

@@ -3,7 +3,7 @@
 The file is TOML, a table for each node:
 
     [nodes.node1]
-    endpoint = "10.0.0.1:9000"
+    endpoint = "10.0.0.1:9000"     # with a standby "10.0.0.1:9000,10.0.0.2:9000"
     fingerprint = "3f…"            # SHA-256 of the certificate, 64 hex digits
     next_fingerprint = "a0…"       # only while the certificate is being exchanged
 """
@@ -56,12 +56,18 @@ def _registration(where: str, fields: object) -> Registration:
     if unknown := sorted(fields.keys() - _FIELDS):
         raise ValueError(f"{where}.{unknown[0]}: is not known; there are {', '.join(sorted(_FIELDS))}")
     endpoint = fields.get("endpoint")
-    if not isinstance(endpoint, str) or not endpoint.rpartition(":")[0] or not endpoint.rpartition(":")[2].isdigit():
-        raise ValueError(f'{where}.endpoint: must be a host and a port, such as "10.0.0.1:9000"')
+    if not isinstance(endpoint, str) or not all(map(_is_place, endpoint.split(","))):
+        right = 'a host and a port, such as "10.0.0.1:9000", or several with commas between them'
+        raise ValueError(f"{where}.endpoint: must be {right}")
     following = (
         _fingerprint(f"{where}.next_fingerprint", fields["next_fingerprint"]) if "next_fingerprint" in fields else b""
     )
     return Registration(endpoint, _fingerprint(f"{where}.fingerprint", fields.get("fingerprint")), following)
+
+
+def _is_place(text: str) -> bool:
+    host, _, port = text.strip().rpartition(":")
+    return bool(host) and port.isdecimal()
 
 
 def _fingerprint(where: str, text: object) -> bytes:

@@ -237,28 +237,33 @@ class Host(_Text):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(_Text):
-    """A host and a port; the port may be 0 where the system chooses one."""
+    """A host and a port, or several with commas; the port may be 0 where the system chooses one."""
 
     port_least: int = 1
+    places_max: int = 1
 
     @property
     def right(self) -> str:
         example = "such as 10.0.0.1:31550 or [::1]:31550"
-        return f"a host and a port from {self.port_least} to {PORT_MAX}, {example}"
+        several = f", or at most {self.places_max} of them with commas" if self.places_max > 1 else ""
+        return f"a host and a port from {self.port_least} to {PORT_MAX}, {example}{several}"
 
     def read(self, raw: RawValue, folder: Path) -> str:
-        host, colon, port = self.text(raw).rpartition(":")
+        places = self.text(raw).split(",") if self.places_max > 1 else [self.text(raw)]
+        is_short = len(self.text(raw)) <= ENDPOINT_BYTES_MAX and len(places) <= self.places_max
+        if not is_short or not all(self._is_place(place.strip()) for place in places):
+            raise ValueError(self.right)
+        return self.text(raw)
+
+    def _is_place(self, text: str) -> bool:
+        host, colon, port = text.rpartition(":")
         is_bracketed = host.startswith("[") and host.endswith("]")
-        is_right = (
+        return (
             bool(colon)
             and re.fullmatch("[0-9]{1,5}", port) is not None
             and self.port_least <= int(port) <= PORT_MAX
-            and len(self.text(raw)) <= ENDPOINT_BYTES_MAX
             and (_is_address(host[1:-1], 6) if is_bracketed else ":" not in host and _is_host(host))
         )
-        if not is_right:
-            raise ValueError(self.right)
-        return self.text(raw)
 
 
 @dataclass(frozen=True, slots=True)

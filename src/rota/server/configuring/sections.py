@@ -26,6 +26,7 @@ from rota.ledger.follower import FollowerLimits
 from rota.ledger.registry import RegistryLimits
 from rota.model.config import Config
 from rota.model.types import RANGE_SIZE_MAX, VIRTUAL_NODES_MAX, ContractAddress, NodeName, Rotation
+from rota.ports import PLACES_MAX
 from rota.server.configuring import borrowed
 from rota.server.configuring.borrowed import borrowed_keys
 from rota.server.configuring.keys import NOTHING, REQUIRED, Key, key, keys_of
@@ -164,7 +165,10 @@ class TransportSection:
         Endpoint(port_least=0), f"0.0.0.0:{PEER_PORT}", "Where to listen; with port 0 the system chooses one."
     )
     endpoint: str | None = key(
-        Endpoint(), NOTHING, "Where other nodes reach this one: what `rota ledger register` puts into the Registry."
+        Endpoint(places_max=PLACES_MAX),
+        NOTHING,
+        "Where other nodes reach this one: what `rota ledger register` puts into the Registry. With a standby both "
+        "places, with a comma.",
     )
     registry: Path | Literal["chain"] = key(
         RegistrySource(), "chain", '"chain" for the Registry of the ledger, or a file with the nodes.'
