@@ -52,7 +52,7 @@ async def at_work(home: Path) -> AsyncIterator[tuple[LocalNetwork, Workload]]:
 
 
 async def until_standing_by(node: LocalNode) -> None:
-    """It has said which process it waits for."""
+    """Wait until its log names the active process."""
     while "standing by: the process of this node at " not in node.log.read_text():
         assert node.is_running, node.child.last_words()
         await asyncio.sleep(0.05)
