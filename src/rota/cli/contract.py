@@ -15,7 +15,6 @@ import click
 
 from rota.cli.asking import NodeAt, asks_node, shows_token, tell, trusts_ca
 from rota.cli.parameters import Address, Json, NodeUrl, json_option
-from rota.cli.timeline import date_of
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.host import ContractDefaults
@@ -113,7 +112,7 @@ async def _quarantined(client: Client) -> list[dict[str, Any]]:
 
 
 def _described_quarantined(contract: Mapping[str, Any]) -> str:
-    return f"{contract['contract']}  since {date_of(contract['quarantinedAt'])}: {contract['reason']}"
+    return f"{contract['contract']}  since {contract['quarantinedAt']}: {contract['reason']}"
 
 
 @command.command()

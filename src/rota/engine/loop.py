@@ -79,8 +79,12 @@ class Engine:
         return len(self._inbox)
 
     def is_behind(self, peer: NodeName) -> bool:
-        """Whether many messages of a peer wait."""
-        return self._inbox.is_behind(peer)
+        """Whether many messages of a peer wait for a core that steps them.
+
+        While the store stalls it steps none. Its connections go on then: a peer whose frames were not read would get no
+        pongs either, and close the connection. The inbox drops messages that find no room.
+        """
+        return not self.outbox.is_stalled and self._inbox.is_behind(peer)
 
     @property
     def dropped(self) -> int:

@@ -282,6 +282,10 @@ class RunningNode:
             return
         if isinstance(event, ContractLoaded) and not self._may_load(event.contract.address):
             event = ContractMissing(event.contract.address)
+        elif isinstance(event, ContractMissing) and self._may_load(event.contract):
+            # It was added after the store was asked.
+            self.adapters.store.perform(LoadContract(event.contract))
+            return
         if self._watcher is not None:
             self._watcher.saw_event(event)
         if self.feed is not None and self.feed.is_watched:

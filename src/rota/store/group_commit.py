@@ -120,6 +120,7 @@ class DatabaseStore:
         self.listening: Final = Listening(self, self._asking.final_height, self._asking.final_time_s, clock)
         self._writes: Final = WriteQueue(database, self._kept, clock, lambda count: tell(Written(count)))
         self._writes.in_trouble = self._keep_looking
+        self._writes.ended = self._end
         self._questions: deque[Question] = deque()
         self._findings = Findings(node)
         self._has_questions = asyncio.Event()

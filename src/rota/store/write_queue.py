@@ -70,6 +70,8 @@ class WriteQueue:
         self.failed_count = 0
         # Called when the database does not take a write.
         self.in_trouble: Callable[[], None] = lambda: None
+        # Called with the problem that ends the run, before the features that wait get theirs.
+        self.ended: Callable[[Refused], None] = lambda _: None
         self._waiting: deque[_Write] = deque()
         self._has_some: Final = asyncio.Event()
         self._is_closing = False
@@ -110,7 +112,7 @@ class WriteQueue:
                     count = min(len(self._waiting), GROUP_WRITES_MAX)
                     await self._write_group([self._waiting.popleft() for _ in range(count)])
         except Refused as problem:
-            self._refuse_features(self._waiting, Unavailable(f"the store has stopped: {problem}"))
+            self._end(self._waiting, problem, Unavailable)
             raise
 
     async def _write_group(self, group: list[_Write]) -> None:
@@ -130,7 +132,7 @@ class WriteQueue:
             try:
                 await self._write_group([write])
             except Refused as problem:
-                self._refuse_features(group[place + 1 :], Unavailable(f"the store has stopped: {problem}"))
+                self._end(group[place + 1 :], problem, Unavailable)
                 raise
 
     async def _write_together(self, group: list[_Write]) -> None:
@@ -145,7 +147,7 @@ class WriteQueue:
                     return
                 await asyncio.sleep(RETRY_S if group else 0)
             except Refused as problem:
-                self._refuse_features(group, WriteInDoubt(f"the store has stopped: {problem}"))
+                self._end(group, problem, WriteInDoubt)
                 raise
             else:
                 self.trouble = ""
@@ -194,6 +196,10 @@ class WriteQueue:
             f"the database rejects records of contract {write.contract}: {problem}. The contract is quarantined: no "
             "run loads it before an operator releases it (`rota contract release`)"
         )
+
+    def _end(self, writes: Iterable[_Write], problem: Refused, error: type[Unavailable]) -> None:
+        self.ended(problem)
+        self._refuse_features(writes, error(f"the store has stopped: {problem}"))
 
     @staticmethod
     def _refuse_features(writes: Iterable[_Write], problem: Unavailable) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from rota.rpc.credentials import Role
-from rota.rpc.formats import Address, HexText, Uuid
+from rota.rpc.formats import Address, HexText, Timestamp, Uuid, timestamp_of
 from rota.rpc.methods import method
 from rota.service.interface import Contracts
 
@@ -38,16 +38,18 @@ class ContractQuarantined(msgspec.Struct, frozen=True, rename="camel"):
 
     contract: Address
     reason: str
-    quarantined_at: int
+    quarantined_at: Timestamp
 
 
 @method("seq_quarantinedContracts", role=Role.OPERATE, answers="contracts")
 async def quarantined_contracts(
     node: Contracts,
-) -> Annotated[list[ContractQuarantined], Meta(description="The earliest first; times in milliseconds")]:
+) -> Annotated[list[ContractQuarantined], Meta(description="The earliest first")]:
     """List the contracts that are quarantined: the database rejected their records, and no run loads them."""
     return [
-        ContractQuarantined(contract=Address(each.contract), reason=each.reason, quarantined_at=each.quarantined_at_ms)
+        ContractQuarantined(
+            contract=Address(each.contract), reason=each.reason, quarantined_at=timestamp_of(each.quarantined_at_ms)
+        )
         for each in await node.quarantine.list()
     ]
 

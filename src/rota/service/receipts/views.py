@@ -92,9 +92,8 @@ class ReceiptViews:
         return places[0] if places else None
 
     async def _own(self, stored: StoredTransaction) -> interface.ReceiptView | None:
-        intent = stored.intent
-        receipt = stored.receipt or self._running.users.recent_receipt(intent.id)
-        place = stored.place
+        # The store alone: a receipt that was reported after this was read would come without its place on the chain.
+        intent, receipt, place = stored.intent, stored.receipt, stored.place
         if receipt is not None and place is None:
             place = await self._running.receipts.place_of_final(intent.contract, intent.id)
         if receipt is None or place is None:

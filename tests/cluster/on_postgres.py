@@ -1,0 +1,76 @@
+"""Three nodes at work, the first of them on a PostgreSQL of its own, and how they are judged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from rota.localnet.audit import promise_problems
+from rota.localnet.chain_book import ChainBook
+from rota.localnet.local import LocalNetwork, LocalNode, Plan
+from rota.localnet.workload import Workload
+from rota.model.types import NodeName
+from tests.cluster.kit import postgres, schema
+from tests.store.servers import PostgresServer, postgres_folder
+
+NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
+ON_POSTGRES = NAMES[0]
+MEMBERS = [f"alice@{name}" for name in NAMES]
+INTERVAL_MS = 20
+CONFIRMED_MIN = 40
+END_TIMEOUT_S = 120.0
+
+
+@asynccontextmanager
+async def at_work(home: Path, *, has_standby: bool) -> AsyncIterator[tuple[LocalNetwork, Workload, PostgresServer]]:
+    """A stream of transactions from all nodes; any two of the three endorse."""
+    if postgres_folder() is None:
+        pytest.skip("PostgreSQL is not installed here; run tools/install-test-tools")
+    with postgres() as server:
+        url = await schema(server, ON_POSTGRES)
+        plan = Plan(
+            home=home,
+            names=NAMES,
+            standbys=(ON_POSTGRES,) if has_standby else (),
+            store_of=lambda name: url if name == ON_POSTGRES else "sqlite:rota.db",
+        )
+        async with LocalNetwork(plan) as network:
+            await network.start(*NAMES)
+            for standby in network.standbys.values():
+                await standby.stand_by()
+                await until_standing_by(standby)
+            made = await network.create_contract("synthetic", {"members": MEMBERS, "threshold": 2})
+            async with Workload(network, made.address, "alice", INTERVAL_MS) as workload:
+                await until_confirmed(workload, CONFIRMED_MIN)
+                yield network, workload, server
+
+
+async def until_standing_by(node: LocalNode) -> None:
+    """Wait until its log names the active process."""
+    while "standing by: the process of this node at " not in node.log.read_text():
+        assert node.is_running, node.child.last_words()
+        await asyncio.sleep(0.05)
+
+
+async def until_confirmed(workload: Workload, more: int) -> None:
+    """So many more transactions of each node are confirmed."""
+    before = set(workload.receipts)
+    while True:
+        await workload.look()
+        new = [workload.promises[intent].node for intent in workload.receipts.keys() - before]
+        if all(new.count(name) * len(NAMES) >= more for name in NAMES):
+            return
+        await asyncio.sleep(0.05)
+
+
+async def require_exactly_once(network: LocalNetwork, workload: Workload) -> None:
+    await workload.end()
+    assert not await workload.until_final(END_TIMEOUT_S), "accepted transactions have not ended"
+    assert not workload.refusals
+    book = ChainBook(network.ledger, network.chain_id, (workload.contract,))
+    await book.read_on()
+    assert promise_problems(workload.promises, workload.receipts, book.committed) == []
