@@ -40,7 +40,7 @@ async def test_database_that_is_away_for_20_s_costs_no_run_and_no_connection(tmp
             await asyncio.to_thread(server.stop)
             began_s = time.monotonic()
             with pytest.raises(ClientError, match="PostgreSQL"):
-                await node.client.send(workload.contract, "mint", sender="alice")
+                _ = await node.client.send(workload.contract, "mint", sender="alice")
             assert (await node.client.missing())[0].startswith("the store")
             await asyncio.sleep(max(0.0, began_s + AWAY_S - time.monotonic()))
             await asyncio.to_thread(server.start)

@@ -16,6 +16,7 @@ from rota.directory.consent import ConsentMode
 from rota.model.types import ContractAddress, NodeName
 from rota.server.number_file import FILE_NAME
 from rota.server.table import TABLE
+from rota.store import DatabaseStore
 from rota.store.quarantine import quarantining
 from tests.domains.zeto.prover import ThreadProver
 from tests.server.client_types import METHODS, TYPES, UNPUBLISHED, Seen
@@ -544,6 +545,7 @@ def _ours(world: World, one: Client, two: Client) -> None:
     assert ask(one, "seq_endorserAddress", deployment) == known.signers[0]
     assert ask(one, "seq_addContract", "0x" + known.genesis.hex(), deployment) == world.token
     unknown = ContractAddress("0x" + "0d" * 20)
+    assert isinstance(store, DatabaseStore)
     world.to.run(store.write([quarantining(unknown, "a value does not fit", 1_000)]))
     assert ask(one, "seq_quarantinedContracts") == [
         {"contract": unknown, "reason": "a value does not fit", "quarantinedAt": "1970-01-01T00:00:01.000Z"}

@@ -98,6 +98,13 @@ class Plan:
             raise ValueError(f"names: must be 1 to {NODES_MAX} distinct names")
 
 
+async def addresses_of(child: Child) -> dict[str, object]:
+    """What a node prints when it listens."""
+    told = json.loads(await child.line_with('"rpc"'))
+    assert isinstance(told, dict), "a node prints its addresses"
+    return told
+
+
 class LocalNode:
     """One node: its folder, its process while it runs, and the way to ask it."""
 
@@ -137,18 +144,20 @@ class LocalNode:
 
     async def start(self) -> None:
         """Start it, and wait until it listens. `CannotStartProcess` with the end of its log when it does not."""
-        await self.stand_by()
-        await self.until_active()
+        assert not self.is_running, f"{self.name} runs already"
+        self._child, told = await self._network.launch(self)
+        await self._take_addresses(told)
 
     async def stand_by(self) -> None:
         """Start its process and no more."""
         assert not self.is_running, f"{self.name} runs already"
-        self._child = await self._network.launch(self)
+        self._child = await self._network.begin(self)
 
     async def until_active(self) -> None:
-        """Wait until its process listens, which a standby does when it has taken over."""
-        told = json.loads(await self.child.line_with('"rpc"'))
-        assert isinstance(told, dict), "a node prints its addresses"
+        """Wait until the process that stands by has taken over."""
+        await self._take_addresses(await addresses_of(self.child))
+
+    async def _take_addresses(self, told: Mapping[str, object]) -> None:
         self.addresses = {key: str(told[key]) for key in ("rpc", "websocket")}
         await self._forget_client()
         self._client = Client(await self._network.reachable(self.name, str(told["rpc"])), CLIENT_LIMITS, payees="any")
@@ -336,7 +345,12 @@ class LocalNetwork:
 
     # Nodes.
 
-    async def launch(self, node: LocalNode) -> Child:
+    async def launch(self, node: LocalNode) -> tuple[Child, dict[str, object]]:
+        """A process of this node, once it listens, and its own description."""
+        child = await self.begin(node)
+        return child, await addresses_of(child)
+
+    async def begin(self, node: LocalNode) -> Child:
         """A process of this node."""
         host = self._host_of(node.name)
         options = ("--json", "--standby") if node.name in self.standbys else ("--json",)
