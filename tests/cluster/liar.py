@@ -50,6 +50,7 @@ from rota.sequencer.context import Context
 from rota.sequencer.rules import sender_transaction_used
 from rota.service.run import RunningNode
 from rota.store import records
+from rota.store.listening import COMMITTED_IN_BLOCK
 from rota.wire.messages import (
     AssembleRequest,
     CoordinatorHeartbeat,
@@ -392,7 +393,10 @@ def become_credulous(role: str) -> None:
         function.__code__ = instead.__code__
     if role == "believes-any-commit":
         # The store looks at the leaf too, so that a restart decides as the core does.
-        records._SETTLED = "UPDATE intents SET settled_at = ? WHERE id = ? AND contract = ? AND ? IS NOT NULL"  # type: ignore[misc]
+        of_the_block = f"SELECT intent FROM outcomes WHERE {COMMITTED_IN_BLOCK}"
+        records._SETTLED = (  # type: ignore[misc]
+            f"UPDATE intents SET settled_at = ? WHERE id IN ({of_the_block}) AND ? IS NOT NULL"
+        )
 
 
 def become_liar(kind: type[Liar], notes: Path) -> None:
