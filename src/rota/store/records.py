@@ -292,8 +292,13 @@ class Writing:
             yield from self._contents(block, position, free.get(block.height, 0))
 
     def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
-        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block."""
-        placed = tuple(enumerate(block.outcomes, first_place))
+        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block.
+
+        A block also has the outcomes of contracts that any account deployed under an id that this node awaits. A
+        contract that this node did not take in has none here.
+        """
+        own = (each for each in block.outcomes if each[0] in self.separators)
+        placed = tuple(enumerate(own, first_place))
         for place, (contract, outcome) in placed:
             identity = (contract, outcome.intent, outcome.leaf, outcome.digest)
             yield Statement(_OUTCOME, (block.height, place, *identity, outcome.status.value, encode(outcome)))
