@@ -17,6 +17,7 @@ from rota.ports.commitments import (
     OutcomePlace,
 )
 from rota.ports.following import (
+    KEY_BYTES_MAX,
     NO_KEY,
     TWINS_MAX,
     AbiStore,
@@ -96,6 +97,7 @@ __all__ = [
     "BASE_LEDGER",
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
+    "KEY_BYTES_MAX",
     "NO_KEY",
     "STATES_A_PAGE",
     "STATES_PAGE_BYTES_MAX",
