@@ -1,4 +1,4 @@
-"""Any account can deploy a contract under an id that a node awaits, and commit rounds in it (trust: on the chain too)."""
+"""Any account can deploy a contract under an id that a node awaits, and commit rounds in it."""
 
 from __future__ import annotations
 
