@@ -1,4 +1,4 @@
-"""A contract whose records the database rejected is left alone until an operator releases it; the node serves others."""
+"""A contract whose records the database rejected is left alone until it is released; the node serves others."""
 
 from __future__ import annotations
 

@@ -500,7 +500,7 @@ def decode_event(
 
 
 def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
-    """What a contract said when it took a message back: Solidity's text, a panic, or an error of its own. Never empty."""
+    """What a contract said when it took a message back: a text, a panic, or an error of its own; never nothing."""
     if not output:
         return NO_REASON
     selector, content = output[:SELECTOR_BYTES], output[SELECTOR_BYTES:]
