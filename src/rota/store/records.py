@@ -54,7 +54,7 @@ from rota.sequencer.effects import (
 from rota.sequencer.states.sender_transaction import Permission
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_ending, encode_text
-from rota.store.finality import marking, marking_late, restoring, returning
+from rota.store.finality import deployment_returned, marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import (
     COMMITTED_IN_BLOCK,
@@ -321,7 +321,10 @@ class Writing:
                     yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
-            yield from restoring(NO_CONTRACT, deployed.intent)
+            # Any account may deploy another contract under the id, which this node does not have.
+            if deployed.contract in self.separators:
+                yield from restoring(NO_CONTRACT, deployed.intent)
+                yield from deployment_returned(deployed.intent)
         for mined in block.mined:
             yield Statement(_MINED, (mined.account, mined.nonce, block.height, mined.status.value))
 
