@@ -147,8 +147,10 @@ async def test_group_with_a_member_whose_name_no_peer_reads_is_refused() -> None
     assert judged(group("alice@node1", "bob@node2", "carol@node3")).verdict is Verdict.ACCEPTED
 
 
-def test_second_group_with_the_id_of_a_known_one_is_refused() -> None:
+@pytest.mark.parametrize("is_quarantined", [False, True])
+def test_second_group_with_the_id_of_a_known_one_is_refused(is_quarantined: bool) -> None:
     known = contracts()
+    known.quarantine({OTHER: "a reason"} if is_quarantined else {})
     first = encode_genesis(group("alice@node1", "bob@node2"))
     other = encode_genesis(group("alice@node1", "bob@node2", "carol@node3"))
     assert known.consider(first, ID, (), SIGNER) == OURS

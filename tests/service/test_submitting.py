@@ -14,7 +14,7 @@ from rota.chain.public_transaction import PublicTransaction
 from rota.domains.noto.domain import Noto
 from rota.machine.effects import IntentAccepted
 from rota.model.types import ContractAddress, NodeName, Party, SubmitMode
-from rota.ports import StoredSubmission
+from rota.ports import KEY_BYTES_MAX, StoredSubmission
 from rota.rpc.errors import Rejected
 from rota.service.interface import GasOptions, Submission, TransactionType
 from rota.service.submissions.reading import (
@@ -68,6 +68,16 @@ async def test_functions_and_values_are_read_in_every_form(tmp_path: Path) -> No
         assert named_data(read, read.function.inputs) == wanted
         assert function_name(read) == read.function.name
         assert shown_function(read, {}) == read.function.signature
+    await opened.store.close()
+
+
+@in_loop
+async def test_key_that_no_index_takes_is_its_callers_error(tmp_path: Path) -> None:
+    """It would end the run of a node with PostgreSQL, and quarantine the contract."""
+    reader, opened = await submitting(tmp_path)
+    assert reader.key_of("\U00010000" * (KEY_BYTES_MAX // 4), "alice").text
+    with pytest.raises(Rejected, match=f"idempotencyKey: must be at most {KEY_BYTES_MAX} bytes"):
+        reader.key_of("\U00010000" * (KEY_BYTES_MAX // 4 + 1), "alice")
     await opened.store.close()
 
 

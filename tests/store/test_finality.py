@@ -9,6 +9,7 @@ import pytest
 from rota.chain.effects import BlocksIndexed, FinalityBroken, RecallDispatches, UndoneCommit
 from rota.chain.events import DispatchesRecalled
 from rota.chain.public_transaction import Ending, Mined
+from rota.directory.effects import ContractTaken
 from rota.exchange.effects import StatesReceived
 from rota.machine.effects import IntentAccepted, IntentFinalised
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
@@ -36,6 +37,7 @@ from tests.store.kit import (
     Opened,
     a_deployed,
     a_dispatch,
+    a_known,
     a_transition,
     again,
     an_intent,
@@ -242,7 +244,7 @@ async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> N
         await opened.write(NO_CONTRACT, IntentAccepted(deployment))
         made = a_deployed(1)
         has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
-        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))), ContractTaken(a_known(1)))
         ended = Receipt(deployment.id, Outcome.CONFIRMED, contract=made.contract)
         await opened.write(NO_CONTRACT, IntentFinalised(ended))
         broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
@@ -250,6 +252,11 @@ async def test_deployment_that_is_undone_is_marked_and_put_back(make: Make) -> N
         receipt = await opened.store.receipt_of(deployment.id)
         assert receipt is not None
         assert receipt.code == FINALITY_BROKEN
+        # Any account that sees the id may deploy another contract under it.
+        others = ChainBlock(3, BlockHash(b"o"), BlockHash(b"2"), 12, deployments=(a_deployed(1, version=7),))
+        await opened.write(OWN, BlocksIndexed(2, (others, block(4))))
+        assert await opened.store.receipt_of(deployment.id) == receipt
+        assert await opened.store.listening.undone_count() == 1
         again = ChainBlock(3, BlockHash(b"3"), BlockHash(b"2"), 12, deployments=(made,))
         await opened.write(OWN, BlocksIndexed(2, (again, block(4))))
         assert await opened.store.receipt_of(deployment.id) == ended
@@ -275,7 +282,7 @@ async def test_deployment_whose_receipt_is_written_after_its_block_is_lost_is_ma
         await opened.write(NO_CONTRACT, IntentAccepted(deployment))
         made = a_deployed(1)
         has_it = ChainBlock(1, BlockHash(b"1"), BlockHash(b"0"), 10, deployments=(made,))
-        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))))
+        await opened.write(OWN, BlocksIndexed(0, (has_it, block(2))), ContractTaken(a_known(1)))
         broken = FinalityBroken(0, 1, (UndoneCommit(1, NO_CONTRACT, deployment.id, NO_LEAF),))
         await opened.write(OWN, broken, BlocksIndexed(0, (block(1), block(2))))
         assert await opened.store.listening.undone_count() == 0

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from rota.calldata import nullifier_reference
 from rota.chain.effects import BlocksIndexed
@@ -17,7 +14,7 @@ from rota.model.types import BlockHash, ContractAddress, Digest, IntentId, Leaf,
 from rota.node.node import OWN
 from rota.ports import LeafCommitments, OutcomePlace, StateStatus
 from rota.ports.commitments import BEFORE_ALL
-from tests.store.kit import CONTRACTS, FIRST, NODE, SECOND, Make, Opened, in_loop, new_sqlite, opened_on
+from tests.store.kit import CONTRACTS, FIRST, NODE, SECOND, Make, Opened, in_loop, opened_on
 
 OURS, THEIRS = b"coin of ours", b"coin of somebody else"
 NULLIFIER = keccak(OURS)
@@ -177,11 +174,15 @@ async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_ar
 
 
 @in_loop
-async def test_outcome_whose_commitments_were_not_kept_is_our_own_error(tmp_path: Path) -> None:
-    async with opened_on(new_sqlite(tmp_path), nullifier_of=nullifier_of) as opened:
-        await index(opened, 0, block(1, transition(1)))
-        with pytest.raises(AssertionError, match="was kept before it was indexed"):
-            await opened.store.commitments.page(FIRST, BEFORE_ALL, 0)
+async def test_transition_that_makes_no_coin_leaves_nothing_among_the_commitments(make: Make) -> None:
+    """Whoever withdraws all that it spends makes none: the others still prove about the tree."""
+    withdrawal = transition(1, inputs=(StateId(transition(0).leaf, 0),))
+    made, kept = committing(2, b"a coin")
+    async with opened_on(await make(), nullifier_of=nullifier_of) as opened:
+        await opened.store.commitments.keep([kept])
+        await index(opened, 0, block(1, withdrawal), block(2, made))
+        page = await opened.store.commitments.page(FIRST, BEFORE_ALL, 0)
+        assert [each.words for each in page.transitions] == [(), kept.words]
 
 
 @in_loop

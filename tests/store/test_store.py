@@ -33,7 +33,7 @@ from rota.store.database import Answer, Reading, Statement
 from rota.store.encoding import encode
 from rota.store.records import Writing
 from rota.store.schema import VERSION_TABLE, migrations
-from rota.store.write_queue import RecordRejected
+from rota.store.write_queue import GROUP_WRITES_MAX, RecordRejected
 from tests.store.kit import (
     CONTRACTS,
     FIRST,
@@ -154,6 +154,22 @@ async def test_rejected_records_end_the_run_and_quarantine_their_contract(make: 
         assert quarantined.reason
         await opened.store.quarantine.release(SECOND)
         assert await opened.store.quarantine.list() == ()
+
+
+@in_loop
+async def test_store_that_closes_in_a_disturbance_leaves_no_gap(make: Make) -> None:
+    """The database takes the second transaction and not the first: what is durable is a prefix of what was ordered."""
+    database = await make()
+    faulty = FaultyDatabase(database)
+    opened = await Opened(faulty).start()
+    faulty.fate, faulty.strikes = Fate.FAILS, 1
+    count = GROUP_WRITES_MAX + 1
+    for number in range(1, count + 1):
+        opened.order(FIRST, IntentAccepted(an_intent(number)))
+    await opened.store.close()
+    async with opened_on(again(database)) as opened:
+        answer = await opened.ask(LookUpIntents(1, "", (intent_id(1), intent_id(count))))
+        assert answer == IntentsLookedUp(1, None, (), ())
 
 
 @in_loop

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from rota.abi.codec import entries_of, hash_of
 from rota.chain.effects import BlocksIndexed
 from rota.chain.public_transaction import Ending, Mined, PublicTransaction, Version, Wish
+from rota.domains.base import PARTY_BYTES_MAX
 from rota.domains.queries import Query
 from rota.machine.effects import IntentAccepted, IntentFinalised
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
@@ -31,7 +33,16 @@ from rota.model.types import (
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
 from rota.node.node import OWN
-from rota.ports import Ask, Dependencies, PartyNames, PublicBinding, StoredSubmission, SubmissionKey, Unavailable
+from rota.ports import (
+    KEY_BYTES_MAX,
+    Ask,
+    Dependencies,
+    PartyNames,
+    PublicBinding,
+    StoredSubmission,
+    SubmissionKey,
+    Unavailable,
+)
 from rota.store import DatabaseStore
 from rota.store.write_queue import RecordRejected
 from tests.store.kit import (
@@ -137,6 +148,21 @@ async def test_submission_is_one_record_with_its_key_and_what_is_done(make: Make
         assert len(await store.public.open()) == 1
     finally:
         await store.close()
+
+
+@in_loop
+async def test_longest_key_that_a_node_takes_is_stored_whatever_is_in_it(make: Make) -> None:
+    """An index of PostgreSQL has a limit, and compresses what it can: these characters it cannot."""
+    drawn = Random(1)
+    key = "".join(chr(drawn.randrange(0x10000, 0x110000)) for _ in range(KEY_BYTES_MAX // 4))
+    owner = Party("a" * (PARTY_BYTES_MAX - len("@node1")) + "@node1")
+    opened = await Opened(await make()).start()
+    try:
+        await accept(opened, replace(PRIVATE, idempotency_key=key))
+        await accept(opened, replace(PRIVATE, id=intent_id(3), sender=owner, idempotency_key=key, key_owner=owner))
+        assert len(await opened.store.submissions.find(Query())) == 2
+    finally:
+        await opened.store.close()
 
 
 @pytest.mark.parametrize("key", [PRIVATE.idempotency_key, "public key"])

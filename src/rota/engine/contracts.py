@@ -118,20 +118,21 @@ class KnownContracts:
                 self._large_bytes[known.source] = self._large_bytes.get(known.source, 0) + len(known.genesis)
         self._known[address] = replace(known, genesis=b"")
         self._addresses = None
-        if address in self._quarantined:
-            self._unhosted[address] = (
-                f"{address} is quarantined: {self._quarantined[address]}. An operator can release it with "
-                f"`rota contract release {address}` and restart the node"
-            )
-            return
         try:
             genesis = decode_genesis(known.genesis)
             group = group_in(genesis)
             if group is not None:
-                self._groups[address] = group.id
                 self._deployment_of_group.setdefault(group.id, known.deployment)
                 others = self._contracts_of_group.get(group.id, ())
                 self._contracts_of_group[group.id] = tuple(dict.fromkeys((*others, address)))
+            if address in self._quarantined:
+                self._unhosted[address] = (
+                    f"{address} is quarantined: {self._quarantined[address]}. An operator can release it with "
+                    f"`rota contract release {address}` and restart the node"
+                )
+                return
+            if group is not None:
+                self._groups[address] = group.id
             if address not in self._audiences:
                 insort(self._in_order, address)
             self._audiences[address] = genesis.audience

@@ -17,6 +17,7 @@ from rota.ports.commitments import (
     OutcomePlace,
 )
 from rota.ports.following import (
+    KEY_BYTES_MAX,
     NO_KEY,
     TWINS_MAX,
     AbiStore,
@@ -97,6 +98,7 @@ __all__ = [
     "BASE_LEDGER",
     "COMMITMENTS_A_PAGE",
     "FOR_CALLER",
+    "KEY_BYTES_MAX",
     "NO_KEY",
     "PLACES_MAX",
     "STATES_A_PAGE",

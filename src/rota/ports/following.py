@@ -60,6 +60,10 @@ class AbiStore(Protocol):
         ...
 
 
+# In UTF-8. Databases index keys: PostgreSQL takes no row of more than 2,704 bytes into an index.
+KEY_BYTES_MAX: Final = 1_024
+
+
 @dataclass(frozen=True, slots=True)
 class SubmissionKey:
     """An idempotency key as a request gives it.

@@ -1,17 +1,18 @@
 """Commitments of proved contracts, by leaf, and their order on the chain (`ports.CommitmentStore`).
 
 A leaf binds its commitments, so that these are written once, before the index has the block that they came with, and
-never taken back. The index's own outcomes say which leaves are on the chain and in which order; where it was cut, the
-table of reorganisations says.
+never taken back. A leaf without a row commits to nothing: it voids its intent, or withdraws all that it spends. The
+index's own outcomes say which leaves are on the chain and in which order; where it was cut, the table of
+reorganisations says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rota.model.blocks import LedgerStatus
-from rota.model.digests import WORD_BYTES, void_leaf
+from rota.model.digests import WORD_BYTES
 from rota.model.types import ContractAddress
 from rota.ports.commitments import COMMITMENTS_A_PAGE, CommitmentPage, CommittedWords, LeafCommitments, OutcomePlace
 from rota.store.database import Door, Reading, Statement
@@ -21,11 +22,10 @@ _LAST_PLACE: Final = 2**62
 
 
 class Commitments:
-    """`ports.CommitmentStore` on a database. `separators` are those of the contracts that the node has."""
+    """`ports.CommitmentStore` on a database."""
 
-    def __init__(self, door: Door, separators: Mapping[ContractAddress, bytes]) -> None:
+    def __init__(self, door: Door) -> None:
         self._door: Final = door
-        self._separators: Final = separators
 
     async def keep(self, commitments: Sequence[LeafCommitments]) -> None:
         """Have these for good."""
@@ -46,14 +46,10 @@ class Commitments:
         if parted_at is not None and parted_at < after.height:
             after = OutcomePlace(parted_at, _LAST_PLACE)
         rows = yield Statement(_COMMITTED, (contract, *after, limit))
-        transitions = []
-        for height, place, intent, leaf, words in rows:
-            if words is None:
-                is_void = leaf == void_leaf(self._separators[contract], intent)
-                assert is_void, f"what 0x{leaf.hex()} of {contract} commits to was kept before it was indexed"
-            split = _words(words or b"")
-            transitions.append(CommittedWords(OutcomePlace(height, place), split))
-        return CommitmentPage(latest or since, parted_at, tuple(transitions), len(rows) < limit)
+        transitions = tuple(
+            CommittedWords(OutcomePlace(height, place), _words(words or b"")) for height, place, words in rows
+        )
+        return CommitmentPage(latest or since, parted_at, transitions, len(rows) < limit)
 
 
 def _words(joined: bytes) -> tuple[bytes, ...]:
@@ -66,7 +62,7 @@ INSERT INTO commitments (contract, leaf, words) VALUES (?, ?, ?) ON CONFLICT (co
 _PARTED: Final = "SELECT MIN(parted_at), MAX(position) FROM reorganisations WHERE position > ?"
 
 _COMMITTED: Final = f"""
-SELECT outcomes.height, outcomes.place, outcomes.intent, outcomes.leaf, commitments.words
+SELECT outcomes.height, outcomes.place, commitments.words
 FROM outcomes LEFT JOIN commitments
     ON commitments.contract = outcomes.contract AND commitments.leaf = outcomes.leaf
 WHERE outcomes.contract = ? AND outcomes.status = '{LedgerStatus.COMMITTED.value}'

@@ -89,8 +89,14 @@ def marking_late(contract: ContractAddress, receipt: Receipt, now_ms: int) -> It
 
 def returning() -> Iterator[Statement]:
     """Behind the blocks that came: what they have again is no longer listed."""
-    for listed in ("receipts_undone", "endings_lost"):
+    for listed in _LISTS:
         yield Statement(_RETURNED.format(listed=listed))
+
+
+def deployment_returned(intent: IntentId) -> Iterator[Statement]:
+    """The chain has the contract of this deployment again."""
+    for listed in _LISTS:
+        yield Statement(f"DELETE FROM {listed} WHERE intent = ? AND contract = ?", (intent, NO_CONTRACT), intent)
 
 
 def restoring(contract: ContractAddress, intent: IntentId) -> Iterator[Statement]:
@@ -117,6 +123,7 @@ def may_return(intent: IntentId, final_time_s: int) -> Reading[bool]:
     return not rows
 
 
+_LISTS: Final = ("receipts_undone", "endings_lost")
 ACKNOWLEDGE: Final = Statement("UPDATE receipts_undone SET is_acknowledged = 1 WHERE is_acknowledged = 0")
 
 _INTO: Final = "INSERT INTO receipts_undone (intent, contract, leaf, height, undone_at_ms, is_told, is_acknowledged)"
@@ -190,7 +197,4 @@ DELETE FROM {{listed}}
 WHERE EXISTS (
     SELECT 1 FROM outcomes
     WHERE outcomes.intent = {{listed}}.intent AND outcomes.contract = {{listed}}.contract
-    AND outcomes.leaf = {{listed}}.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
-OR (
-    {{listed}}.contract = '{NO_CONTRACT}'
-    AND EXISTS (SELECT 1 FROM deployed WHERE deployed.intent = {{listed}}.intent))"""
+    AND outcomes.leaf = {{listed}}.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')"""

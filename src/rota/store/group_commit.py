@@ -144,7 +144,7 @@ class DatabaseStore:
         self.mail = Mail(self._read, self._write_alone)
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
-        self.commitments: Final = Commitments(self, self._separators)
+        self.commitments: Final = Commitments(self)
         self.quarantine: Final = Quarantine(self)
 
     # Life.

@@ -54,7 +54,7 @@ from rota.sequencer.effects import (
 from rota.sequencer.states.sender_transaction import Permission
 from rota.store.database import Statement
 from rota.store.encoding import encode, encode_ending, encode_text
-from rota.store.finality import marking, marking_late, restoring, returning
+from rota.store.finality import deployment_returned, marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import (
     COMMITTED_IN_BLOCK,
@@ -292,8 +292,13 @@ class Writing:
             yield from self._contents(block, position, free.get(block.height, 0))
 
     def _contents(self, block: ChainBlock, position: int, first_place: int = 0) -> Iterator[Statement]:
-        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block."""
-        placed = tuple(enumerate(block.outcomes, first_place))
+        """The outcomes first, then their consequences, most of them by one statement for all outcomes of the block.
+
+        A block also has the outcomes of contracts that any account deployed under an id that this node awaits. A
+        contract that this node did not take in has none here.
+        """
+        own = (each for each in block.outcomes if each[0] in self.separators)
+        placed = tuple(enumerate(own, first_place))
         for place, (contract, outcome) in placed:
             identity = (contract, outcome.intent, outcome.leaf, outcome.digest)
             yield Statement(_OUTCOME, (block.height, place, *identity, outcome.status.value, encode(outcome)))
@@ -316,7 +321,10 @@ class Writing:
                     yield Statement(_SPENT_BY_NULLIFIER, (block.height, position, contract, spent.leaf))
         for deployed in block.deployments:
             yield Statement(_DEPLOYED, (deployed.intent, block.height, encode(deployed)))
-            yield from restoring(NO_CONTRACT, deployed.intent)
+            # Any account may deploy another contract under the id, which this node does not have.
+            if deployed.contract in self.separators:
+                yield from restoring(NO_CONTRACT, deployed.intent)
+                yield from deployment_returned(deployed.intent)
         for mined in block.mined:
             yield Statement(_MINED, (mined.account, mined.nonce, block.height, mined.status.value))
 

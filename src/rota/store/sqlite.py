@@ -6,6 +6,9 @@ of its own: in WAL mode none waits for another, and a caller's reading is stoppe
 and goes with the process however that ends. Every transaction is conditional on the file being as this process left it
 (`database.Fence`), in case somebody puts another one into its place.
 
+SQLite begins its log anew only at a moment at which nobody reads. Readings that follow one another without a gap would
+let it grow by all that is written, so that they pause while it is long.
+
 A COMMIT that fails is looked into with a new connection, because what the disk has of the log decides, and not
 what the old connection believes of it.
 """
@@ -54,6 +57,10 @@ BUSY_TIMEOUT_S: Final = 5.0
 READINGS_TOGETHER_MAX: Final = 64
 CALLERS_READING_S: Final = 5.0
 STEPS_BETWEEN_LOOKS: Final = 10_000
+LOG_BYTES_MAX: Final = 268_435_456
+# Before a reading while the log is longer, and once in this time: the node writes meanwhile.
+PAUSE_S: Final = 0.2
+BETWEEN_PAUSES_S: Final = 1.0
 TOO_MUCH_ASKED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG)
 # SQLite's codes carry details in their upper bits.
 PRIMARY_CODE: Final = 0xFF
@@ -66,15 +73,21 @@ BAD_VALUES: Final = (ValueError, OverflowError, sqlite3.ProgrammingError, sqlite
 class SqliteDatabase:
     """One SQLite file."""
 
-    def __init__(self, path: Path, node: NodeName, callers_reading_s: float = CALLERS_READING_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        node: NodeName,
+        callers_reading_s: float = CALLERS_READING_S,
+        log_bytes_max: int = LOG_BYTES_MAX,
+    ) -> None:
         self._path = path
         self._node = node
         self._fence = Fence()
         self._lock: int | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="rota-store-writer")
         self._writing: sqlite3.Connection | None = None
-        self._own = _Reader(path, "reader")
-        self._callers = _Reader(path, "callers", callers_reading_s)
+        self._own = _Reader(path, "reader", log_bytes_max)
+        self._callers = _Reader(path, "callers", log_bytes_max, callers_reading_s)
 
     async def open(self) -> None:
         """Open the file, or make it; only one process may have it."""
@@ -237,8 +250,11 @@ class SqliteDatabase:
 class _Reader:
     """A thread that reads, with a connection of its own; without `limit_s` it takes the time that a reading needs."""
 
-    def __init__(self, path: Path, name: str, limit_s: float | None = None) -> None:
+    def __init__(self, path: Path, name: str, log_bytes_max: int, limit_s: float | None = None) -> None:
         self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._log_bytes_max = log_bytes_max
+        self._may_pause_at_s = 0.0
         self._limit_s = limit_s
         self._deadline_s = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"rota-store-{name}")
@@ -281,6 +297,7 @@ class _Reader:
             self._thread.submit(self._read_all, loop)
 
     def _read(self, reading: Reading[Answer]) -> Answer:
+        self._pause_while_log_is_long()
         try:
             if self._connection is None:
                 self._connection = self._connected()
@@ -295,6 +312,12 @@ class _Reader:
                 raise Unanswerable(str(problem)) from problem
             self._close()
             raise Unavailable(f"{self._path}: {problem}") from problem
+
+    def _pause_while_log_is_long(self) -> None:
+        with suppress(OSError):
+            if self._log.stat().st_size > self._log_bytes_max and time.monotonic() >= self._may_pause_at_s:
+                time.sleep(PAUSE_S)
+                self._may_pause_at_s = time.monotonic() + BETWEEN_PAUSES_S
 
     def _connected(self) -> sqlite3.Connection:
         connection = _connect(self._path)

@@ -39,6 +39,10 @@ GROUP_WRITES_MAX: Final = 1_024
 RETRY_S: Final = 0.25
 
 
+class _GivenUp(Exception):
+    """The queue closes while the database takes no writes: what waits is for the next life."""
+
+
 class RecordRejected(Refused):
     """The database rejects records of the core for their contents. The run ends: it knows more than is durable."""
 
@@ -98,7 +102,7 @@ class WriteQueue:
         await waiting
 
     def close(self) -> None:
-        """Let `run` end when all that waits is written, or cannot be written now."""
+        """Let `run` end when all that waits is written, or the first of it cannot be written now."""
         self._is_closing = True
         self._has_some.set()
 
@@ -111,6 +115,10 @@ class WriteQueue:
                 while self._waiting:
                     count = min(len(self._waiting), GROUP_WRITES_MAX)
                     await self._write_group([self._waiting.popleft() for _ in range(count)])
+        except _GivenUp:
+            # Nothing that was ordered behind it is written either: what is durable is a prefix of what was ordered.
+            self._refuse_features(self._waiting, Unavailable("the store is closing"))
+            self._waiting.clear()
         except Refused as problem:
             self._end(self._waiting, problem, Unavailable)
             raise
@@ -134,6 +142,9 @@ class WriteQueue:
             except Refused as problem:
                 self._end(group[place + 1 :], problem, Unavailable)
                 raise
+            except _GivenUp:
+                self._refuse_features(group[place + 1 :], Unavailable("the store is closing"))
+                raise
 
     async def _write_together(self, group: list[_Write]) -> None:
         """One transaction, tried until it is done. Only the orders of the core are tried again."""
@@ -143,8 +154,8 @@ class WriteQueue:
                 await self._commit([each for write in group for each in write.statements], number)
             except (Unavailable, OutcomeUnknown) as problem:
                 group = self._note_trouble(group, problem)
-                if self._is_closing:
-                    return
+                if self._is_closing and group:
+                    raise _GivenUp from problem
                 await asyncio.sleep(RETRY_S if group else 0)
             except Refused as problem:
                 self._end(group, problem, WriteInDoubt)

@@ -20,7 +20,7 @@ from rota.domains.base import party_of
 from rota.domains.records import Record, selector_text
 from rota.model.digests import keccak
 from rota.model.types import ContractAddress, IntentId, NodeName, Party, Rejected, node_of
-from rota.ports import AbiStore, StoredSubmission, SubmissionKey, SubmissionStore
+from rota.ports import KEY_BYTES_MAX, AbiStore, StoredSubmission, SubmissionKey, SubmissionStore
 from rota.rpc import errors
 from rota.rpc.credentials import held_parties
 from rota.service import interface
@@ -107,7 +107,13 @@ class Submitting:
         return await self._submissions.get(intent) is not None
 
     def key_of(self, key: str, sender: str) -> SubmissionKey:
-        """A request's idempotency key; a sender that is none of this node's is refused later."""
+        """A request's idempotency key; a sender that is none of this node's is refused later.
+
+        A key that a database does not take would end the run when the core has it written.
+        """
+        size_bytes = len(key.encode("utf-8", "replace"))
+        if size_bytes > KEY_BYTES_MAX:
+            raise errors.invalid("idempotencyKey", f"must be at most {KEY_BYTES_MAX} bytes of UTF-8, not {size_bytes}")
         try:
             party = self.party(sender)
         except errors.Rejected:
