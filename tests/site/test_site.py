@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from rota.server.table import TABLE
 from tests.command_lines import flaws_of, rota_commands
 from tools.site.diagrams import draw, read_diagram
 from tools.site.links import judge
 from tools.site.markdown import anchors_of, blocks_of, links_of, slug
-from tools.site.staging import pages_of, stage
+from tools.site.search import search_faults
+from tools.site.staging import method_pages, pages_of, stage
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -151,6 +154,39 @@ def test_a_style_sheet_that_fetches_from_elsewhere_is_told(tmp_path: Path) -> No
 
 def test_a_folder_without_pages_is_no_site(tmp_path: Path) -> None:
     assert re.search("has no pages", judge(tmp_path).faults[0])
+
+
+# The search.
+
+
+def indexed(folder: Path, **titles: str) -> Path:
+    """A site with an index of these pages of methods; the title of a section has a page of another title."""
+    index = {
+        "docnames": [f"docs/methods/{name}" for name in titles],
+        "titles": list(titles.values()),
+        "alltitles": {title: [[page, None]] for page, title in enumerate(titles.values())},
+    }
+    (folder / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})", encoding="utf-8")
+    return folder
+
+
+def test_the_page_of_a_method_is_found_first_by_its_name(tmp_path: Path) -> None:
+    pages = [ROOT / "docs" / "methods" / f"{name}.md" for name in ("ptx_send", "ptx_sends")]
+    site = indexed(tmp_path, ptx_send="ptx_send", ptx_sends="ptx_sends")
+    assert search_faults(site, pages, ROOT) == []
+
+
+def test_a_page_that_the_search_does_not_list_first_is_a_fault(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "methods" / "ptx_send.md"
+    site = indexed(tmp_path, ptx_send="How to send", ptx_sends="ptx_sends")
+    (fault,) = search_faults(site, [page], ROOT)
+    assert fault == "the search for ptx_send lists no page first, and not docs/methods/ptx_send"
+
+
+def test_every_method_has_a_page_whose_title_is_its_name() -> None:
+    pages = method_pages(ROOT)
+    assert {page.stem for page in pages} == set(TABLE)
+    assert [page.stem for page in pages if not page.read_text(encoding="utf-8").startswith(f"# {page.stem}\n")] == []
 
 
 # Command lines.
