@@ -533,7 +533,9 @@ def _registry_and_domains(world: World, one: Client, _: Client) -> None:
     ask(one, "domain_listDomains")
     ask(one, "domain_getDomain", "pente")
     ask(one, "domain_getDomainByAddress", world.token)
-    ask(one, "domain_querySmartContracts", LIMIT)
+    of_token = {**LIMIT, "eq": [{"field": "address", "value": world.token}]}
+    (found,) = world.show(one, "domain_querySmartContracts", of_token)
+    assert found["domainName"] == "noto"
     ask(one, "domain_getSmartContractByAddress", world.group_address)
     params = {"account": "alice@node2"}
     balance = ask(one, "domain_invokeRPC", world.token, "noto_balanceOf", params)

@@ -1,4 +1,4 @@
-"""The pages of the JSON-RPC methods, generated from the OpenRPC document: an index, a page for each method, all types."""
+"""The pages of the JSON-RPC methods, generated from the OpenRPC document: an index, one page per method, all types."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from rota.rpc.errors import ErrorCode
+from rota.rpc.formats import Format
 from rota.rpc.methods import Method
 from rota.server.table import TABLE, Example, document, example_of
 
@@ -207,10 +208,11 @@ def compact(value: Any, indent: str = "", before: int = 0) -> str:  # noqa: ANN4
 
 def _types() -> str:
     structs = [part for name in _components() for part in _struct(name, "##")]
-    formats = sorted(_formats(document()).items())
-    rows = [(f"`{name}`", _line(schema.get("description", ""))) for name, schema in formats]
-    head = f"# Types of the API\n\n{GENERATED}. Fields of answers that are at their defaults are left out."
-    texts = "## Formats\n\nEach is a JSON text in one writing. What the node accepts beside that is in the description."
+    used = json.dumps(document())
+    formats = {each.__name__: each.right for each in _formats() if f'"title": "{each.__name__}"' in used}
+    rows = [(f"`{name}`", _line(right)) for name, right in sorted(formats.items())]
+    head = f"# Types of the API\n\n{GENERATED}. An answer may leave out optional fields."
+    texts = "## Formats\n\nEach format is a JSON text. The node writes it in one form, and accepts the forms below."
     return "\n\n".join([head, texts, _table(("format", "must be"), rows), *structs]) + "\n"
 
 
@@ -240,20 +242,11 @@ def _components() -> Mapping[str, Any]:
     return dict(sorted(components.items()))
 
 
-def _formats(value: Any) -> dict[str, Any]:  # noqa: ANN401  # JSON
-    """The texts that have a name, with the description of the format and not that of one parameter."""
-    found: dict[str, Any] = {}
-    if isinstance(value, dict):
-        if value.get("type") == "string" and "title" in value:
-            found[value["title"]] = value
-        for key, each in value.items():
-            for name, schema in _formats(each).items():
-                # Those of components come last, and nothing replaces the description there.
-                found[name] = schema if key == "schemas" or name not in found else found[name]
-    elif isinstance(value, list):
-        for each in value:
-            found = {**_formats(each), **found}
-    return found
+def _formats(kind: type[Format] = Format) -> Iterator[type[Format]]:
+    """All formats of texts."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from _formats(below)
 
 
 def _named(schema: Mapping[str, Any]) -> list[str]:
@@ -282,7 +275,13 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return f"object of {_kind(of)}" if isinstance(of, dict) and of else "object"
     if kind == "string" and "title" in schema:
         return f"[`{schema['title']}`]({TYPES}#formats)"
-    words = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null"}
+    words = {
+        "string": "text",
+        "integer": "whole number",
+        "number": "number",
+        "boolean": "true or false",
+        "null": "null",
+    }
     return words.get(str(kind), "any JSON")
 
 
