@@ -15,6 +15,7 @@ from tools.site.diagrams import draw, read_diagram
 from tools.site.links import judge
 from tools.site.markdown import anchors_of, blocks_of, links_of, slug
 from tools.site.search import search_faults
+from tools.site.sequences import HEAD, draw_sequence, read_sequence
 from tools.site.staging import method_pages, pages_of, stage
 
 ROOT = Path(__file__).parents[2]
@@ -70,6 +71,42 @@ def test_the_diagrams_of_all_machines_can_be_drawn() -> None:
         diagram = read_diagram(block.text)
         picture = ElementTree.fromstring(draw(diagram))
         assert len(picture.findall(f".//{SVG}circle")) == len(diagram.arrows) > 4
+
+
+# Sequences.
+
+CALL = """
+sequenceDiagram
+    participant user as User
+    participant node as Node<br/>of the user
+    user->>node: submit
+    node-->>user: the id
+    node-xuser: lost & gone
+    Note over user,node: both wait
+"""
+
+
+def test_a_sequence_is_drawn_with_every_participant_message_and_note() -> None:
+    picture = ElementTree.fromstring(draw_sequence(read_sequence(CALL)))
+    texts = [text.text for text in picture.findall(f".//{SVG}text")]
+    assert texts == ["User", "Node", "of the user", "submit", "the id", "lost & gone", "both wait"]
+    assert [len(picture.findall(f".//{SVG}path[@class='{kind}']")) for kind in ("head", "lost")] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "flaw"), [("user ~> node", "not user ~> node"), ("user->>nobody: x", "nobody must be a participant")]
+)
+def test_a_line_of_a_sequence_that_cannot_be_drawn_is_refused(line: str, flaw: str) -> None:
+    with pytest.raises(ValueError, match=flaw):
+        read_sequence(f"{CALL}\n{line}")
+
+
+def test_the_sequences_of_all_pages_can_be_drawn() -> None:
+    blocks = [block for page in pages_of(ROOT) for block in blocks_of(page) if block.language == "mermaid"]
+    sequences = [block.text for block in blocks if block.text.startswith(HEAD)]
+    assert len(sequences) >= 2
+    for text in sequences:
+        ElementTree.fromstring(draw_sequence(read_sequence(text)))
 
 
 # Laying out.

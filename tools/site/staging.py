@@ -17,6 +17,7 @@ from typing import Final
 
 from tools.site.diagrams import draw, read_diagram
 from tools.site.markdown import with_links
+from tools.site.sequences import HEAD, draw_sequence, read_sequence
 
 FIRST: Final = "README.md"
 INDEX: Final = "index.md"
@@ -116,4 +117,10 @@ def _linked(page: Path, root: Path, folder: Path, pages: set[Path], link: re.Mat
 
 
 def _drawn(mermaid: str) -> str:
-    return "\n".join(("```{raw} html", draw(read_diagram(mermaid)), "```", "", KEY))
+    if mermaid.startswith(HEAD):
+        return _raw(draw_sequence(read_sequence(mermaid)))
+    return f"{_raw(draw(read_diagram(mermaid)))}\n\n{KEY}"
+
+
+def _raw(svg: str) -> str:
+    return f"```{{raw}} html\n{svg}\n```"
