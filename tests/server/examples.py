@@ -105,7 +105,7 @@ class Examples:
         return faults
 
     def record(self) -> list[str]:
-        """Write the examples that are missing or do not hold, remove those of no method; what was written."""
+        """Write the examples that are missing or do not hold, remove those of no method; returns the methods whose examples are new."""
         FOLDER.mkdir(exist_ok=True)
         for path in FOLDER.glob("*.json"):
             if path.stem not in TABLE:
@@ -127,7 +127,7 @@ class Examples:
 
 
 def read_example(method: str) -> dict[str, Any] | None:
-    """What is recorded; None without a file."""
+    """The recorded example; None without a file."""
     path = FOLDER / f"{method}.json"
     if not path.is_file():
         return None

@@ -147,7 +147,7 @@ def test_the_names_of_counts_may_differ() -> None:
 # Recording.
 
 
-def test_only_what_is_missing_or_does_not_hold_is_written(recorded: Path) -> None:
+def test_only_missing_or_changed_examples_are_written(recorded: Path) -> None:
     (recorded / "ptx_gone.json").write_text("{}")
     first = Examples(HOME)
     first.take("ptx_call", (PAID,), {"value": 1})

@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Participants by name, and what happens in its order."""
+    """Participants by name, and the steps in their order."""
 
     participants: dict[str, tuple[str, ...]]
     lines: tuple[Line, ...]
