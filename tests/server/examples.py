@@ -105,7 +105,7 @@ class Examples:
         return faults
 
     def record(self) -> list[str]:
-        """Write the examples that are missing or do not hold, remove those of no method; returns the methods whose examples are new."""
+        """Write the examples that are missing or do not hold, and remove those of no method; returns the written ones."""
         FOLDER.mkdir(exist_ok=True)
         for path in FOLDER.glob("*.json"):
             if path.stem not in TABLE:
