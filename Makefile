@@ -173,7 +173,7 @@ docs: $(STAMP) ## Write the generated documents
 
 .PHONY: examples
 examples: $(STAMP) ## Record the examples of JSON-RPC methods that are missing or do not hold, from three real nodes
-	@$(BIN)/python -m tests.server.record_examples
+	@GRPC_VERBOSITY=NONE $(BIN)/python -m tests.server.record_examples
 	@$(BIN)/rota docs
 
 .PHONY: docs-site

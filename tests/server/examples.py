@@ -27,6 +27,7 @@ CUT_DIGITS: Final = 16
 TEXT_MAX: Final = 600
 
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+TIME_IN_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 NUMBERED: Final = re.compile(
     r"(?P<dispatch>\b\d+/[0-9a-f]{32}(?:/[0-9a-f]{32})?\b)|(?P<uuid>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
     r"|(?P<word>\b(?:0x)?[0-9a-f]{64}\b)|(?P<address>\b0x[0-9a-f]{40}\b)|(?P<bytes>\b0x(?:[0-9a-f]{2})+\b)",
@@ -105,7 +106,7 @@ class Examples:
         return faults
 
     def record(self) -> list[str]:
-        """Write the examples that are missing or do not hold, and remove those of no method; returns the written ones."""
+        """Write the examples that are missing or do not hold, and remove those of no method; returns the written."""
         FOLDER.mkdir(exist_ok=True)
         for path in FOLDER.glob("*.json"):
             if path.stem not in TABLE:
@@ -157,7 +158,8 @@ class _Names:
 
     def _text(self, text: str) -> str:
         text = PEM.sub(r"\1…\n\2", text.replace(self._home, "/var/lib/rota"))
-        text = PORT.sub(r"\g<1>31550", TIME.sub(_time, text))
+        text = TIME_IN_TEXT.sub("2026-01-31 12:00:00 UTC", TIME.sub(_time, text))
+        text = PORT.sub(r"\g<1>31550", text)
         text = NUMBERED.sub(self._numbered, text)
         return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}…"
 

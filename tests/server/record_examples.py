@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,6 +12,8 @@ from tests.server.three_nodes import three_nodes
 
 def main() -> None:
     """Record, and print the methods whose examples are new."""
+    # Nodes are stopped on the way, and the others would log it.
+    logging.disable()
     with TemporaryDirectory() as home, three_nodes(Path(home), prepare) as running:
         world = World(running)
         call_every_method(world)

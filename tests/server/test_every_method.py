@@ -653,6 +653,7 @@ def _consent(world: World, one: Client, _: Client) -> None:
     assert found[wanted]["members"] == ["a@node1", "c@node3"]
     (asked,) = until(lambda: one.ask("seq_explain", wanted).get("operators"))
     assert asked == {"node": "node3", "since": found[wanted]["asked"]}
+    world.show(one, "seq_explain", wanted)
     assert any("2 contracts wait for consent" in each for each in three.ask("node_status")["warnings"])
     assert world.ask(three, "consent_accept", "node1", wanted) is True
     one.receipt(wanted)

@@ -20,6 +20,7 @@ from tools.site.markdown import blocks_of
 HOME = Path("/home/of/a/test")
 PAID = "6f3c1c6e-1f0a-4b52-9d0e-0123456789ab"
 COIN = "0x" + "5e" * 20
+SINCE = "2027-03-04 05:06:07 UTC"
 
 
 @pytest.fixture
@@ -92,12 +93,15 @@ def test_json_that_fits_a_line_stands_in_one() -> None:
 
 def test_equal_values_stay_equal_and_different_ones_different() -> None:
     other = PAID.replace("6f", "7f")
-    assert normalised((PAID, COIN), {"id": PAID, "next": other, "at": "2027-03-04T05:06:07.890Z"}) == {
+    assert normalised(
+        (PAID, COIN), {"id": PAID, "next": other, "at": "2027-03-04T05:06:07.890Z", "text": f"since {SINCE}"}
+    ) == {
         "params": ["00000001-0000-4000-8000-000000000001", "0x" + "01" * 20],
         "result": {
             "id": "00000001-0000-4000-8000-000000000001",
             "next": "00000002-0000-4000-8000-000000000002",
             "at": "2026-01-31T12:00:00.000Z",
+            "text": "since 2026-01-31 12:00:00 UTC",
         },
     }
 
