@@ -488,7 +488,9 @@ def _states(world: World, one: Client, two: Client) -> None:
     schema = next(each["id"] for each in ask(two, "pstate_listSchemas", "noto") if "Coin" in each["signature"])
     assert ask(two, "pstate_getSchemaById", "noto", schema)["id"] == schema
     assert two.ask("pstate_getSchemaById", "noto", "0x" + "00" * 32) is None
-    ask(two, "pstate_queryStates", "noto", schema, LIMIT, "all")
+    of_mint = {**LIMIT, "eq": [{"field": "amount", "value": 100}]}
+    assert len(world.show(two, "pstate_queryStates", "noto", schema, of_mint, "all")) == 1
+    assert len(world.show(two, "pstate_queryContractStates", "noto", world.token, schema, of_mint, "all")) == 1
     found = ask(two, "pstate_queryContractStates", "noto", world.token, schema, LIMIT, "all")
     coins = next(each["id"] for each in ask(two, "pstate_listSchemas", "zeto") if "Coin" in each["signature"])
     (coin,) = until(lambda: two.ask("pstate_queryNullifiers", "zeto", coins, LIMIT, "confirmed") or None)
