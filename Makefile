@@ -171,6 +171,11 @@ ratchets: $(STAMP) ## Record lower counts of tests/tidy.txt, prose.txt and costs
 docs: $(STAMP) ## Write the generated documents
 	@$(BIN)/rota docs $(ARGS)
 
+.PHONY: examples
+examples: $(STAMP) ## Record the examples of JSON-RPC methods that are missing or do not hold, from three real nodes
+	@GRPC_VERBOSITY=NONE $(BIN)/python -m tests.server.record_examples
+	@$(BIN)/rota docs
+
 .PHONY: docs-site
 docs-site: $(STAMP) $(DOCS_STAMP) ## Build the documentation site in build/site, and check its links
 	@$(BIN)/python -m tools.site --sphinx $(DOCS)/bin/sphinx-build

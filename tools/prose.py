@@ -23,6 +23,7 @@ LEFT_OUT: Final = (
     "docs/machines/",
     "docs/configuration.md",
     "docs/methods.md",
+    "docs/methods/",
     "docs/metrics.md",
     "docs/events.md",
     "docs/cli.md",

@@ -6,7 +6,9 @@ answer ever has, unless it stands below with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,10 +18,10 @@ from rota.directory.consent import ConsentMode
 from rota.model.types import ContractAddress, NodeName
 from rota.server.number_file import FILE_NAME
 from rota.server.table import TABLE
-from rota.store import DatabaseStore
 from rota.store.quarantine import quarantining
 from tests.domains.zeto.prover import ThreadProver
 from tests.server.client_types import METHODS, TYPES, UNPUBLISHED, Seen
+from tests.server.examples import Examples, is_empty
 from tests.server.storage import ABI, BYTECODE, CHANGED, CONSTRUCTOR, EVENT, RETRIEVE, STORE
 from tests.server.three_nodes import Client, RpcFailed, Socket, ThreeNodes, three_nodes, until
 from tests.service.kit import EPOCHS, FUNDS_WEI, Network, send, with_epochs
@@ -28,6 +30,7 @@ pytestmark = pytest.mark.slow
 
 SECP256K1, ETH_ADDRESS = "ecdsa:secp256k1", "eth_address"
 LIMIT: Final = {"limit": 50}
+ONE: Final = {"limit": 1}
 
 # What is pushed, and not called.
 PUSHED: Final = {"ptx_subscription"}
@@ -36,6 +39,7 @@ SILENT: Final = {"ptx_ack", "ptx_nack", "pgroup_ack", "pgroup_nack"}
 # So long that no epoch ends meanwhile: blocks come when something is asked for.
 EPOCH_S: Final = 3_600
 INVALID_PARAMETERS: Final = -32602
+REJECTED: Final = "value too long for type character varying(64)"
 
 
 class World:
@@ -44,6 +48,7 @@ class World:
     def __init__(self, to: ThreeNodes) -> None:
         self.to: Final = to
         self.seen: Final = Seen()
+        self.examples: Final = Examples(to.nodes.home)
         self.called: Final[dict[str, bool]] = {}
         self._make_token()
         self._make_unlinked_token()
@@ -51,11 +56,49 @@ class World:
         self._make_public()
 
     def ask(self, client: Client | Socket, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
-        """Call a method; its answer is noted, and held against what clients know."""
+        """Call a method; its answer is recorded, and compared with what clients know."""
         answer = client.ask(method, *params)
-        self.called[method] = self.called.get(method, False) or answer not in (None, [], {}, "", "0x")
-        self.seen.take(method, answer)
+        self._take(client, method, params, answer, self.examples.take)
         return answer
+
+    def show(self, client: Client | Socket, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
+        """Call a method; this call is its example in the documents, instead of the first one."""
+        answer = client.ask(method, *params)
+        self._take(client, method, params, answer, self.examples.show)
+        return answer
+
+    def tell(self, socket: Socket, method: str, *params: object) -> None:
+        """Call a method that has no answer."""
+        socket.tell(method, *params)
+        self.examples.take_silent(method, params)
+
+    def pushed(self, socket: Socket, method: str) -> Any:  # noqa: ANN401  # whatever it sends
+        """What a node sends next, because of this method."""
+        message = socket.receive()
+        self.examples.take_pushed(method, message)
+        return message
+
+    def ask_among_pushes(self, socket: Socket, method: str, *params: object) -> bool:
+        """Call a method on a connection on which the node may be sending at this moment; whether the answer is true."""
+        number = socket.tell(method, *params)
+        while (received := socket.receive()).get("id") != number:
+            assert "method" in received, received
+        self._take(socket, method, params, received["result"], self.examples.take)
+        return received["result"] is True
+
+    def _take(
+        self,
+        client: Client | Socket,
+        method: str,
+        params: tuple[object, ...],
+        answer: Any,  # noqa: ANN401  # whatever it answers
+        take: Callable[[str, tuple[object, ...], object], None],
+    ) -> None:
+        self.called[method] = self.called.get(method, False) or not is_empty(answer)
+        self.seen.take(method, answer)
+        fewer = tuple({**each, **ONE} if isinstance(each, dict) and "limit" in each else each for each in params)
+        # A page is shorter with one entry of a list, and the answer is the one to the request that it shows.
+        take(method, fewer, answer if fewer == params else client.ask(method, *fewer))
 
     def send(self, client: Client, **transaction: object) -> str:
         """A transaction that succeeds; its id."""
@@ -73,7 +116,10 @@ class World:
         mint = {"to": "alice@node2", "amount": 100, "data": "0x"}
         self.minted = self.send(one, **base, from_="bank", function="mint", data=mint)
         pay = {"to": "bob@node3", "amount": 30, "data": "0x"}
-        self.paid = self.send(two, **base, from_="alice", function="transfer", data=pay)
+        self.paid = str(
+            self.show(two, "ptx_sendTransaction", {**base, "from": "alice", "function": "transfer", "data": pay})
+        )
+        two.receipt(self.paid)
         self.overspent = str(
             two.ask(
                 "ptx_sendTransaction", {**base, "from": "alice", "function": "transfer", "data": {**pay, "amount": 999}}
@@ -142,11 +188,12 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     home = tmp_path_factory.mktemp("every-method")
-    with three_nodes(home, _prepare) as running:
+    with three_nodes(home, prepare) as running:
         yield World(running)
 
 
-async def _prepare(nodes: Network) -> None:
+async def prepare(nodes: Network) -> None:
+    """Automation with triggers, and a prover of zero-knowledge proofs."""
     nodes.prover = ThreadProver()
     await with_epochs(nodes, duration_s=EPOCH_S)
 
@@ -163,7 +210,8 @@ def test_every_method_that_clients_know_is_there() -> None:
         assert not any(parameter.is_required for parameter in added), name
 
 
-def test_every_method_answers(world: World) -> None:
+def call_every_method(world: World) -> None:
+    """Family by family."""
     for call in (
         _submit_and_follow,
         _types,
@@ -180,11 +228,16 @@ def test_every_method_answers(world: World) -> None:
         _set_aside,
     ):
         call(world, world.to.node1, world.to.node2)
+
+
+def test_every_method_answers(world: World) -> None:
+    call_every_method(world)
     uncalled = set(TABLE) - set(world.called) - SILENT
     assert uncalled == set(), "these were not called"
     empty = {method for method, has_answer in world.called.items() if not has_answer}
     assert empty == set(), "these have no answer"
     _assert_fields_are_there(world)
+    assert world.examples.faults() == [], "record the examples with `make examples`, and read what changed"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +329,7 @@ def _public_queries(world: World, one: Client, two: Client) -> None:
     every = ask(one, "ptx_queryPublicTransactions", LIMIT)
     assert {each["transactionType"] for each in every} == {"public", "private"}
     of_mint = {**LIMIT, "eq": [{"field": "transaction", "value": world.minted}]}
-    (round_,) = one.ask("ptx_queryPublicTransactions", of_mint)
+    (round_,) = world.show(one, "ptx_queryPublicTransactions", of_mint)
     assert (round_["transaction"], round_["to"], round_["sender"]) == (world.minted, world.token, "bank@node1")
     by_hash = one.ask("ptx_getPublicTransactionByHash", round_["transactionHash"])
     assert by_hash["localId"] == round_["localId"]
@@ -351,27 +404,18 @@ def _listen(world: World, one: Client, _: Client) -> None:
     for feed, named in (("receipts", "receipts"), ("blockchainevents", "events")):
         subscription = ask(socket, "ptx_subscribe", feed, "l1")
         # Refused once, it comes again.
-        assert socket.receive()["params"]["result"][named]
-        socket.tell("ptx_nack", subscription)
+        assert world.pushed(socket, "ptx_subscribe")["params"]["result"][named]
+        world.tell(socket, "ptx_nack", subscription)
         push = socket.receive()
         assert (push["params"]["subscription"], push["method"]) == (subscription, "ptx_subscription")
-        socket.tell("ptx_ack", subscription)
-        while (answer := _answer_or_push(socket, "ptx_unsubscribe", subscription)) is None:
-            pass
-        world.called["ptx_unsubscribe"] = answer is True
+        world.tell(socket, "ptx_ack", subscription)
+        assert world.ask_among_pushes(socket, "ptx_unsubscribe", subscription)
     socket.close()
     ask(one, "ptx_getBlockchainEventListenerStatus", "l1")
     for kind in kinds:
         ask(one, f"ptx_delete{kind}Listener", "l1")
         with pytest.raises(RpcFailed, match="there is no listener"):
             one.ask(f"ptx_delete{kind}Listener", "l1")
-
-
-def _answer_or_push(socket: Socket, method: str, *params: object) -> Any:  # noqa: ANN401  # whatever it answers
-    number = socket.tell(method, *params)
-    while (received := socket.receive()).get("id") != number:
-        assert "method" in received, received
-    return received["result"]
 
 
 def _sequencing(world: World, one: Client, _: Client) -> None:
@@ -393,9 +437,9 @@ def _sequencing(world: World, one: Client, _: Client) -> None:
         one.ask("seq_chooseAccount", "0x" + "5e" * 20, "own")
     socket = world.to.socket("node1")
     subscription = ask(socket, "seq_subscribe", 100)
-    assert socket.receive()["params"]["subscription"] == subscription
-    world.called["seq_follow"] = _answer_or_push(socket, "seq_follow", subscription, [world.minted]) is True
-    world.called["seq_unsubscribe"] = _answer_or_push(socket, "seq_unsubscribe", subscription) is True
+    assert world.pushed(socket, "seq_subscribe")["params"]["subscription"] == subscription
+    assert world.ask_among_pushes(socket, "seq_follow", subscription, [world.minted])
+    assert world.ask_among_pushes(socket, "seq_unsubscribe", subscription)
     socket.close()
 
 
@@ -430,11 +474,11 @@ def _groups(world: World, one: Client, two: Client) -> None:
     ask(two, "pgroup_startMessageListener", "m1")
     socket = world.to.socket("node2")
     subscription = ask(socket, "pgroup_subscribe", "messages", "m1")
-    assert socket.receive()["params"]["result"]["messages"]
-    socket.tell("pgroup_nack", subscription)
+    assert world.pushed(socket, "pgroup_subscribe")["params"]["result"]["messages"]
+    world.tell(socket, "pgroup_nack", subscription)
     assert socket.receive()["method"] == "pgroup_subscription"
-    socket.tell("pgroup_ack", subscription)
-    world.called["pgroup_unsubscribe"] = _answer_or_push(socket, "pgroup_unsubscribe", subscription) is True
+    world.tell(socket, "pgroup_ack", subscription)
+    assert world.ask_among_pushes(socket, "pgroup_unsubscribe", subscription)
     socket.close()
     ask(two, "pgroup_deleteMessageListener", "m1")
 
@@ -444,7 +488,9 @@ def _states(world: World, one: Client, two: Client) -> None:
     schema = next(each["id"] for each in ask(two, "pstate_listSchemas", "noto") if "Coin" in each["signature"])
     assert ask(two, "pstate_getSchemaById", "noto", schema)["id"] == schema
     assert two.ask("pstate_getSchemaById", "noto", "0x" + "00" * 32) is None
-    ask(two, "pstate_queryStates", "noto", schema, LIMIT, "all")
+    of_mint = {**LIMIT, "eq": [{"field": "amount", "value": 100}]}
+    assert len(world.show(two, "pstate_queryStates", "noto", schema, of_mint, "all")) == 1
+    assert len(world.show(two, "pstate_queryContractStates", "noto", world.token, schema, of_mint, "all")) == 1
     found = ask(two, "pstate_queryContractStates", "noto", world.token, schema, LIMIT, "all")
     coins = next(each["id"] for each in ask(two, "pstate_listSchemas", "zeto") if "Coin" in each["signature"])
     (coin,) = until(lambda: two.ask("pstate_queryNullifiers", "zeto", coins, LIMIT, "confirmed") or None)
@@ -489,7 +535,9 @@ def _registry_and_domains(world: World, one: Client, _: Client) -> None:
     ask(one, "domain_listDomains")
     ask(one, "domain_getDomain", "pente")
     ask(one, "domain_getDomainByAddress", world.token)
-    ask(one, "domain_querySmartContracts", LIMIT)
+    of_token = {**LIMIT, "eq": [{"field": "address", "value": world.token}]}
+    (found,) = world.show(one, "domain_querySmartContracts", of_token)
+    assert found["domainName"] == "noto"
     ask(one, "domain_getSmartContractByAddress", world.group_address)
     params = {"account": "alice@node2"}
     balance = ask(one, "domain_invokeRPC", world.token, "noto_balanceOf", params)
@@ -537,21 +585,18 @@ def _blocks(world: World, one: Client, _: Client) -> None:
 
 def _ours(world: World, one: Client, two: Client) -> None:
     ask = world.ask
-    assert ask(one, "rpc.discover")["methods"]
+    document = ask(one, "rpc.discover")
+    (name, schema), *_ = document["components"]["schemas"].items()
+    first = {**document, "methods": document["methods"][:1], "components": {"schemas": {name: schema}}}
+    world.examples.show("rpc.discover", (), first)
     store = world.to.nodes.processes[NodeName("node1")].running.adapters.store
     known = world.to.run(store.contract(ContractAddress(world.token)))
     assert known is not None
     deployment = str(UUID(bytes=known.deployment))
     assert ask(one, "seq_endorserAddress", deployment) == known.signers[0]
     assert ask(one, "seq_addContract", "0x" + known.genesis.hex(), deployment) == world.token
-    unknown = ContractAddress("0x" + "0d" * 20)
-    assert isinstance(store, DatabaseStore)
-    world.to.run(store.write([quarantining(unknown, "a value does not fit", 1_000)]))
-    assert ask(one, "seq_quarantinedContracts") == [
-        {"contract": unknown, "reason": "a value does not fit", "quarantinedAt": "1970-01-01T00:00:01.000Z"}
-    ]
-    assert ask(one, "seq_releaseContract", unknown) is True
-    assert one.ask("seq_releaseContract", unknown) is False
+    assert one.ask("seq_quarantinedContracts") == []
+    assert one.ask("seq_releaseContract", world.token) is False
     assert ask(two, "ptx_cancelTransaction", world.prepared) is True
     _update(world, one)
     _settle(world, one, two)
@@ -610,6 +655,7 @@ def _consent(world: World, one: Client, _: Client) -> None:
     assert found[wanted]["members"] == ["a@node1", "c@node3"]
     (asked,) = until(lambda: one.ask("seq_explain", wanted).get("operators"))
     assert asked == {"node": "node3", "since": found[wanted]["asked"]}
+    world.show(one, "seq_explain", wanted)
     assert any("2 contracts wait for consent" in each for each in three.ask("node_status")["warnings"])
     assert world.ask(three, "consent_accept", "node1", wanted) is True
     one.receipt(wanted)
@@ -628,8 +674,12 @@ def _set_aside(world: World, one: Client, _: Client) -> None:
     world.to.stop("node1")
     kept = world.to.nodes.home / "node1" / "keys" / FILE_NAME
     kept.write_text(str(int(kept.read_text()) + 1_000))
+    _quarantine(world, "node1")
     world.to.start("node1")
     one = world.to.node1
+    (quarantined,) = world.ask(one, "seq_quarantinedContracts")
+    assert (quarantined["contract"], quarantined["reason"]) == (world.unlinked, REJECTED)
+    assert world.ask(one, "seq_releaseContract", world.unlinked) is True
     until(lambda: len(one.ask("ptx_querySetAside")) == 2)
     (aside, other) = world.ask(one, "ptx_querySetAside")
     assert (aside["id"], other["id"], aside["from"]) == (first, second, "mallory@node1")
@@ -647,6 +697,14 @@ def _set_aside(world: World, one: Client, _: Client) -> None:
     one.receipt(second)
     with pytest.raises(RpcFailed, match="is not set aside"):
         one.ask("ptx_releaseSetAside", second)
+
+
+def _quarantine(world: World, name: str) -> None:
+    """What a run of the node leaves in its database when the database rejects a contract's records."""
+    statement = quarantining(ContractAddress(world.unlinked), REJECTED, 1_800_000_000_000)
+    with closing(sqlite3.connect(world.to.nodes.home / name / "rota.db")) as database:
+        database.execute(statement.sql, statement.parameters)
+        database.commit()
 
 
 def _settle(world: World, one: Client, two: Client) -> None:
@@ -674,7 +732,7 @@ def _command(world: World, one: Client) -> None:
     # Who was here a moment ago may ask for a completion once more: it is too early to forget.
     with pytest.raises(RpcFailed, match="prune"):
         one.ask("cmd_prune", 1)
-    world.called["cmd_prune"] = True
+    assert world.ask(one, "cmd_prune", 0) == 0
 
 
 # Fields that no answer on this network has, and why.

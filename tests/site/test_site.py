@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from rota.server.table import TABLE
 from tests.command_lines import flaws_of, rota_commands
 from tools.site.diagrams import draw, read_diagram
 from tools.site.links import judge
 from tools.site.markdown import anchors_of, blocks_of, links_of, slug
-from tools.site.staging import pages_of, stage
+from tools.site.search import search_faults
+from tools.site.sequences import HEAD, draw_sequence, read_sequence
+from tools.site.staging import method_pages, pages_of, stage
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -67,6 +71,42 @@ def test_the_diagrams_of_all_machines_can_be_drawn() -> None:
         diagram = read_diagram(block.text)
         picture = ElementTree.fromstring(draw(diagram))
         assert len(picture.findall(f".//{SVG}circle")) == len(diagram.arrows) > 4
+
+
+# Sequences.
+
+CALL = """
+sequenceDiagram
+    participant user as User
+    participant node as Node<br/>of the user
+    user->>node: submit
+    node-->>user: the id
+    node-xuser: lost & gone
+    Note over user,node: both wait
+"""
+
+
+def test_a_sequence_is_drawn_with_every_participant_message_and_note() -> None:
+    picture = ElementTree.fromstring(draw_sequence(read_sequence(CALL)))
+    texts = [text.text for text in picture.findall(f".//{SVG}text")]
+    assert texts == ["User", "Node", "of the user", "submit", "the id", "lost & gone", "both wait"]
+    assert [len(picture.findall(f".//{SVG}path[@class='{kind}']")) for kind in ("head", "lost")] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "flaw"), [("user ~> node", "not user ~> node"), ("user->>nobody: x", "nobody must be a participant")]
+)
+def test_a_line_of_a_sequence_that_cannot_be_drawn_is_refused(line: str, flaw: str) -> None:
+    with pytest.raises(ValueError, match=flaw):
+        read_sequence(f"{CALL}\n{line}")
+
+
+def test_the_sequences_of_all_pages_can_be_drawn() -> None:
+    blocks = [block for page in pages_of(ROOT) for block in blocks_of(page) if block.language == "mermaid"]
+    sequences = [block.text for block in blocks if block.text.startswith(HEAD)]
+    assert len(sequences) >= 2
+    for text in sequences:
+        ElementTree.fromstring(draw_sequence(read_sequence(text)))
 
 
 # Laying out.
@@ -151,6 +191,39 @@ def test_a_style_sheet_that_fetches_from_elsewhere_is_told(tmp_path: Path) -> No
 
 def test_a_folder_without_pages_is_no_site(tmp_path: Path) -> None:
     assert re.search("has no pages", judge(tmp_path).faults[0])
+
+
+# The search.
+
+
+def indexed(folder: Path, **titles: str) -> Path:
+    """A site with an index of these pages of methods; the title of a section has a page of another title."""
+    index = {
+        "docnames": [f"docs/methods/{name}" for name in titles],
+        "titles": list(titles.values()),
+        "alltitles": {title: [[page, None]] for page, title in enumerate(titles.values())},
+    }
+    (folder / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})", encoding="utf-8")
+    return folder
+
+
+def test_the_page_of_a_method_is_found_first_by_its_name(tmp_path: Path) -> None:
+    pages = [ROOT / "docs" / "methods" / f"{name}.md" for name in ("ptx_send", "ptx_sends")]
+    site = indexed(tmp_path, ptx_send="ptx_send", ptx_sends="ptx_sends")
+    assert search_faults(site, pages, ROOT) == []
+
+
+def test_a_page_that_the_search_does_not_list_first_is_a_fault(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "methods" / "ptx_send.md"
+    site = indexed(tmp_path, ptx_send="How to send", ptx_sends="ptx_sends")
+    (fault,) = search_faults(site, [page], ROOT)
+    assert fault == "the search for ptx_send lists no page first, and not docs/methods/ptx_send"
+
+
+def test_every_method_has_a_page_whose_title_is_its_name() -> None:
+    pages = method_pages(ROOT)
+    assert {page.stem for page in pages} == set(TABLE)
+    assert [page.stem for page in pages if not page.read_text(encoding="utf-8").startswith(f"# {page.stem}\n")] == []
 
 
 # Command lines.

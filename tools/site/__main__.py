@@ -1,4 +1,4 @@
-"""`python -m tools.site`: builds the documentation site in build/site, and judges it. See `staging` and `links`.
+"""`python -m tools.site`: builds the documentation site in build/site and checks it (`staging`, `links`, `search`).
 
 Every warning of Sphinx is an error: a heading that is missing, a page that no table of contents has, a code block that
 does not read as its language. Nothing is fetched, neither by the build nor by whoever reads the pages.
@@ -15,7 +15,8 @@ from typing import Final
 import click
 
 from tools.site.links import judge
-from tools.site.staging import stage
+from tools.site.search import search_faults
+from tools.site.staging import method_pages, stage
 
 ROOT: Final = Path(__file__).parents[2]
 BUILD: Final = ROOT / "build"
@@ -40,9 +41,10 @@ def main(sphinx: Path) -> None:
     verdict = judge(SITE)
     lines = [f"{link}  ({', '.join(pages)})\n" for link, pages in sorted(verdict.elsewhere.items())]
     ELSEWHERE.write_text("".join(lines), encoding="utf-8")
-    for fault in verdict.faults:
+    faults = [*verdict.faults, *search_faults(SITE, method_pages(ROOT), ROOT)]
+    for fault in faults:
         click.echo(fault, err=True)
-    if verdict.faults:
+    if faults:
         sys.exit(1)
     count = len(list(SITE.rglob("*.html")))
     click.echo(f"{SITE.relative_to(ROOT)}/index.html: {count} pages, every link and anchor leads somewhere, nothing is")

@@ -17,13 +17,25 @@ from typing import Final
 
 from tools.site.diagrams import draw, read_diagram
 from tools.site.markdown import with_links
+from tools.site.sequences import HEAD, draw_sequence, read_sequence
 
 FIRST: Final = "README.md"
 INDEX: Final = "index.md"
-PAGES: Final = ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/machines/*.md", "examples/*/README.md")
+PAGES: Final = (
+    "*.md",
+    "docs/*.md",
+    "docs/decisions/*.md",
+    "docs/machines/*.md",
+    "docs/methods/*.md",
+    "examples/*/README.md",
+)
 CONTENTS: Final = Path(__file__).with_name("contents.md")
-# Folders whose README.md lists their pages.
-BRANCHES: Final = ("docs/decisions", "docs/machines")
+# Folders with the page that lists their pages.
+BRANCHES: Final = {
+    "docs/decisions": "docs/decisions/README.md",
+    "docs/machines": "docs/machines/README.md",
+    "docs/methods": "docs/methods.md",
+}
 ENTRY: Final = re.compile(r"^[\w/-]+$", re.MULTILINE)
 KEY: Final = (
     "*A line leaves each state to the right, below its middle. A dot on it says that the state leads to where the "
@@ -38,6 +50,11 @@ def pages_of(root: Path) -> list[Path]:
     return sorted(page for pattern in PAGES for page in root.glob(pattern))
 
 
+def method_pages(root: Path) -> list[Path]:
+    """The pages of single JSON-RPC methods."""
+    return sorted(page for page in (root / "docs" / "methods").glob("*.md") if page.name != "types.md")
+
+
 def stage(root: Path, folder: Path) -> None:
     """Lay all pages out in this folder, anew, with the files that they show or give."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -47,8 +64,9 @@ def stage(root: Path, folder: Path) -> None:
         text = MERMAID.sub(lambda block: _drawn(block[1]), text)
         if page == root / FIRST:
             text += "\n" + _contents(root, pages)
-        elif page.name == FIRST and page.parent.relative_to(root).as_posix() in BRANCHES:
-            text += "\n" + _toctree("", sorted(each.stem for each in page.parent.glob("*.md") if each != page))
+        for branch, first in BRANCHES.items():
+            if page == root / first:
+                text += "\n" + _toctree("", _below(page, root / branch))
         place = folder / (INDEX if page == root / FIRST else page.relative_to(root))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
@@ -66,6 +84,12 @@ def _contents(root: Path, pages: set[Path]) -> str:
     apart = {page.relative_to(root).with_suffix("").as_posix() for page in (*branches, root / FIRST)}
     forgotten = sorted(there - listed - apart)
     return text + (_toctree("More", forgotten) if forgotten else "")
+
+
+def _below(page: Path, branch: Path) -> list[str]:
+    """The pages of a branch, as its first page names them."""
+    below = (each for each in branch.glob("*.md") if each != page)
+    return sorted(each.relative_to(page.parent).with_suffix("").as_posix() for each in below)
 
 
 def _toctree(caption: str, entries: Iterable[str]) -> str:
@@ -93,4 +117,10 @@ def _linked(page: Path, root: Path, folder: Path, pages: set[Path], link: re.Mat
 
 
 def _drawn(mermaid: str) -> str:
-    return "\n".join(("```{raw} html", draw(read_diagram(mermaid)), "```", "", KEY))
+    if mermaid.startswith(HEAD):
+        return _raw(draw_sequence(read_sequence(mermaid)))
+    return f"{_raw(draw(read_diagram(mermaid)))}\n\n{KEY}"
+
+
+def _raw(svg: str) -> str:
+    return f"```{{raw}} html\n{svg}\n```"

@@ -12,7 +12,7 @@ from rota.cli.command_tree import render_completions
 from rota.cli.completion import COMPLETIONS
 from rota.cli.event_pages import render_events
 from rota.cli.machine_pages import UndocumentedError, render_pages
-from rota.cli.method_pages import render_methods
+from rota.cli.method_pages import NoExampleError, render_methods
 from rota.cli.metric_pages import render_metrics
 from rota.cli.parameters import json_option
 from rota.server.configuration import render_reference
@@ -41,16 +41,20 @@ def command(check: bool, out: Path | None, as_json: bool) -> None:
       rota docs --check
       rota docs --out ./pages
 
-    Exit 0: written, or with --check up to date. 1: stale, or a docstring is missing. 2: wrong use.
+    Exit 0: written, or with --check up to date. 1: stale, or a docstring or an example is missing. 2: wrong use.
     """
     docs = out if out is not None else docs_of_checkout(Path.cwd())
     try:
         machines = {docs / "machines" / name: text for name, text in render_pages().items()}
     except UndocumentedError as error:
         raise click.ClickException(f"{error}; the machines' pages quote it.") from error
+    try:
+        methods = render_methods()
+    except NoExampleError as error:
+        raise click.ClickException(f"{error}.") from error
     references = {
         "configuration.md": render_reference(),
-        "methods.md": render_methods(),
+        **methods,
         "metrics.md": render_metrics(),
         "events.md": render_events(),
         "cli.md": render_commands(),

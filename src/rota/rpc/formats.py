@@ -244,11 +244,19 @@ def timestamp_of(unix_ms: int) -> Timestamp:
     return Timestamp(f"{whole:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1_000:03d}Z")
 
 
-def precise_timestamp_of(unix_us: int) -> Timestamp:
+class PreciseTimestamp(Timestamp):
+    """A time as protobuf writes it in JSON: with milliseconds, or with microseconds if it has some."""
+
+    __slots__ = ()
+    right = "a time such as 2026-01-31T23:59:59.000Z, with 3 or 6 decimals"
+    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(\d{3})?Z"
+
+
+def precise_timestamp_of(unix_us: int) -> PreciseTimestamp:
     """A time in microseconds as clients read it: as protobuf writes times in JSON, with 3 or 6 digits."""
     unix_ms, rest_us = divmod(min(unix_us, LATEST_MS * MICROSECONDS_PER_MS), MICROSECONDS_PER_MS)
     text = timestamp_of(unix_ms)
-    return Timestamp(f"{text.removesuffix('Z')}{rest_us:03d}Z") if rest_us else text
+    return PreciseTimestamp(f"{text.removesuffix('Z')}{rest_us:03d}Z" if rest_us else text)
 
 
 class Choice(Format):

@@ -109,6 +109,7 @@ class Method:
     function: Callable[..., Awaitable[object]] = field(compare=False)
     needs_connection: bool = False
     is_silent: bool = False
+    submits: bool = False
 
     @property
     def family(self) -> str:
@@ -146,9 +147,13 @@ class Method:
 
 
 def method(
-    name: str, role: Role, answers: str, is_silent: bool = False
+    name: str, role: Role, answers: str, is_silent: bool = False, submits: bool = False
 ) -> Callable[[Callable[..., Awaitable[object]]], Method]:
-    """Make a method of a function; `answers` is the name of what it gives."""
+    """Make a method of a function; `answers` is the name of its result.
+
+    One that `submits` has the node accept a transaction: its idempotency key may be used, the outcome may be unknown,
+    and the node may be overloaded. Its page names these errors.
+    """
 
     def made(function: Callable[..., Awaitable[object]]) -> Method:
         hints = get_type_hints(function, include_extras=True)
@@ -162,7 +167,7 @@ def method(
         summary = inspect.getdoc(function)
         assert summary, f"{name} has no docstring, which is its description"
         result = Result(answers, hints["return"], _description_of(hints["return"]))
-        return Method(name, role, summary, parameters, result, function, needs_connection, is_silent)
+        return Method(name, role, summary, parameters, result, function, needs_connection, is_silent, submits)
 
     return made
 

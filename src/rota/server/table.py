@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -36,6 +37,7 @@ from rota.service.states import methods as states
 from rota.service.submissions import methods as submit
 
 OPENRPC_VERSION: Final = "1.3.2"
+EXAMPLES: Final = "examples"
 _REFERENCE: Final = "#/components/schemas/{name}"
 
 
@@ -83,6 +85,21 @@ TABLE: Final = table_of(
 )
 
 
+class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A recorded request with its answer. `pushed` is what the node sends because of it on the same connection."""
+
+    params: list[Any]
+    result: Any | msgspec.UnsetType = msgspec.UNSET
+    pushed: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+
+
+@cache
+def example_of(name: str) -> Example | None:
+    """The example of a method, as `make examples` recorded it; None for a new method."""
+    file = files("rota.server").joinpath(EXAMPLES, f"{name}.json")
+    return msgspec.json.decode(file.read_bytes(), type=Example) if file.is_file() else None
+
+
 @cache
 def document() -> dict[str, Any]:
     """The OpenRPC document of the table."""
@@ -100,6 +117,7 @@ def document() -> dict[str, Any]:
             "paramStructure": "either",
             "params": taken,
             "result": {"name": each.result.name, "summary": each.result.description, "schema": next(remaining)},
+            "examples": _paired(each),
             "x-role": each.role.value,
             **({"x-websocket": True} if each.needs_connection else {}),
         }
@@ -117,6 +135,15 @@ def document() -> dict[str, Any]:
 def encoded_document() -> msgspec.Raw:
     """The same as JSON."""
     return msgspec.Raw(encode(document()))
+
+
+def _paired(each: Method) -> list[dict[str, Any]]:
+    example = example_of(each.name)
+    if example is None:
+        return []
+    given = [{"name": one.name, "value": value} for one, value in zip(each.parameters, example.params, strict=False)]
+    result = None if example.result is msgspec.UNSET else example.result
+    return [{"name": each.name, "params": given, "result": {"name": each.result.name, "value": result}}]
 
 
 def _described(parameter: Parameter, schema: dict[str, Any]) -> dict[str, Any]:

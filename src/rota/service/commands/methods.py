@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.rpc.credentials import Role
 from rota.rpc.errors import command_rejected
-from rota.rpc.formats import Timestamp, Uuid, precise_timestamp_of, uuid_of
+from rota.rpc.formats import PreciseTimestamp, Uuid, precise_timestamp_of, uuid_of
 from rota.rpc.methods import method
 from rota.schema.commands import MICROSECONDS_PER_MS, CommandRejected, Completion, DeduplicationDuration
 from rota.service.commands.formats import (
@@ -69,7 +69,7 @@ class CommandCompletion(msgspec.Struct, frozen=True, rename="camel", omit_defaul
     """
 
     offset: int
-    published_at: Timestamp
+    published_at: PreciseTimestamp
     application_id: str
     command_id: str
     act_as: list[str]

@@ -143,7 +143,7 @@ class PrivacyGroupEVMCall(msgspec.Struct, frozen=True, rename="camel"):
     at_least: AtLeast = None
 
 
-@method("pgroup_createGroup", role=Role.SUBMIT, answers="group")
+@method("pgroup_createGroup", role=Role.SUBMIT, answers="group", submits=True)
 async def create_group(
     node: HasGroups, spec: Annotated[PrivacyGroupInput, Meta(description="The group")]
 ) -> Annotated[PrivacyGroup, Meta(description="The group, whose deployment is durable now")]:
@@ -200,7 +200,7 @@ async def query_groups_with_member(
     return [_shown(each) for each in await node.groups.query(query, member)]
 
 
-@method("pgroup_sendTransaction", role=Role.SUBMIT, answers="transactionId")
+@method("pgroup_sendTransaction", role=Role.SUBMIT, answers="transactionId", submits=True)
 async def send_transaction(
     node: HasGroups, tx: Annotated[PrivacyGroupEVMTXInput, Meta(description="What is to be done, by a member")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:

@@ -92,7 +92,7 @@ async def examine(
     return Examined(Address(view.contract), [word_of(view.core)], dict(view.receipt))
 
 
-@method("settle_bind", role=Role.SUBMIT, answers="transactionId")
+@method("settle_bind", role=Role.SUBMIT, answers="transactionId", submits=True)
 async def bind(
     node: Settling,
     draft: Annotated[Uuid, Meta(description="The id of a draft of this node")],

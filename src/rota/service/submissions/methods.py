@@ -27,7 +27,7 @@ class FollowingReads(HasFollowing, HasPositions, Protocol):
 Id = Annotated[Uuid, Meta(description="The id that the transaction was accepted under")]
 
 
-@method("ptx_sendTransaction", role=Role.SUBMIT, answers="transactionId")
+@method("ptx_sendTransaction", role=Role.SUBMIT, answers="transactionId", submits=True)
 async def send_transaction(
     node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be done")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
@@ -39,7 +39,7 @@ async def send_transaction(
         raise error.within("transaction") from None
 
 
-@method("ptx_sendTransactions", role=Role.SUBMIT, answers="transactionIds")
+@method("ptx_sendTransactions", role=Role.SUBMIT, answers="transactionIds", submits=True)
 async def send_transactions(
     node: Transactions,
     transactions: Annotated[list[TransactionInput], Meta(description="What is to be done, in this order")],
@@ -92,7 +92,7 @@ async def _submitted(node: Transactions, submission: Submission) -> IntentId | E
         return error
 
 
-@method("ptx_prepareTransaction", role=Role.SUBMIT, answers="transactionId")
+@method("ptx_prepareTransaction", role=Role.SUBMIT, answers="transactionId", submits=True)
 async def prepare_transaction(
     node: Transactions, transaction: Annotated[TransactionInput, Meta(description="What is to be prepared")]
 ) -> Annotated[Uuid, Meta(description="The id of the transaction, which is durable now")]:
@@ -104,7 +104,7 @@ async def prepare_transaction(
         raise error.within("transaction") from None
 
 
-@method("ptx_prepareTransactions", role=Role.SUBMIT, answers="transactionIds")
+@method("ptx_prepareTransactions", role=Role.SUBMIT, answers="transactionIds", submits=True)
 async def prepare_transactions(
     node: Transactions,
     transactions: Annotated[list[TransactionInput], Meta(description="What is to be prepared, in this order")],
