@@ -8,8 +8,8 @@ from rota.machine.effects import Persist
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import Digest, Leaf
 from rota.store.database import Reading, Statement
-from tests.directory.deployment_bench import GENESIS_S, MADE, STRANGERS, B, DeploymentBench, deployed
-from tests.sequencer.kit import intent_id
+from tests.directory.deployment_bench import MADE, STRANGERS, DeploymentBench, deployed
+from tests.sequencer.kit import GENESIS_S, B, intent_id
 from tests.store.kit import Make, in_loop, opened_on
 
 COMMITTED = LedgerOutcome(intent_id("theirs"), Leaf(b"l" * 32), Digest(b"d" * 32), LedgerStatus.COMMITTED)
