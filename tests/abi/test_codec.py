@@ -178,8 +178,8 @@ def test_panics_are_told_by_what_they_mean() -> None:
     assert explain_revert(panic + encode(["uint256"], [0x99]), ()) == "Panic(0x99): unknown panic"
 
 
-def test_revert_with_an_empty_text_is_told_in_words() -> None:
-    """A refusal may say so, and a receipt of a failure without a message ends the listener that reads it."""
+def test_revert_with_an_empty_text_has_a_description() -> None:
+    """A refusal may have this text, and a receipt of a failure without a message ends the listener that reads it."""
     assert explain_revert(TEXT_ERROR.selector + encode(["string"], [""]), ()) == explain_revert(b"", ()) != ""
 
 

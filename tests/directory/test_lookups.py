@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota.directory.lookups import LOOKUPS_MAX
 from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp, VerifierWanted
@@ -12,6 +14,7 @@ from tests.directory.deployment_bench import DeploymentBench
 from tests.sequencer.kit import B, C
 
 BOB = Party("bob@B")
+ADDRESS = "0x" + "0b" * 20
 
 
 def wanted(bench: DeploymentBench) -> VerifierRequest:
@@ -32,8 +35,16 @@ def test_answer_of_its_own_node_is_reported_once() -> None:
     bench.hear(B, VerifierResponse(RequestId(9, 9), BOB, "0xd"), NO_CONTRACT)
     assert bench.all(ReportVerifier) == []
     for _ in range(2):
-        bench.hear(B, VerifierResponse(request.request_id, BOB, "0xb0b"), NO_CONTRACT)
-    assert bench.all(ReportVerifier) == [ReportVerifier(NO_CONTRACT, BOB, "0xb0b")]
+        bench.hear(B, VerifierResponse(request.request_id, BOB, ADDRESS), NO_CONTRACT)
+    assert bench.all(ReportVerifier) == [ReportVerifier(NO_CONTRACT, BOB, ADDRESS)]
+
+
+@pytest.mark.parametrize("text", ["alice@A", ADDRESS.upper(), ADDRESS + "\n", ADDRESS[:-1], ""])
+def test_text_that_is_no_address_names_no_party(text: str) -> None:
+    """Clients see the address in the place of the party: a liar would appear under the name of another party."""
+    bench = DeploymentBench()
+    bench.hear(B, VerifierResponse(wanted(bench).request_id, BOB, text), NO_CONTRACT)
+    assert bench.all(ReportVerifier) == [ReportVerifier(NO_CONTRACT, BOB, "")]
 
 
 def test_another_node_is_answered_what_the_key_store_says() -> None:

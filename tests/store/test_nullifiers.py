@@ -175,7 +175,7 @@ async def test_commitments_come_in_the_order_of_the_chain_and_reorganisations_ar
 
 @in_loop
 async def test_transition_that_makes_no_coin_leaves_nothing_among_the_commitments(make: Make) -> None:
-    """Whoever withdraws all that it spends makes none: the others still prove about the tree."""
+    """A withdrawal of whole coins makes no coin, and the other owners still prove against the tree."""
     withdrawal = transition(1, inputs=(StateId(transition(0).leaf, 0),))
     made, kept = committing(2, b"a coin")
     async with opened_on(await make(), nullifier_of=nullifier_of) as opened:

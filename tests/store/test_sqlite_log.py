@@ -1,4 +1,4 @@
-"""The log of SQLite begins anew although somebody reads all the time."""
+"""SQLite restarts its log although callers read all the time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.store.kit import NODE, in_loop
 
 LOG_BYTES_MAX = 1_048_576
 WRITE_BYTES = 65_536
-# Its header has a number that changes when the log begins anew.
+# The header has a number that changes when the log restarts.
 SALT = slice(16, 24)
 
 
@@ -30,7 +30,7 @@ async def _read_without_a_gap(database: SqliteDatabase) -> None:
 
 
 @in_loop
-async def test_callers_that_read_without_a_gap_do_not_let_the_log_grow_for_ever(tmp_path: Path) -> None:
+async def test_callers_that_read_without_a_gap_do_not_keep_the_log_from_restarting(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "node.db", NODE, log_bytes_max=LOG_BYTES_MAX)
     await database.open()
     log = tmp_path / "node.db-wal"

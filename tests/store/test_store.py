@@ -158,7 +158,7 @@ async def test_rejected_records_end_the_run_and_quarantine_their_contract(make: 
 
 @in_loop
 async def test_store_that_closes_in_a_disturbance_leaves_no_gap(make: Make) -> None:
-    """The database takes the second transaction and not the first: what is durable is a prefix of what was ordered."""
+    """The database takes the second transaction and not the first: the durable records are a prefix of all."""
     database = await make()
     faulty = FaultyDatabase(database)
     opened = await Opened(faulty).start()

@@ -151,7 +151,7 @@ async def test_submission_is_one_record_with_its_key_and_what_is_done(make: Make
 
 
 @in_loop
-async def test_longest_key_that_a_node_takes_is_stored_whatever_is_in_it(make: Make) -> None:
+async def test_longest_key_that_a_node_takes_is_stored_with_any_characters(make: Make) -> None:
     """An index of PostgreSQL has a limit, and compresses what it can: these characters it cannot."""
     drawn = Random(1)
     key = "".join(chr(drawn.randrange(0x10000, 0x110000)) for _ in range(KEY_BYTES_MAX // 4))

@@ -134,7 +134,6 @@ class Entry:
 
 # Solidity's own errors.
 TEXT_ERROR: Final = Entry("error", "Error", (Parameter("message", "string"),))
-NO_REASON: Final = "reverted without a reason"
 PANIC: Final = Entry("error", "Panic", (Parameter("code", "uint256"),))
 
 
@@ -502,11 +501,11 @@ def decode_event(
 def explain_revert(output: bytes, errors: Iterable[Entry]) -> str:
     """What a contract said when it took a message back: a text, a panic, or an error of its own; never nothing."""
     if not output:
-        return NO_REASON
+        return "reverted without a reason"
     selector, content = output[:SELECTOR_BYTES], output[SELECTOR_BYTES:]
     try:
         if selector == TEXT_ERROR.selector:
-            return str(decode(["string"], content)[0]) or NO_REASON
+            return str(decode(["string"], content)[0]) or explain_revert(b"", ())
         if selector == PANIC.selector:
             code = decode(["uint256"], content)[0]
             return f"Panic(0x{code:02x}): {_PANICS.get(code, 'unknown panic')}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from rota.machine.context import StepContext
 from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
-from rota.model.types import NO_CONTRACT, NodeName, Party, RequestId, node_of
+from rota.model.types import NO_CONTRACT, NodeName, Party, RequestId, is_address, node_of
 from rota.wire.messages import VerifierRequest, VerifierResponse
 
 LOOKUPS_MAX = 10_000
@@ -40,7 +40,11 @@ class Lookups:
         self.context.send(found.peer, VerifierResponse(found.request_id, found.party, found.verifier))
 
     def take_response(self, peer: NodeName, response: VerifierResponse) -> None:
-        """The party's own node says who it is; nobody else may."""
+        """The party's own node reports its address, and no other node may.
+
+        Users see the text in the place of the party: a node that reports the name of another party has none.
+        """
         if self.open.get(response.party) == response.request_id and node_of(response.party) == peer:
             del self.open[response.party]
-            self.context.effects.append(ReportVerifier(NO_CONTRACT, response.party, response.verifier))
+            address = response.verifier if is_address(response.verifier) else ""
+            self.context.effects.append(ReportVerifier(NO_CONTRACT, response.party, address))

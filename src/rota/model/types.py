@@ -56,6 +56,11 @@ def address_bytes(address: ContractAddress) -> bytes:
     return bytes.fromhex(match[1])
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is an address as we write it."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
 class Rejected(Exception):
     """They erred: the field that is wrong, and what would be right."""
 

@@ -6,8 +6,8 @@ of its own: in WAL mode none waits for another, and a caller's reading is stoppe
 and goes with the process however that ends. Every transaction is conditional on the file being as this process left it
 (`database.Fence`), in case somebody puts another one into its place.
 
-SQLite begins its log anew only at a moment at which nobody reads. Readings that follow one another without a gap would
-let it grow by all that is written, so that they pause while it is long.
+SQLite restarts its log only at a moment without a reading. Readings that follow one another without a gap would let the
+log grow by every write, so that they pause while it is long.
 
 A COMMIT that fails is looked into with a new connection, because what the disk has of the log decides, and not
 what the old connection believes of it.

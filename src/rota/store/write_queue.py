@@ -40,7 +40,7 @@ RETRY_S: Final = 0.25
 
 
 class _GivenUp(Exception):
-    """The queue closes while the database takes no writes: what waits is for the next life."""
+    """The queue closes while the database takes no writes: the writes that wait are dropped."""
 
 
 class RecordRejected(Refused):
@@ -116,7 +116,7 @@ class WriteQueue:
                     count = min(len(self._waiting), GROUP_WRITES_MAX)
                     await self._write_group([self._waiting.popleft() for _ in range(count)])
         except _GivenUp:
-            # Nothing that was ordered behind it is written either: what is durable is a prefix of what was ordered.
+            # Later orders are dropped too: the durable records are a prefix of the ordered ones.
             self._refuse_features(self._waiting, Unavailable("the store is closing"))
             self._waiting.clear()
         except Refused as problem:

@@ -101,7 +101,7 @@ async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: 
         await until_balance(three, contract, "c@node3", 0)
         assert await erc20.balance(contract) == 10
 
-        # A transition without coins leaves nothing in the tree of commitments: whoever has coins still pays.
+        # A transition without coins adds nothing to the tree of commitments, and the owners of coins still pay.
         await two.succeed(**of_token, from_="b@node2", function="transfer", data={"transfers": [pay("c@node3", 4)]})
         await until_balance(three, contract, "c@node3", 4)
 
