@@ -9,7 +9,8 @@ name. Whoever asks is given the copy in which there is most for it, and of equal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rota.exchange.distribution import fullest, states_with_bytes
@@ -23,6 +24,9 @@ from rota.wire.sizes import transition_bytes
 COPIES_MAX: Final = 8
 # Of the transitions that a peer asks for at once.
 FOUND_BYTES_MAX: Final = 3_145_728
+# Of all copies that one statement reads, unless those of one leaf are more.
+READ_AT_ONCE_BYTES_MAX: Final = 1_048_576
+LEAVES_AT_ONCE_MAX: Final = 128
 
 
 def known_transition(
@@ -57,15 +61,37 @@ def transitions_found(
     bytes_max = FOUND_BYTES_MAX if peer is not None and bytes_max is None else bytes_max
     best: list[tuple[Digest, Transition]] = []
     size_bytes = 0
-    for leaf in dict.fromkeys(leaves):
-        rows: Any = yield Statement(_COPIES, (contract, leaf))
+    wanted = deque(dict.fromkeys(leaves))
+    while wanted and (bytes_max is None or size_bytes < bytes_max):
+        some = [wanted.popleft() for _ in range(min(len(wanted), LEAVES_AT_ONCE_MAX))]
+        sizes: Any = yield _about(_SIZES, contract, some)
+        room_bytes = READ_AT_ONCE_BYTES_MAX if bytes_max is None else bytes_max - size_bytes
+        few, others = _within(some, dict(sizes), min(READ_AT_ONCE_BYTES_MAX, room_bytes))
+        wanted.extendleft(reversed(others))
+        rows: Any = yield _about(_COPIES, contract, few)
         copies = ((Digest(digest), decode_transition(made)) for digest, made in rows)
-        for digest, (transition,) in fullest(copies, (leaf,), peer):
-            best.append((digest, transition))
-            size_bytes += transition_bytes(transition)
-        if bytes_max is not None and size_bytes >= bytes_max:
-            break
+        for digest, of_round in fullest(copies, tuple(few), peer):
+            best += [(digest, transition) for transition in of_round]
+            size_bytes += sum(map(transition_bytes, of_round))
     return fullest(best, leaves)
+
+
+def _about(sql: str, contract: ContractAddress, leaves: Sequence[Leaf]) -> Statement:
+    """A question about these leaves. A database keeps few texts: so many leaves are named as the next power of two."""
+    count = 1 << (len(leaves) - 1).bit_length()
+    named = (*leaves, *(leaves[-1] for _ in range(count - len(leaves))))
+    return Statement(sql.format(marks=", ".join("?" * count)), (contract, *named))
+
+
+def _within(leaves: Sequence[Leaf], sizes: Mapping[bytes, int], room_bytes: int) -> tuple[list[Leaf], list[Leaf]]:
+    """Of these leaves the first ones whose copies fit together, at least one; and the others."""
+    count, size_bytes = 0, 0
+    for leaf in leaves:
+        size_bytes += sizes.get(leaf, 0)
+        if count and size_bytes > room_bytes:
+            break
+        count += 1
+    return [*leaves[:count]], [*leaves[count:]]
 
 
 _INSERT: Final = """
@@ -78,4 +104,7 @@ INSERT INTO transitions (contract, leaf, digest, position, transition)
 SELECT ?, ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM transitions WHERE contract = ? AND leaf = ?) < {COPIES_MAX}
 ON CONFLICT (contract, leaf, digest) DO NOTHING"""
 _COPIES: Final = """
-SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY is_own DESC, position"""
+SELECT digest, transition FROM transitions WHERE contract = ? AND leaf IN ({marks}) ORDER BY is_own DESC, position"""
+_SIZES: Final = """
+SELECT leaf, CAST(SUM(LENGTH(transition)) AS BIGINT) FROM transitions
+WHERE contract = ? AND leaf IN ({marks}) GROUP BY leaf"""
