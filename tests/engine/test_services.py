@@ -58,8 +58,8 @@ class Endorser:
     def verify_endorsers(self, order: VerifyEndorsers) -> EndorsersVerified:
         return EndorsersVerified(order.request_id, tuple(True for _ in order.signed), order.intent)
 
-    def has_signed(self, *asked: Any) -> bool:
-        return has_signed_leaf(*asked)
+    def has_signed(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
+        return has_signed_leaf(verifier, leaf, valid_until_s, signature)
 
 
 class World:

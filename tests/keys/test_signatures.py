@@ -98,7 +98,7 @@ def test_true_signature_is_worked_out_once_and_one_that_was_made_here_never(monk
     assert [ours.has_signed(alice, LEAF, VALID_UNTIL_S, answer.signature) for _ in range(2)] == [True, True]
     assert [ours.has_signed(peer, LEAF, VALID_UNTIL_S, theirs) for _ in range(2)] == [True, True]
     assert worked_out == [theirs]
-    # What is true of one party, leaf, bound and signature says nothing of another.
+    # Another party, leaf, bound or signature is checked by itself.
     assert not ours.has_signed(alice, LEAF, VALID_UNTIL_S, theirs)
     assert not ours.has_signed(peer, LEAF, VALID_UNTIL_S + 1, theirs)
     assert not ours.has_signed(peer, Leaf(bytes(32)), VALID_UNTIL_S, theirs)

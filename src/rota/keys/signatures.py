@@ -33,7 +33,7 @@ from rota.sequencer.events import (
     TransitionSigned,
 )
 
-# Signatures of leaves that are known to be true: a leaf is checked within seconds of being signed.
+# Number of true signatures of leaves that are kept: a leaf is checked within seconds of being signed.
 TRUE_KEPT_MAX: Final = 8_192
 
 _MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
@@ -84,9 +84,9 @@ class Signatures:
         return SignatureVerified(order.request_id, order.intent, is_ours)
 
     def has_signed(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
-        """As `has_signed_leaf` answers. A signature that was made here, or was found to be true, is not checked again.
+        """The answer of `has_signed_leaf`. The node does not check a signature again that it made or found to be true.
 
-        That stays true whoever shows it. What was found to be false is not kept: anybody can make that up.
+        A true signature stays true, whichever peer sends it. A false one is not kept, since any peer can make it up.
         """
         if (verifier, leaf, valid_until_s, signature) in self._true:
             return True

@@ -176,7 +176,7 @@ class Follower:
         self.genesis: BlockHash | None = None
         self._genesis_due_s = 0.0
         self._height = 0
-        # The header that was read last, as it was told and as it was read.
+        # The latest header that was read, with the answer that it was read from.
         self._header_read: tuple[object, Header] | None = None
         self._keep_commitments: Final = keep_commitments
         self._factory: Final = factory
@@ -230,13 +230,13 @@ class Follower:
         require_same_chain(self._client.place, self.genesis, hash_of(together.answers[0]))
         self._genesis_due_s = time.monotonic() + GENESIS_LOOK_S
 
-    def _read_header(self, told: object) -> Header | None:
-        """A block is told several times while it is fetched. What is the same as before is not read again."""
-        if self._header_read is not None and told == self._header_read[0]:
+    def _read_header(self, answer: object) -> Header | None:
+        """A header is fetched several times with its block. An answer that equals the latest one is not read again."""
+        if self._header_read is not None and answer == self._header_read[0]:
             return self._header_read[1]
-        header = read_header(told)
+        header = read_header(answer)
         if header is not None:
-            self._header_read = told, header
+            self._header_read = answer, header
         return header
 
     def _head_of(self, chain_id: object, block: object) -> Header:

@@ -135,7 +135,7 @@ class Listening:
         """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
         now_ms = self._clock()
         undone = [receipt for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
-        # Only here are numbers given, and by one at a time: what was read is the latest until it is written.
+        # Only this method gives numbers, one call at a time: the latest number stays the latest until the write.
         async with self._numbering:
             latest = await self._access.read(_latest_number())
             numbered = enumerate(receipts, latest + 1)

@@ -99,7 +99,7 @@ class PostgresDatabase:
         self._backend: int | None = None
         self._is_open = False
         self._fence = Fence()
-        # The types of the parameters of a statement, as the server says; they depend on the schema alone.
+        # The types of the parameters of a statement, from the server; they depend on the schema alone.
         self._types: Final[dict[str, tuple[str, ...]]] = {}
         name = f"rota {node}"
         self._writer = Session(

@@ -23,7 +23,7 @@ from rota.wire.sizes import transition_bytes
 COPIES_MAX: Final = 8
 # Of the transitions that a peer asks for at once.
 FOUND_BYTES_MAX: Final = 3_145_728
-# What is read at once: so many leaves, each of whose copies is small.
+# One statement reads the copies of so many leaves, where each copy is small.
 SMALL_BYTES_MAX: Final = 4_096
 LEAVES_AT_ONCE_MAX: Final = 64
 
