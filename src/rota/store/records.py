@@ -98,6 +98,8 @@ class Writing:
         self.sent_due_s = 2 * max(config.validity_s, config.prepared_validity_s)
         self.clock = clock
         self.nullifier_of = nullifier_of
+        # The latest block that this run indexed: the database has nothing above it. Not known before the first one.
+        self._top: int | None = None
         # What else is written with the acceptance of an intent.
         self.accompanied = accompanied if accompanied is not None else {}
 
@@ -267,11 +269,14 @@ class Writing:
 
     def _blocks(self, record: BlocksIndexed, position: int) -> Iterator[Statement]:
         """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
-        yield Statement(_PARTED, (position, record.parted_at, record.parted_at))
-        for sql in _UNDO:
-            yield Statement(sql, (record.parted_at,))
-        for sql in _UNDO_STATES:
-            yield Statement(sql, (position, record.parted_at))
+        undoes = self._top is None or record.parted_at < self._top
+        self._top = record.blocks[-1].height if record.blocks else record.parted_at
+        if undoes:
+            yield Statement(_PARTED, (position, record.parted_at, record.parted_at))
+            for sql in _UNDO:
+                yield Statement(sql, (record.parted_at,))
+            for sql in _UNDO_STATES:
+                yield Statement(sql, (position, record.parted_at))
         for block in record.blocks:
             yield Statement(
                 "INSERT INTO blocks (height, time_s, block) VALUES (?, ?, ?)",
@@ -282,7 +287,8 @@ class Writing:
         yield from returning()
         yield Statement(_SETTLE_DISPATCHES)
         yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
-        yield Statement(_FINAL_NO_LONGER, (record.parted_at, record.parted_at))
+        if undoes:
+            yield Statement(_FINAL_NO_LONGER, (record.parted_at, record.parted_at))
         depth = (record.blocks[-1].height if record.blocks else record.parted_at) - self.confirmations
         yield Statement(_FINAL, (depth, depth))
 
