@@ -19,7 +19,7 @@ from rota.engine.work_shares import VERIFYING
 from rota.evm.worker import OverBudget
 from rota.host import Checked, Hosted, UserCall
 from rota.keys.secp256k1 import PrivateKey
-from rota.keys.signatures import leaf_hash
+from rota.keys.signatures import has_signed_leaf, leaf_hash
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, void_leaf
 from rota.model.types import (
@@ -57,6 +57,9 @@ class Endorser:
 
     def verify_endorsers(self, order: VerifyEndorsers) -> EndorsersVerified:
         return EndorsersVerified(order.request_id, tuple(True for _ in order.signed), order.intent)
+
+    def has_signed(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
+        return has_signed_leaf(verifier, leaf, valid_until_s, signature)
 
 
 class World:
@@ -389,11 +392,11 @@ def test_signatures_of_a_large_round_are_verified_some_at_a_time(
     """A coordinator may show 255 transitions with five signatures each, at 80 microseconds a signature."""
     verified, at_ticks = [0], list[int]()
 
-    def has_signed_leaf(*_: object) -> bool:
+    def has_signed(*_: object) -> bool:
         verified[0] += 1
         return False
 
-    monkeypatch.setattr(services_module, "has_signed_leaf", has_signed_leaf)
+    monkeypatch.setattr(Endorser, "has_signed", has_signed)
     told: list[Event] = []
 
     async def run() -> None:
@@ -415,11 +418,11 @@ def test_peer_that_has_signatures_verified_without_end_uses_up_its_share(
     """Each signature takes a second here. Another peer, and our own coordinator, have theirs verified."""
     used_s, now_s = [0.0], [0.0]
 
-    def has_signed_leaf(*_: object) -> bool:
+    def has_signed(*_: object) -> bool:
         used_s[0] += 1.0
         return False
 
-    monkeypatch.setattr(services_module, "has_signed_leaf", has_signed_leaf)
+    monkeypatch.setattr(Endorser, "has_signed", has_signed)
     monkeypatch.setattr(services_module, "thread_time", lambda: used_s[0])
     told: list[Event] = []
     order = many(hosted, 4)

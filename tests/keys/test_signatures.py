@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rota.keys import signatures as signatures_module
 from rota.keys.names import endorser_key, party_key
-from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact
+from rota.keys.secp256k1 import ORDER, PrivateKey, from_compact, recover_address
 from rota.keys.signatures import Signatures, has_endorsed, has_signed_leaf, leaf_hash
 from rota.keys.signers import MemorySigner, WalletSigner
 from rota.machine.effects import LookUpVerifier
@@ -79,6 +80,30 @@ def verified(signature: bytes, party: Party = ALICE, contract: ContractAddress =
 
 def endorsed(signature: bytes, contract: ContractAddress = CONTRACT, peer: NodeName = PEER) -> EndorsementVerified:
     return SIGNATURES.verify_endorsement(VerifyEndorsement(contract, peer, DIGEST, signature))
+
+
+def test_true_signature_is_worked_out_once_and_one_that_was_made_here_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked_out: list[bytes] = []
+
+    def recover(digest: bytes, signature: bytes) -> bytes:
+        worked_out.append(signature)
+        return recover_address(digest, signature)
+
+    monkeypatch.setattr(signatures_module, "recover_address", recover)
+    ours = Signatures(NODE, SIGNER, Chain(), Chain())
+    answer = asyncio.run(ours.sign_transition(SignTransition(CONTRACT, REQUEST, INTENT, ALICE, LEAF, VALID_UNTIL_S)))
+    assert isinstance(answer, TransitionSigned)
+    alice, peer = ours.verifier_of(ALICE), "0x" + PEER_KEY.address.hex()
+    theirs = PEER_KEY.sign_compact(leaf_hash(LEAF, VALID_UNTIL_S))
+    assert [ours.has_signed(alice, LEAF, VALID_UNTIL_S, answer.signature) for _ in range(2)] == [True, True]
+    assert [ours.has_signed(peer, LEAF, VALID_UNTIL_S, theirs) for _ in range(2)] == [True, True]
+    assert worked_out == [theirs]
+    # Another party, leaf, bound or signature is checked by itself.
+    assert not ours.has_signed(alice, LEAF, VALID_UNTIL_S, theirs)
+    assert not ours.has_signed(peer, LEAF, VALID_UNTIL_S + 1, theirs)
+    assert not ours.has_signed(peer, Leaf(bytes(32)), VALID_UNTIL_S, theirs)
+    assert [ours.has_signed(peer, LEAF, VALID_UNTIL_S, answer.signature) for _ in range(2)] == [False, False]
+    assert len(worked_out) == 6
 
 
 def test_cosigners_of_the_same_node_sign_the_same_leaf() -> None:

@@ -29,7 +29,7 @@ def test_a_quantity_of_too_many_digits_is_refused() -> None:
         read_quantity("0x1" + "0" * 64)
 
 
-@pytest.mark.parametrize("written", [1, None, "", "ab", "0xa", "0xzz", "0xab\n", "0X00"])
+@pytest.mark.parametrize("written", [1, None, "", "ab", "0xa", "0xzz", "0xab\n", "0X00", "0x ab", "0xa b", "0xab cd"])
 def test_what_is_no_data_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r"^expected"):
         read_data(written)

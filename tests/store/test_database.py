@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from rota.model.types import NodeName
 from rota.store.database import Refused, Statement, in_runs
 from rota.store.schema import claim, migrations, missing
+from tests.store.kit import in_loop, new_sqlite
 
 
 def test_statements_of_one_text_go_together_when_their_rows_differ() -> None:
@@ -46,3 +50,13 @@ def test_a_database_belongs_to_one_node() -> None:
     assert list(claim("node1", NodeName("node1"))) == []
     with pytest.raises(Refused, match="belongs to node1, not to node2"):
         list(claim("node1", NodeName("node2")))
+
+
+@in_loop
+async def test_sqlite_that_lacks_a_statement_is_refused_with_both_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 26, 0))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.26.0")
+    with pytest.raises(Refused, match=r"SQLite 3\.26\.0 is too old: 3\.33\.0 or later"):
+        await new_sqlite(tmp_path).open()

@@ -99,6 +99,23 @@ def test_every_record_of_the_core_is_known_to_the_store() -> None:
         assert tuple(writing.statements(FIRST, record, 1)), f"{type(record).__name__} changes nothing"
 
 
+def test_block_on_top_of_the_latest_one_undoes_nothing() -> None:
+    """Only the first block of a run, and a reorganisation, have something to remove from the database."""
+    writing = Writing(NODE, {FIRST: b""}, Config(index_window_max=4), lambda: 0)
+
+    def undone(parted_at: int, *heights: int) -> bool:
+        blocks = tuple(ChainBlock(height, BlockHash(b"b"), BlockHash(b"a"), 10, (), ()) for height in heights)
+        written = [*writing.statements(OWN, BlocksIndexed(parted_at, blocks), 1)]
+        return any(each.sql.startswith("DELETE FROM outcomes") for each in written)
+
+    assert undone(3, 4, 5), "another run may have indexed blocks above"
+    assert not undone(5, 6)
+    assert undone(4, 5), "block 6, and what block 5 was, are gone"
+    assert not undone(5, 6)
+    assert undone(2), "without another block in their place"
+    assert not undone(2, 3)
+
+
 @in_loop
 async def test_what_is_written_twice_changes_nothing(make: Make) -> None:
     async with opened_on(await make()) as opened:

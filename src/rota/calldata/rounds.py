@@ -22,7 +22,6 @@ payload are a `Malformed` value that says what is wrong with them, and never an 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rota.model.digests import (
@@ -36,6 +35,7 @@ from rota.model.digests import (
     leaf_of,
     packed_more,
 )
+from rota.model.frozen import dataclass
 from rota.model.types import (
     Call,
     ContractAddress,

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import merge
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from rota.domains.contents import Content, unseal
 from rota.domains.queries import Query
 from rota.domains.records import Record, Rejected, fields_of
+from rota.model.frozen import dataclass
 from rota.model.types import Party, State, StateId
 
 R = TypeVar("R", bound=Record)

@@ -17,7 +17,6 @@ states stand in every slot's snapshot. So what short ones say is remembered.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -25,6 +24,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rota.domains.records import Bytes32, Field, Record, Rejected, Schema, fields_of, packed, shown, unpacked
+from rota.model.frozen import dataclass
 from rota.model.types import Contract, Mode, NodeName, Party, node_of
 
 SALT_BYTES: Final = 32

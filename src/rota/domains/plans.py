@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from rota.model.frozen import dataclass
 from rota.model.types import Mode, NodeName, Party, node_of
 
 

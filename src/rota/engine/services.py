@@ -37,7 +37,7 @@ from rota.host import Checked
 from rota.host.answers import Asked, Elsewhere
 from rota.host.contracts import CallGas
 from rota.host.proving import reveal
-from rota.keys.signatures import Signatures, has_signed_leaf
+from rota.keys.signatures import Signatures
 from rota.logs import catalogue
 from rota.logs.trouble import PeerLines
 from rota.machine.effects import Effect, LookUpVerifier
@@ -423,7 +423,7 @@ class Services:
         false: dict[Leaf, None] = {}
         for start in range(0, len(signed), VERIFIED_A_STEP):
             for made, each in signed[start : start + VERIFIED_A_STEP]:
-                if each.party in verifiers and not _has_signed(verifiers, made, each):
+                if each.party in verifiers and not self._has_signed(verifiers, made, each):
                     false[made.leaf] = None
             await asyncio.sleep(0)
         unknown = dict.fromkeys(made.leaf for made, each in signed if each.party not in verifiers)
@@ -486,13 +486,16 @@ class Services:
         for start in range(0, len(signed), VERIFIED_A_STEP):
             began_s = thread_time()
             for made, each in signed[start : start + VERIFIED_A_STEP]:
-                if not _has_signed(verifiers, made, each):
+                if not self._has_signed(verifiers, made, each):
                     reason = f"the signature is not that of {each.party}"
                     refusals[made.leaf] = Refusal(made.intent, reason, leaf=made.leaf)
             if is_charged:
                 self._verifying.charge(order.peer, thread_time() - began_s, 0)
             await asyncio.sleep(0)
         return Checked(tuple(refusals.values()), judged=tuple(refusals)) if refusals else None
+
+    def _has_signed(self, verifiers: Mapping[Party, str], made: Transition, signed: PartySignature) -> bool:
+        return self._signatures.has_signed(verifiers[signed.party], made.leaf, made.valid_until_s, signed.signature)
 
     def _unapproved(self, hosted: host.Hosted, order: CheckRound) -> Checked | None:
         """An endorser signs a round only if those approve it whom the plan of its transactions names.
@@ -552,7 +555,3 @@ def _signed_by(order: CheckRound | VerifyParties) -> list[tuple[Transition, Part
     for made, attesters in zip(order.transitions, order.attesters, strict=False):
         signed += [(made, signer) for signer in attesters.signers]
     return signed
-
-
-def _has_signed(verifiers: Mapping[Party, str], made: Transition, signed: PartySignature) -> bool:
-    return has_signed_leaf(verifiers[signed.party], made.leaf, made.valid_until_s, signed.signature)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -65,6 +65,7 @@ from rota.host.geneses import SEQUENCING, ContractDefaults, genesis_of
 from rota.host.planning import attesters_of, has_plans, proposal_of
 from rota.host.proving import as_believed
 from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, keccak, leaf_of, state_commitment
+from rota.model.frozen import dataclass
 from rota.model.genesis import Genesis
 from rota.model.types import (
     NO_ATTESTERS,

@@ -7,13 +7,14 @@ takes. A node has such questions answered elsewhere (`Elsewhere`); simulations a
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias
 
 from rota.domains.base import Reserve
 from rota.host import UserCall, assemble, call
 from rota.host.checking import Checked, checking
 from rota.host.contracts import Background, CallGas, Held, Hosted
+from rota.model.frozen import dataclass
 from rota.model.types import NodeName, Party, State, StateId
 from rota.sequencer.effects import AssembleIntents, CheckRound
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished

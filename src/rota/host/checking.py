@@ -7,7 +7,6 @@ verified before, and whoever asks signs the digest if all is right, or its refus
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from rota.domains.available import Available, Known, known_in
@@ -17,6 +16,7 @@ from rota.domains.records import Record
 from rota.host.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, flaw_of_calls, history_of, shelf_of
 from rota.host.planning import attesters_of, fewer_than, has_plans
 from rota.model.digests import leaf_of_transition, state_commitment
+from rota.model.frozen import dataclass
 from rota.model.types import NO_ATTESTERS, Attesters, Leaf, NodeName, Party, State, StateId, Transition
 from rota.sequencer.attestation import attesters_at
 from rota.sequencer.effects import CheckRound

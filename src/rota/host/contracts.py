@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
 from rota.calldata import nullifier_reference
@@ -11,6 +11,7 @@ from rota.domains.available import Known, Shelf, known_in
 from rota.domains.base import Domain, History, Reserve
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
+from rota.model.frozen import dataclass
 from rota.model.types import Call, Contract, ContractAddress, NodeName, Party, State, StateId, address_bytes
 
 REASON_LETTERS_MAX: Final = 1_000

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rota.domains.available import Known, known_in
 from rota.domains.records import Record
 from rota.host.contracts import NO_BACKGROUND, Background, Held, Hosted, history_of, shelf_of, shelved
 from rota.machine.tables import Event
+from rota.model.frozen import dataclass
 from rota.model.types import Call, Leaf, NodeName, Party, Preparation, State, StateId, Transition
 from rota.sequencer.effects import AssembleIntents
 from rota.sequencer.events import AssemblyFinished

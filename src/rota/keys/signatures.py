@@ -14,6 +14,7 @@ takes no other.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 
 from rota.keys.names import endorser_key, party_key
@@ -31,6 +32,9 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
+
+# Number of true signatures of leaves that are kept: a leaf is checked within seconds of being signed.
+TRUE_KEPT_MAX: Final = 8_192
 
 _MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
 
@@ -58,22 +62,43 @@ class Signatures:
         self._signer: Final = signer
         self._contracts: Final = contracts
         self._deployments: Final = deployments
+        self._true: Final[OrderedDict[tuple[str, Leaf, int, bytes], None]] = OrderedDict()
 
     async def sign_transition(self, order: SignTransition) -> TransitionSigned | AssemblyFailed:
         """A party of ours signs a leaf, and so do the cosigners, which are ours too."""
         signed, signatures = leaf_hash(order.leaf, order.valid_until_s), []
         for party in (order.party, *order.cosigners):
             try:
-                signatures.append(to_compact(await self._signer.sign(self.key_of(party), signed)))
+                key = self.key_of(party)
+                signature = to_compact(await self._signer.sign(key, signed))
             except Unavailable as error:
                 return AssemblyFailed(order.request_id, order.intent, f"the signer of {party}: {error}")
+            self._keep_true(self._signer.address_of(key), order.leaf, order.valid_until_s, signature)
+            signatures.append(signature)
         return TransitionSigned(order.request_id, order.intent, signatures[0], tuple(signatures[1:]))
 
     def verify_signature(self, order: VerifySignature) -> SignatureVerified:
         """Is this the signature of our own party?"""
         verifier = self.verifier_of(order.party)
-        is_ours = bool(verifier) and has_signed_leaf(verifier, order.leaf, order.valid_until_s, order.signature)
+        is_ours = bool(verifier) and self.has_signed(verifier, order.leaf, order.valid_until_s, order.signature)
         return SignatureVerified(order.request_id, order.intent, is_ours)
+
+    def has_signed(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
+        """The answer of `has_signed_leaf`. The node does not check a signature again that it made or found to be true.
+
+        A true signature stays true, whichever peer sends it. A false one is not kept, since any peer can make it up.
+        """
+        if (verifier, leaf, valid_until_s, signature) in self._true:
+            return True
+        is_true = has_signed_leaf(verifier, leaf, valid_until_s, signature)
+        if is_true:
+            self._keep_true(verifier, leaf, valid_until_s, signature)
+        return is_true
+
+    def _keep_true(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> None:
+        self._true[verifier, leaf, valid_until_s, signature] = None
+        if len(self._true) > TRUE_KEPT_MAX:
+            self._true.popitem(last=False)
 
     def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
         """The address by which others know a party of ours, or nothing."""

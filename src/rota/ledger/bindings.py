@@ -8,7 +8,7 @@ names the field, or is left out where a stranger could have written it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
 from rota.model.blocks import FactoryDeployment, LedgerOutcome, LedgerStatus, Outcomes
 from rota.model.digests import domain_separator, keccak
+from rota.model.frozen import dataclass
 from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf
 from rota.ports import LeafCommitments
 
@@ -148,10 +149,19 @@ def _outcomes(
     for entry, committal in zip(given, told.committals, strict=True):
         intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
-            outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
+            yield LedgerOutcome(
+                intent,
+                leaf,
+                told.digest,
+                LedgerStatus.COMMITTED,
+                inputs=entry.inputs,
+                transaction=log.transaction_hash,
+                transaction_index=log.place,
+                log_index=log.number,
+            )
         else:
-            outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)), failed.get(leaf))
-        yield replace(outcome, transaction=log.transaction_hash, transaction_index=log.place, log_index=log.number)
+            skipped = _skip(told.digest, intent, leaf, skips.get((intent, leaf)), failed.get(leaf))
+            yield replace(skipped, transaction=log.transaction_hash, transaction_index=log.place, log_index=log.number)
 
 
 def _skip(

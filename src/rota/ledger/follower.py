@@ -176,6 +176,8 @@ class Follower:
         self.genesis: BlockHash | None = None
         self._genesis_due_s = 0.0
         self._height = 0
+        # The latest header that was read, with the answer that it was read from.
+        self._header_read: tuple[object, Header] | None = None
         self._keep_commitments: Final = keep_commitments
         self._factory: Final = factory
         self._patience: Final = patience or Patience()
@@ -228,13 +230,22 @@ class Follower:
         require_same_chain(self._client.place, self.genesis, hash_of(together.answers[0]))
         self._genesis_due_s = time.monotonic() + GENESIS_LOOK_S
 
+    def _read_header(self, answer: object) -> Header | None:
+        """A header is fetched several times with its block. An answer that equals the latest one is not read again."""
+        if self._header_read is not None and answer == self._header_read[0]:
+            return self._header_read[1]
+        header = read_header(answer)
+        if header is not None:
+            self._header_read = answer, header
+        return header
+
     def _head_of(self, chain_id: object, block: object) -> Header:
         for answer in (chain_id, block):
             if isinstance(answer, RpcFailure):
                 raise ValueError(str(answer))
         if read_quantity(chain_id) != self._chain_id:
             raise ValueError(f"its chain id is {read_quantity(chain_id)}, and ours is {self._chain_id}")
-        header = read_header(block)
+        header = self._read_header(block)
         if header is None:
             raise ValueError("it has none")
         return header
@@ -244,7 +255,7 @@ class Follower:
         if not self._is_right_chain:
             return
         try:
-            header = read_header(told)
+            header = self._read_header(told)
         except ValueError:
             return
         # A chain that became shorter may be another one: polling looks.
@@ -365,6 +376,7 @@ class Follower:
 
     async def _headers(self, heights: tuple[int, ...]) -> dict[int, Header]:
         found: dict[int, Header] = {}
+        heights = tuple(dict.fromkeys(heights))
         for at in range(0, len(heights), self._limits.headers_together_max):
             chunk = heights[at : at + self._limits.headers_together_max]
             looks = [partial(self._header, height) for height in chunk]
@@ -373,7 +385,7 @@ class Follower:
         return found
 
     async def _header(self, height: int) -> Header:
-        header = read_header(await self._client.call("eth_getBlockByNumber", quantity(height), False))
+        header = self._read_header(await self._client.call("eth_getBlockByNumber", quantity(height), False))
         if header is None:
             raise Inconsistent(f"the node does not have block {height}")
         if header.height != height:
@@ -409,7 +421,7 @@ class Follower:
             if not is_range_too_large(told):
                 raise Inconsistent(str(told)) if is_lagging(told) else RpcRefused(told)
             return await self._logs_of_halves(part, wanted, anchor, str(told))
-        if any(isinstance(answer, RpcFailure) or read_header(answer) != anchor for answer in (before, after)):
+        if any(isinstance(answer, RpcFailure) or self._read_header(answer) != anchor for answer in (before, after)):
             raise Inconsistent(f"the chain changed at block {anchor.height}")
         logs = read_logs(told)
         if not all(first <= log.height <= last for log in logs):

@@ -7,7 +7,7 @@ not have it answers with null, which is read as nothing: it may have it later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any, Final, TypeVar
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from rota.ledger.hexadecimal import read_data, read_quantity
 from rota.ledger.transaction import ADDRESS_BYTES
 from rota.model.digests import WORD_BYTES, keccak
+from rota.model.frozen import dataclass
 from rota.model.types import BlockHash, ContractAddress
 
 TOPICS_MAX: Final = 4

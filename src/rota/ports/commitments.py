@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from rota.model.frozen import dataclass
 from rota.model.types import ContractAddress, Leaf
 
 COMMITMENTS_A_PAGE: Final = 1_000

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from rota.model.blocks import LedgerOutcome
+from rota.model.frozen import dataclass
 from rota.model.types import ContractAddress, Intent, IntentId, Leaf
 
 # In the place of a contract, of a transaction on the base ledger itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from rota.chain.effects import RecallDispatches
@@ -11,6 +10,7 @@ from rota.exchange.effects import RecallDeliveries
 from rota.machine.effects import FindStates, Persist
 from rota.machine.tables import Event
 from rota.model.blocks import ChainBlock
+from rota.model.frozen import dataclass
 from rota.model.types import (
     NO_LEAF,
     BlockHash,

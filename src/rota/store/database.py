@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rota.model.types import BlockHash
 from rota.ports import StoredChain, Unavailable
@@ -114,6 +114,28 @@ class Door(Protocol):
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer. `Unavailable` when the database is away."""
         ...
+
+
+_ROWS: Final[dict[str, tuple[int, ...]]] = {}
+
+
+def independent(sql: str, row: tuple[int, ...] = ()) -> str:
+    """Declare that no execution of this statement depends on an earlier one of its run, unless both are for one row.
+
+    `row` are the parameters that identify it, counted from 0; without them executions never depend on one another.
+    """
+    _ROWS[sql] = row
+    return sql
+
+
+def independents() -> tuple[str, ...]:
+    """All that were declared."""
+    return tuple(_ROWS)
+
+
+def row_of(sql: str) -> tuple[int, ...] | None:
+    """The parameters that identify the row that an independent statement writes; nothing for any other statement."""
+    return _ROWS.get(sql)
 
 
 WRITTEN = Statement("SELECT written FROM node")

@@ -25,6 +25,7 @@ receipts are unique by contract and intent: both are numbered, and a reader dist
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -32,7 +33,7 @@ from typing import Any, Final, Protocol
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, Leaf, NodeName, Receipt, Transition
 from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceipt, StoredListener, undone_leaf
-from rota.store.database import Answer, Reading, Statement, Value
+from rota.store.database import Answer, Reading, Statement, Value, independent
 from rota.store.encoding import decode_deployed, decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
 
@@ -102,6 +103,7 @@ class Listening:
         self._final_height: Final = final_height
         self._final_time_s: Final = final_time_s
         self._clock: Final = clock
+        self._numbering: Final = asyncio.Lock()
 
     # Receipts.
 
@@ -133,13 +135,17 @@ class Listening:
         """Give these the next numbers, in this order; with each comes its domain. Nothing has two numbers."""
         now_ms = self._clock()
         undone = [receipt for receipt, _ in receipts if receipt.leaf == undone_leaf(receipt.intent)]
-        await self._access.write(
-            [
-                *(_numbering(receipt, domain, now_ms) for receipt, domain in receipts),
-                *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
-                *(Statement(_UNDONE_TOLD, (receipt.intent, receipt.contract)) for receipt in undone),
-            ]
-        )
+        # Only this method gives numbers, one call at a time: the latest number stays the latest until the write.
+        async with self._numbering:
+            latest = await self._access.read(_latest_number())
+            numbered = enumerate(receipts, latest + 1)
+            await self._access.write(
+                [
+                    *(_numbering(number, receipt, domain, now_ms) for number, (receipt, domain) in numbered),
+                    *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
+                    *(Statement(_UNDONE_TOLD, (receipt.intent, receipt.contract)) for receipt in undone),
+                ]
+            )
 
     async def forget_expired(self) -> None:
         """What could be committed up to a time that has passed, and was not, will have no receipt."""
@@ -240,11 +246,16 @@ def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Itera
     yield Statement(_FORGET_DUE, (contract, leaf, time_s))
 
 
-def _numbering(receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
-    """It has the next number from now on, unless it has one already and has not changed."""
+def _latest_number() -> Reading[int]:
+    rows: Any = yield Statement("SELECT COALESCE(MAX(sequence), 0) FROM receipts")
+    number: int = rows[0][0]
+    return number
+
+
+def _numbering(number: int, receipt: DueReceipt, domain: str, now_ms: int) -> Statement:
+    """It has this number from now on, unless it has one already and has not changed."""
     type_ = "public" if receipt.contract == BASE_LEDGER else "private"
-    numbered = (receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms)
-    return Statement(_NUMBER, (*numbered, undone_leaf(receipt.intent)))
+    return Statement(_NUMBER, (number, receipt.intent, receipt.contract, receipt.leaf, type_, domain, now_ms))
 
 
 def places_of(intents: Sequence[IntentId]) -> Reading[dict[IntentId, NumberedReceipt]]:
@@ -320,16 +331,20 @@ COMMITTED_IN_BLOCK: Final = f"height = ? AND place BETWEEN ? AND ? AND status = 
 _COMMITTED: Final = f"""
 UPDATE receipts_due SET committed_at = ?
 WHERE (contract, leaf) IN (SELECT contract, leaf FROM outcomes WHERE {COMMITTED_IN_BLOCK})"""
-_DUE: Final = f"""
+_DUE: Final = independent(
+    f"""
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, committed_at, valid_until_s)
 VALUES (?, ?, ?, 0, 1, {_COMMITTED_AT}, ?)
-ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = NULL"""
+ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = NULL""",
+    row=(0, 1),
+)
 
 _LATER_BOUND: Final = """, valid_until_s = CASE
     WHEN receipts_due.valid_until_s < excluded.valid_until_s THEN excluded.valid_until_s
     ELSE receipts_due.valid_until_s END"""
-_SIGNED_DUE: Final = f"{_DUE}{_LATER_BOUND}"
-_SENT_DUE: Final = f"""
+_SIGNED_DUE: Final = independent(f"{_DUE}{_LATER_BOUND}", row=(0, 1))
+_SENT_DUE: Final = independent(
+    f"""
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, committed_at, valid_until_s, peer, size_bytes)
 VALUES (?, ?, ?, 0, 1, {_COMMITTED_AT}, (
     SELECT MAX(bounds.until_s) FROM (
@@ -341,7 +356,9 @@ ON CONFLICT (contract, leaf) DO UPDATE SET is_whole = 1, peer = CASE
         THEN excluded.peer
     ELSE receipts_due.peer END, size_bytes = CASE
     WHEN receipts_due.size_bytes < excluded.size_bytes THEN excluded.size_bytes
-    ELSE receipts_due.size_bytes END{_LATER_BOUND}"""
+    ELSE receipts_due.size_bytes END{_LATER_BOUND}""",
+    row=(0, 1),
+)
 
 _ENDING_DUE: Final = """
 INSERT INTO receipts_due (contract, leaf, intent, is_final, is_whole, valid_until_s) VALUES (?, ?, ?, 1, 1, 0)
@@ -378,12 +395,17 @@ WHERE is_final = 0 AND valid_until_s > 0 AND valid_until_s < ? AND NOT EXISTS (
     AND outcomes.leaf = receipts_due.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
 LIMIT ?"""
 
-_NUMBER: Final = """
-INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms)
-SELECT COALESCE(MAX(sequence), 0) + 1, ?, ?, ?, ?, ?, ? FROM receipts WHERE 1 = 1
+# Nothing else in the place of a leaf has this length.
+_UNDONE_BYTES: Final = len(undone_leaf(IntentId(bytes(16))))
+_NUMBER: Final = independent(
+    f"""
+INSERT INTO receipts (sequence, intent, contract, leaf, type, domain, numbered_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (intent, contract) DO UPDATE SET
     sequence = excluded.sequence, leaf = excluded.leaf, numbered_at_ms = excluded.numbered_at_ms
-WHERE receipts.leaf <> excluded.leaf AND (excluded.leaf <> excluded.intent OR receipts.leaf = ?)"""
+WHERE receipts.leaf <> excluded.leaf
+AND (excluded.leaf <> excluded.intent OR LENGTH(receipts.leaf) = {_UNDONE_BYTES})""",
+    row=(1, 2),
+)
 
 _UNDONE_AND_DUE: Final = """
 SELECT receipts_undone.intent, receipts_undone.contract, intents.intent
@@ -410,7 +432,7 @@ _FORGET_SENT: Final = (
 )
 _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ? AND valid_until_s < ?"
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
-_NO_LONGER_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ?"
+_NO_LONGER_DUE: Final = independent("DELETE FROM receipts_due\nWHERE contract = ? AND leaf = ?")
 
 RECEIPT_COLUMNS: Final = ", ".join(
     f"receipts.{name}" for name in ("sequence", "intent", "contract", "leaf", "type", "domain", "numbered_at_ms")

@@ -39,11 +39,13 @@ from rota.store.database import (
     Reading,
     Refused,
     Statement,
+    Value,
     claiming,
     in_runs,
     later_life,
 )
 from rota.store.postgres_sessions import Patience, ReadingSession, Session, away, numbered
+from rota.store.postgres_sets import as_set, sets_of
 from rota.store.schema import NAME, VERSION, VERSION_TABLE, claim, missing
 
 __all__ = ["Patience", "PostgresDatabase"]
@@ -122,6 +124,8 @@ class PostgresDatabase:
         self._fence = Fence()
         self._stands_by = stands_by
         self._renewing: asyncio.Task[None] | None = None
+        # The types of the parameters of a statement, from the server; they depend on the schema alone.
+        self._types: Final[dict[str, tuple[str, ...]]] = {}
         name = f"rota {node}"
         settings = {"application_name": name, "synchronous_commit": "on", **(LEASE_SETTINGS if stands_by else {})}
         self._writer = Session(url, settings, self._bounds, self._greet_writer)
@@ -168,7 +172,7 @@ class PostgresDatabase:
                 async with self._writer.within(self._patience.statements_s):
                     await self._note(connection, written)
                     for sql, run in in_runs(statements):
-                        await connection.executemany(numbered(sql), run)
+                        await self._execute(connection, sql, run)
             except (OverflowError, ValueError, asyncpg.DataError) as problem:
                 await self._writer.roll_back(transaction)
                 raise NotWritten(f"PostgreSQL: {problem}") from problem
@@ -179,6 +183,18 @@ class PostgresDatabase:
                 self._writer.drop()
                 raise
             await self._commit(transaction, written)
+
+    async def _execute(self, connection: Any, sql: str, run: Sequence[tuple[Value, ...]]) -> None:  # noqa: ANN401
+        """One execution for each row of the run, or one for all of them where that is the same."""
+        parts = [*sets_of(sql, run)]
+        if not parts:
+            await connection.executemany(numbered(sql), run)
+            return
+        if sql not in self._types:
+            prepared = await connection.prepare(numbered(sql))
+            self._types[sql] = tuple(each.name for each in prepared.get_parameters())
+        for part in parts:
+            await connection.execute(as_set(sql, self._types[sql]), *zip(*part, strict=True))
 
     async def read(self, reading: Reading[Answer]) -> Answer:
         """The reading's answer, all from one moment of the database."""

@@ -52,7 +52,7 @@ from rota.sequencer.effects import (
     TransitionIssued,
 )
 from rota.sequencer.states.sender_transaction import Permission
-from rota.store.database import Statement
+from rota.store.database import Statement, independent
 from rota.store.encoding import encode, encode_ending, encode_text
 from rota.store.finality import deployment_returned, marking, marking_late, restoring, returning
 from rota.store.groups import group_of_contract, group_of_deployment
@@ -98,6 +98,8 @@ class Writing:
         self.sent_due_s = 2 * max(config.validity_s, config.prepared_validity_s)
         self.clock = clock
         self.nullifier_of = nullifier_of
+        # The latest block that this run indexed: the database has nothing above it. Not known before the first one.
+        self._top: int | None = None
         # What else is written with the acceptance of an intent.
         self.accompanied = accompanied if accompanied is not None else {}
 
@@ -118,7 +120,7 @@ class Writing:
                 yield from self._signed(contract, transitions, position)
             case PermissionGranted(intent, number, delegate, leaf, valid_until_s):
                 permission = encode(Permission(number, delegate, leaf, valid_until_s))
-                yield Statement("UPDATE intents SET permission = ? WHERE id = ?", (permission, intent), intent)
+                yield Statement(_PERMIT, (permission, intent), intent)
             case TransitionIssued(prepared, void_after_s):
                 intent = prepared.transition.intent
                 yield Statement(_ISSUE, (encode(prepared), void_after_s, intent), intent)
@@ -193,7 +195,7 @@ class Writing:
         yield Statement(_DISPATCH, (*slot, order.contract, order.digest, encode(dispatch), dispatch.signer))
         yield Statement(f"DELETE FROM dispatched_intents WHERE number = {_NUMBER}", slot)
         for intent in dict.fromkeys(transition.intent for transition in order.transitions):
-            yield Statement(f"INSERT INTO dispatched_intents (number, intent) VALUES ({_NUMBER}, ?)", (*slot, intent))
+            yield Statement(_DISPATCH_INTENT, (*slot, intent))
         yield Statement(f"DELETE FROM chained_intents WHERE number = {_NUMBER}", slot)
         for intent, chained in _chained_in(order.transitions):
             yield Statement(_CHAIN, (*slot, intent, chained))
@@ -267,11 +269,14 @@ class Writing:
 
     def _blocks(self, record: BlocksIndexed, position: int) -> Iterator[Statement]:
         """What stands above `parted_at` goes, these blocks come, and those that are too old are forgotten."""
-        yield Statement(_PARTED, (position, record.parted_at, record.parted_at))
-        for sql in _UNDO:
-            yield Statement(sql, (record.parted_at,))
-        for sql in _UNDO_STATES:
-            yield Statement(sql, (position, record.parted_at))
+        undoes = self._top is None or record.parted_at < self._top
+        self._top = record.blocks[-1].height if record.blocks else record.parted_at
+        if undoes:
+            yield Statement(_PARTED, (position, record.parted_at, record.parted_at))
+            for sql in _UNDO:
+                yield Statement(sql, (record.parted_at,))
+            for sql in _UNDO_STATES:
+                yield Statement(sql, (position, record.parted_at))
         for block in record.blocks:
             yield Statement(
                 "INSERT INTO blocks (height, time_s, block) VALUES (?, ?, ?)",
@@ -282,7 +287,8 @@ class Writing:
         yield from returning()
         yield Statement(_SETTLE_DISPATCHES)
         yield Statement(_FORGET_BLOCKS, (self.index_window_max,))
-        yield Statement(_FINAL_NO_LONGER, (record.parted_at, record.parted_at))
+        if undoes:
+            yield Statement(_FINAL_NO_LONGER, (record.parted_at, record.parted_at))
         depth = (record.blocks[-1].height if record.blocks else record.parted_at) - self.confirmations
         yield Statement(_FINAL, (depth, depth))
 
@@ -312,8 +318,7 @@ class Writing:
             yield Statement(_SETTLED, (block.height, *places, block.height))
             yield Statement(_USED, (block.height, block.height, *places, block.height, block.height))
             yield transitions_committed(*places)
-        for place, (contract, outcome) in committed:
-            yield Statement(_STATES_COMMITTED, (block.height, place, position, position, contract, outcome.leaf))
+            yield Statement(_STATES_COMMITTED, (block.height, position, position, *places))
         for _, (contract, outcome) in committed:
             for spent in outcome.inputs:
                 yield Statement(_SPENT, (contract, spent.leaf, spent.output, block.height, position))
@@ -378,9 +383,12 @@ def _held(contract: ContractAddress, transition: Transition, position: int, now_
             yield Statement(_HOLD, (*held, *on_chain, *on_chain), leaf)
 
 
-_ACCEPT: Final = """
+_ACCEPT: Final = independent(
+    """
 INSERT INTO intents (id, contract, position, idempotency_key, intent, accepted_at_ms) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT (id) DO NOTHING"""
+ON CONFLICT (id) DO NOTHING""",
+    row=(0,),
+)
 
 _ADD_CONTRACT: Final = """
 INSERT INTO contracts (address, contract) VALUES (?, ?)
@@ -399,6 +407,7 @@ ON CONFLICT (peer, deployment) DO UPDATE SET proposal = excluded.proposal"""
 _DEPLOYED: Final = """
 INSERT INTO deployed (intent, height, deployment) VALUES (?, ?, ?) ON CONFLICT (intent, height) DO NOTHING"""
 
+_PERMIT: Final = independent("UPDATE intents SET permission = ?\nWHERE id = ?", row=(1,))
 _ISSUE: Final = "UPDATE intents SET issued = ?, void_after_s = ? WHERE id = ?"
 _FINAL_NO_LONGER: Final = "UPDATE node SET final_height = ? WHERE final_height > ?"
 _FINAL: Final = "UPDATE node SET final_height = ? WHERE final_height IS NULL OR final_height < ?"
@@ -413,6 +422,7 @@ ON CONFLICT (contract) DO UPDATE SET next_nonce = excluded.next_nonce WHERE acco
 
 # Other tables name a dispatch by its number; it is known by its account and nonce.
 _NUMBER: Final = "(SELECT number FROM dispatches WHERE account = ? AND nonce = ?)"
+_DISPATCH_INTENT: Final = independent(f"INSERT INTO dispatched_intents (number, intent) VALUES ({_NUMBER}, ?)")
 _DISPATCH: Final = """
 INSERT INTO dispatches (number, account, nonce, contract, digest, dispatch, signer)
 VALUES ((SELECT COALESCE(MAX(number) + 1, 0) FROM dispatches), ?, ?, ?, ?, ?, ?)
@@ -422,7 +432,8 @@ ON CONFLICT (account, nonce) DO UPDATE SET contract = excluded.contract, digest 
 # A leaf is committed once. Only the intent stands in the condition, so that no database takes another index than its.
 _IS_COMMITTED: Final = f"contract = ? AND leaf = ? AND status = '{LedgerStatus.COMMITTED.value}'"
 
-_HOLD: Final = f"""
+_HOLD: Final = independent(
+    f"""
 INSERT INTO states (contract, leaf, output, state, changed, created_at_ms, committed_at, place)
 VALUES (
     ?, ?, ?, ?, ?, ?,
@@ -431,15 +442,22 @@ VALUES (
 ON CONFLICT (contract, leaf, output) DO UPDATE SET
     state = excluded.state, changed = excluded.changed, created_at_ms = excluded.created_at_ms,
     committed_at = excluded.committed_at, place = excluded.place
-WHERE states.state IS NULL"""
+WHERE states.state IS NULL""",
+    row=(0, 1, 2),
+)
 
-_STATES_COMMITTED: Final = """
-UPDATE states SET committed_at = ?, place = ?, changed = ?, known_at = ? WHERE contract = ? AND leaf = ?"""
+_STATES_COMMITTED: Final = f"""
+UPDATE states SET committed_at = ?, place = maker.place, changed = ?, known_at = ?
+FROM (SELECT contract, leaf, place FROM outcomes WHERE {COMMITTED_IN_BLOCK}) AS maker
+WHERE states.contract = maker.contract AND states.leaf = maker.leaf"""
 
-_SPENT: Final = """
+_SPENT: Final = independent(
+    """
 INSERT INTO states (contract, leaf, output, spent_at, changed) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, output) DO UPDATE SET spent_at = excluded.spent_at, changed = excluded.changed
-WHERE states.spent_at IS NULL"""
+WHERE states.spent_at IS NULL""",
+    row=(0, 1, 2),
+)
 
 # Of two that one nullifier spends both are spent.
 _SPENT_BY_NULLIFIER: Final = """
@@ -495,8 +513,10 @@ _UNDO_STATES: Final = (
 _LATEST_TIME: Final = """
 UPDATE node SET latest_chain_time_s = CASE WHEN latest_chain_time_s < ? THEN ? ELSE latest_chain_time_s END"""
 
-_OUTCOME: Final = """
+_OUTCOME: Final = independent(
+    """
 INSERT INTO outcomes (height, place, contract, intent, leaf, digest, status, outcome) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+)
 
 # Of all intents that a block committed: few of them are this node's own, and each is found by its id. Contract and
 # height are computed, so that no database takes their index and goes through the whole block for each intent.
@@ -514,16 +534,19 @@ UPDATE intents SET used_at = ?, used_leaf = (
 WHERE id IN (SELECT intent FROM outcomes WHERE {COMMITTED_IN_BLOCK})
 AND EXISTS (SELECT 1 FROM outcomes WHERE {_THIS_OUTCOME})
 AND settled_at IS NULL AND (voided_at IS NULL OR voided_at <> ?)"""
-_SIGN: Final = """
+_SIGN: Final = independent(
+    """
 INSERT INTO signed_leaves (intent, leaf, valid_until_s) VALUES (?, ?, ?)
 ON CONFLICT (intent, leaf) DO UPDATE SET valid_until_s = excluded.valid_until_s
-WHERE signed_leaves.valid_until_s < excluded.valid_until_s"""
+WHERE signed_leaves.valid_until_s < excluded.valid_until_s""",
+    row=(0, 1),
+)
 _RECOGNISE: Final = """
 UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL
 WHERE id = ? AND used_leaf = ? AND receipt IS NULL"""
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
 
-_CHAIN: Final = f"INSERT INTO chained_intents (number, intent, chained) VALUES ({_NUMBER}, ?, ?)"
+_CHAIN: Final = independent(f"INSERT INTO chained_intents (number, intent, chained) VALUES ({_NUMBER}, ?, ?)")
 
 _MINED: Final = """
 INSERT INTO mined (account, nonce, height, status) VALUES (?, ?, ?, ?)

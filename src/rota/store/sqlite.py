@@ -53,6 +53,7 @@ SETTINGS: Final = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA journal_size_limit = 67108864",
 )
+VERSION_LEAST: Final = (3, 33, 0)
 BUSY_TIMEOUT_S: Final = 5.0
 READINGS_TOGETHER_MAX: Final = 64
 CALLERS_READING_S: Final = 5.0
@@ -119,6 +120,9 @@ class SqliteDatabase:
     # In the writer's thread.
 
     def _open(self) -> None:
+        if sqlite3.sqlite_version_info < VERSION_LEAST:
+            least = ".".join(map(str, VERSION_LEAST))
+            raise Refused(f"SQLite {sqlite3.sqlite_version} is too old: {least} or later is needed (UPDATE ... FROM)")
         self._close_writing()
         self._take_lock()
         try:

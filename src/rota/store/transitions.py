@@ -9,13 +9,13 @@ name. Whoever asks is given the copy in which there is most for it, and of equal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from rota.exchange.distribution import fullest, states_with_bytes
 from rota.model.consistency import is_whole
 from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Transition
-from rota.store.database import Reading, Statement
+from rota.store.database import Reading, Statement, independent
 from rota.store.encoding import decode_transition, encode
 from rota.wire.sizes import transition_bytes
 
@@ -23,6 +23,9 @@ from rota.wire.sizes import transition_bytes
 COPIES_MAX: Final = 8
 # Of the transitions that a peer asks for at once.
 FOUND_BYTES_MAX: Final = 3_145_728
+# One statement reads the copies of so many leaves, where each copy is small.
+SMALL_BYTES_MAX: Final = 4_096
+LEAVES_AT_ONCE_MAX: Final = 64
 
 
 def known_transition(
@@ -57,25 +60,63 @@ def transitions_found(
     bytes_max = FOUND_BYTES_MAX if peer is not None and bytes_max is None else bytes_max
     best: list[tuple[Digest, Transition]] = []
     size_bytes = 0
-    for leaf in dict.fromkeys(leaves):
-        rows: Any = yield Statement(_COPIES, (contract, leaf))
-        copies = ((Digest(digest), decode_transition(made)) for digest, made in rows)
-        for digest, (transition,) in fullest(copies, (leaf,), peer):
-            best.append((digest, transition))
-            size_bytes += transition_bytes(transition)
-        if bytes_max is not None and size_bytes >= bytes_max:
-            break
+    wanted = tuple(dict.fromkeys(leaves))
+    for at in range(0, len(wanted), LEAVES_AT_ONCE_MAX):
+        some = wanted[at : at + LEAVES_AT_ONCE_MAX]
+        copies = yield from _small_copies(contract, some)
+        for leaf in some:
+            found = copies.get(leaf, [])
+            if found is None:
+                rows: Any = yield Statement(_COPIES, (contract, leaf))
+                found = [(Digest(digest), decode_transition(made)) for digest, made in rows]
+            for digest, (transition,) in fullest(found, (leaf,), peer):
+                best.append((digest, transition))
+                size_bytes += transition_bytes(transition)
+            if bytes_max is not None and size_bytes >= bytes_max:
+                return fullest(best, leaves)
     return fullest(best, leaves)
+
+
+def _small_copies(
+    contract: ContractAddress, leaves: Sequence[Leaf]
+) -> Reading[dict[Leaf, list[tuple[Digest, Transition]] | None]]:
+    """The copies of these leaves; None of a leaf with a large one, which is read by itself.
+
+    A database keeps the plans of few texts: so many leaves are named as the next power of two.
+    """
+    count = 1 << (len(leaves) - 1).bit_length()
+    named = (*leaves, *(None for _ in range(count - len(leaves))), contract)
+    rows: Any = yield Statement(_SMALL_COPIES.format(wanted=" UNION ALL SELECT ?" * count), named)
+    copies: dict[Leaf, list[tuple[Digest, Transition]] | None] = {}
+    for leaf, digest, made in rows:
+        found = copies.setdefault(Leaf(leaf), [])
+        if made is None:
+            copies[Leaf(leaf)] = None
+        elif found is not None:
+            found.append((Digest(digest), decode_transition(made)))
+    return copies
 
 
 _INSERT: Final = """
 INSERT INTO transitions (contract, leaf, digest, position, transition, is_own) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (contract, leaf, digest) DO"""
-_TRANSITION: Final = f"{_INSERT} NOTHING"
-_OWN_TRANSITION: Final = f"{_INSERT} UPDATE SET transition = excluded.transition, is_own = 1"
-_SENT_TRANSITION: Final = f"""
+_TRANSITION: Final = independent(f"{_INSERT} NOTHING", row=(0, 1, 2))
+_OWN_TRANSITION: Final = independent(
+    f"{_INSERT} UPDATE SET transition = excluded.transition, is_own = 1", row=(0, 1, 2)
+)
+_SENT_TRANSITION: Final = independent(
+    f"""
 INSERT INTO transitions (contract, leaf, digest, position, transition)
-SELECT ?, ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM transitions WHERE contract = ? AND leaf = ?) < {COPIES_MAX}
-ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+SELECT ?, ?, ?, ?, ?
+WHERE (SELECT COUNT(*) FROM transitions WHERE contract = ? AND leaf = ?) < {COPIES_MAX}
+ON CONFLICT (contract, leaf, digest) DO NOTHING""",
+    row=(0, 1),
+)
 _COPIES: Final = """
 SELECT digest, transition FROM transitions WHERE contract = ? AND leaf = ? ORDER BY is_own DESC, position"""
+# The leaves are rows, so that no database compares each of them with each transition. The first part gives their type.
+_SMALL_COPIES: Final = f"""
+WITH wanted (leaf) AS (SELECT leaf FROM transitions WHERE 1 = 0{{wanted}})
+SELECT transitions.leaf, digest, CASE WHEN LENGTH(transition) <= {SMALL_BYTES_MAX} THEN transition END
+FROM wanted CROSS JOIN transitions WHERE transitions.leaf = wanted.leaf AND contract = ?
+ORDER BY is_own DESC, position"""

@@ -22,10 +22,10 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from rota.logs import catalogue
+from rota.model.frozen import dataclass
 from rota.model.types import NO_CONTRACT, ContractAddress
 from rota.node.node import OWN
 from rota.ports import Unanswerable, Unavailable, WriteInDoubt

@@ -13,7 +13,6 @@ Every function takes `data`, which is kept in what it makes. The view `value` te
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from rota.domains.base import (
@@ -37,6 +36,7 @@ from rota.domains.base import (
 )
 from rota.domains.contents import name_of
 from rota.domains.records import Record, Uint8, shown
+from rota.model.frozen import dataclass
 from rota.model.types import Mode, Party, node_of
 
 MEMBERS_MAX: Final = 16

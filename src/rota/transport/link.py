@@ -117,6 +117,9 @@ class Link:
         self._outbox: Final = outbox
         self._allowance: Final = allowance
         self._settings: Final = settings
+        limits = settings.limits
+        items_max = min(limits.frame_items_max, AT_ONCE_ITEMS_MAX)
+        self._limits_at_once: Final = replace(limits, frame_items_max=items_max)
         self._events: Final = events
         self._loop: Final = asyncio.get_running_loop()
         self._ended: Final[asyncio.Future[Ending]] = self._loop.create_future()
@@ -298,13 +301,11 @@ class Link:
 
         Ordinary ones are read at once: the connection may break while a thread reads, and then the frame is lost.
         """
-        limits = self._settings.limits
         if len(data) <= AT_ONCE_BYTES_MAX:
-            few = replace(limits, frame_items_max=min(limits.frame_items_max, AT_ONCE_ITEMS_MAX))
-            frame, reading_us = _timed(data, few)
+            frame, reading_us = _timed(data, self._limits_at_once)
             if isinstance(frame, Frame):
                 return frame, reading_us
-        return await asyncio.to_thread(_timed, data, limits)
+        return await asyncio.to_thread(_timed, data, self._settings.limits)
 
     # Pinging.
 

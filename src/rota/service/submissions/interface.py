@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from rota.model.frozen import dataclass
 from rota.model.types import (
     NOTHING_CHOSEN,
     AwaitedLeaf,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, cast
 
 import msgspec
@@ -19,6 +19,7 @@ from rota.abi.codec import Entry, Parameter
 from rota.domains.base import party_of
 from rota.domains.records import Record, selector_text
 from rota.model.digests import keccak
+from rota.model.frozen import dataclass
 from rota.model.types import ContractAddress, IntentId, NodeName, Party, Rejected, node_of
 from rota.ports import KEY_BYTES_MAX, AbiStore, StoredSubmission, SubmissionKey, SubmissionStore
 from rota.rpc import errors
