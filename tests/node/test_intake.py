@@ -53,8 +53,8 @@ def test_intent_without_key_or_dependencies_is_accepted_without_asking_the_store
 
 
 def test_intent_of_another_nodes_party_is_refused() -> None:
-    error = "from: a@B is not a party of A"
-    assert intake().take(ADDRESS, asked_for("B-1")) == ReplyToUser("user of B-1", B1, error)
+    error = "a@B is not a party of A"
+    assert intake().take(ADDRESS, asked_for("B-1")) == ReplyToUser("user of B-1", B1, error, field="from")
 
 
 # The store is asked.
@@ -86,8 +86,8 @@ def test_dependency_that_is_under_way_is_waited_for() -> None:
 def test_dependency_that_nobody_knows_is_refused() -> None:
     made = intake()
     asked = made.take(ADDRESS, asked_for("A-1", depends_on=(A2,)))
-    error = f"dependsOn: {A2.hex()} is not an intent of A"
-    assert made.take_answer(nothing_known(asked)) == ReplyToUser("user of A-1", A1, error)
+    error = f"{A2.hex()} is not an intent of A"
+    assert made.take_answer(nothing_known(asked)) == ReplyToUser("user of A-1", A1, error, field="dependsOn")
 
 
 def test_late_answer_changes_nothing() -> None:
@@ -105,8 +105,10 @@ def test_of_two_with_one_key_that_are_looked_up_together_one_is_accepted() -> No
     first = made.take(ADDRESS, asked_for("A-1", key="once"))
     second = made.take(ADDRESS, asked_for("A-2", key="once"))
     assert isinstance(made.take_answer(nothing_known(second)), Accepted)
-    error = "idempotencyKey: an intent with this key is being accepted; try again"
-    assert made.take_answer(nothing_known(first)) == ReplyToUser("user of A-1", A2, error, is_temporary=True)
+    error = "an intent with this key is being accepted; try again"
+    assert made.take_answer(nothing_known(first)) == ReplyToUser(
+        "user of A-1", A2, error, is_temporary=True, field="idempotencyKey"
+    )
 
 
 def test_key_that_was_accepted_while_the_store_answered_gets_the_existing_id() -> None:

@@ -17,7 +17,7 @@ from rota.machine.events import IntentSubmitted
 from rota.model.awaited import with_bounds
 from rota.model.config import Config
 from rota.model.frozen import dataclass
-from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Rejected
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
 from rota.wire.sizes import intent_bytes
@@ -52,8 +52,8 @@ class Intake:
         """Accept it, refuse it, or ask the store first."""
         intent = event.intent
         flaw = self._flaw_of(intent)
-        if flaw:
-            return ReplyToUser(event.reply_to, intent.id, flaw)
+        if flaw is not None:
+            return ReplyToUser(event.reply_to, intent.id, flaw.message, field=flaw.field)
         under_way = len(self.open) + len(self._accepting) + len(self._asking)
         if under_way >= self.config.intents_open_max:
             error = f"{under_way} intents are under way at {self.node}; try again later"
@@ -90,8 +90,8 @@ class Intake:
         outcomes.update({other: self.outcomes[other] for other in intent.depends_on if other in self.outcomes})
         for other in intent.depends_on:
             if other not in outcomes and other not in answer.unfinished and other not in self.open:
-                error = f"dependsOn: {other.hex()} is not an intent of {self.node}"
-                return ReplyToUser(event.reply_to, intent.id, error)
+                error = f"{other.hex()} is not an intent of {self.node}"
+                return ReplyToUser(event.reply_to, intent.id, error, field="dependsOn")
         known = tuple((other, outcomes[other]) for other in intent.depends_on if other in outcomes)
         return self._accept(contract, event, known)
 
@@ -135,19 +135,20 @@ class Intake:
             self._keys[intent.idempotency_key] = intent.id
         return Accepted(contract, IntentSubmitted(event.reply_to, intent, known))
 
-    def _flaw_of(self, intent: Intent) -> str:
+    def _flaw_of(self, intent: Intent) -> Rejected | None:
         if not intent.sender.endswith(f"@{self.node}"):
-            return f"from: {intent.sender} is not a party of {self.node}"
+            return Rejected("from", f"{intent.sender} is not a party of {self.node}")
         size_bytes, bytes_max = intent_bytes(intent), self.config.intent_bytes_max
         if size_bytes > bytes_max:
-            return f"too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
-        return ""
+            text = f"is too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
+            return Rejected("data", text)
+        return None
 
     def _reply_to_repetition(self, reply_to: str, existing: IntentId) -> ReplyToUser:
         if existing not in self._accepting:
             return ReplyToUser(reply_to, existing)
-        error = "idempotencyKey: an intent with this key is being accepted; try again"
-        return ReplyToUser(reply_to, existing, error, is_temporary=True)
+        error = "an intent with this key is being accepted; try again"
+        return ReplyToUser(reply_to, existing, error, is_temporary=True, field="idempotencyKey")
 
     def _forget(self) -> None:
         """The answers to all open questions contain everything that was recorded before the oldest was asked."""

@@ -307,7 +307,7 @@ class Node:
             if isinstance(event, ContractMissing) and isinstance(waited, MessageReceived):
                 self.acquaintance.note_unknown(waited.peer, address)
             elif isinstance(event, ContractMissing):
-                self._refuse(waited, f"contract: {address} is not known to {self.name}")
+                self._refuse(waited, f"{address} is not known to {self.name}", field="to")
             elif isinstance(waited, MessageReceived):
                 self._take_message(waited)
             else:
@@ -356,11 +356,11 @@ class Node:
             if block.height <= self.index.final_height:
                 self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
 
-    def _refuse(self, event: Event, error: str, is_temporary: bool = False) -> None:
-        """Users are told; what others said they repeat."""
+    def _refuse(self, event: Event, error: str, is_temporary: bool = False, field: str = "") -> None:
+        """Reply to a user. Peers repeat their messages."""
         if isinstance(event, IntentSubmitted):
             self.intake.take_refused(event.intent)
-            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error, is_temporary))
+            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error, is_temporary, field))
         elif isinstance(event, CancelRequested | ResumeRequested):
             self.effects.append(ReplyToUser(event.reply_to, event.intent, error, is_temporary))
 

@@ -329,8 +329,7 @@ class NodeFacade:
         if reply.is_temporary:
             raise Unavailable(reply.error)
         if reply.error:
-            field, separator, message = reply.error.partition(": ")
-            raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
+            raise errors.invalid(reply.field, reply.error)
         return reply.intent
 
     # Settlements.
@@ -488,8 +487,7 @@ class NodeFacade:
         try:
             known = self._running.contracts.judge(genesis, found.deployment, self._signer)
         except ContractRefused as flaw:
-            field, _, message = str(flaw).partition(": ")
-            raise errors.invalid(field, message) from None
+            raise errors.invalid(flaw.field, flaw.message) from None
         taken = replace(known, deployed_at=found.height)
 
         async def accept(acceptance: Acceptance) -> None:
