@@ -76,7 +76,7 @@ from rota.node.events import (
     StatesWanted,
 )
 from rota.node.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
-from rota.node.intake import Accepted, Intake
+from rota.node.intake import Intake
 from rota.node.paging import Sequencers
 from rota.node.private_states import PrivateStates
 from rota.node.stored import StoredNode, with_dispatches
@@ -281,16 +281,16 @@ class Node:
 
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
-            self._take_intake(self.intake.take(contract, self.intake.bounded(event, self.chain_time_s)))
+            self._take_intake(self.intake.take(self.intake.bounded(event, self.chain_time_s)))
             return
         if isinstance(event, VerifierLookedUp):
             event = self.verifiers.take_found(contract, event)
         self.tell(contract, event)
 
-    def _take_intake(self, answer: Accepted | Effect | None) -> None:
-        """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""
-        if isinstance(answer, Accepted):
-            self.tell(answer.contract, answer.event)
+    def _take_intake(self, answer: IntentSubmitted | Effect | None) -> None:
+        """The sequencer makes an accepted intent durable. Otherwise there is a reply, or a question to the store."""
+        if isinstance(answer, IntentSubmitted):
+            self.tell(answer.intent.contract, answer)
         elif answer is not None:
             self.effects.append(answer)
 
