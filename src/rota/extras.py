@@ -10,10 +10,11 @@ import sys
 # The packages of each distribution but the client's; `distributions/*/pyproject.toml` builds them.
 PACKAGES = {
     "demo": ("bench", "demo", "sim", "testing"),
-    "node": tuple(
-        "abi automation calldata chain cli commands directory doctor domains engine evm exchange host keys ledger "
-        "localnet logs machine node ports prover revm rpc schema sequencer server service store transport wire "
-        "workers".split()
+    "node": (
+        *("abi", "automation", "calldata", "chain", "cli", "commands", "directory", "doctor", "domains", "engine"),
+        *("evm", "exchange", "host", "keys", "ledger", "localnet", "logs", "machine", "node", "ports"),
+        *("prover", "revm", "rpc", "schema", "sequencer", "server", "service", "store", "transport", "wire"),
+        "workers",
     ),
 }
 
