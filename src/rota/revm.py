@@ -7,7 +7,7 @@ pins; `evm.self_test` checks at the start of a node that messages are read as th
   contract cannot fake a place in it by what it writes. Each message runs inside a checkpoint that its caller reverts
   (`taken_back`): `commit` does not end a transaction.
 - What an inner call loaded is gone from the string once that call was reverted.
-- What is written from outside stays when a checkpoint is reverted. But a slot's account must not stay loaded from one
+- Writes from outside survive when a checkpoint is reverted. But a slot's account must not stay loaded from one
   write to the next, or the write is dropped with it: each slot is written inside a checkpoint of its own.
 - The output of a reverted message is only in the exception's text.
 - A message that could not start has no result, and the exception's text has the reason.
@@ -56,7 +56,7 @@ class Touched:
     def code(self) -> bytes:
         """Code that was analysed is followed by padding, and its true length stands behind it."""
         found = _CODE.match(self._journal, self._code_at)
-        assert found is not None, "the EVM told of a contract without its code"
+        assert found is not None, "the journal has the code of each contract"
         code = bytes.fromhex(found[1])
         return code if found[2] is None else code[: int(found[2])]
 
@@ -71,7 +71,7 @@ class Emitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MessageRun:
     """How a message ended, in the machine's own words. `output` is the address of what a creation made."""
 
     succeeded: bool
@@ -86,7 +86,7 @@ class NotRunnable(Exception):
     """A message could not start; the text is the machine's reason."""
 
 
-class Machine:
+class Revm:
     """One machine with a database of its own."""
 
     def __init__(self, chain_id: int, gas_limit: int, specification: str) -> None:
@@ -110,7 +110,7 @@ class Machine:
 
     @contextmanager
     def taken_back(self) -> Iterator[None]:
-        """What happens inside is reverted at the end."""
+        """Messages and writes inside the block are reverted at its end."""
         checkpoint = self._machine.snapshot()
         try:
             yield
@@ -123,8 +123,10 @@ class Machine:
         for number in slots:
             self._machine.storage(_hex(address), number)
 
-    def run(self, sender: bytes, to: bytes | None, data: bytes, gas: int, value: int = 0, gas_price: int = 0) -> Result:
-        """Run a message, or a creation when it is to nobody. `NotRunnable` if it cannot start."""
+    def run(
+        self, sender: bytes, to: bytes | None, data: bytes, gas: int, value: int = 0, gas_price: int = 0
+    ) -> MessageRun:
+        """Run a message, or a creation when `to` is None. `NotRunnable` if it cannot start."""
         machine = self._machine
         try:
             if to is None:
@@ -141,7 +143,7 @@ class Machine:
         result = machine.result
         assert result is not None, "it was run"
         logs = tuple(_emitted(log) for log in result.logs)
-        return Result(result.is_success, result.reason, result.gas_used, output, logs, machine.journal_str)
+        return MessageRun(result.is_success, result.reason, result.gas_used, output, logs, machine.journal_str)
 
     def set_account(self, address: bytes, nonce: int, code: bytes, balance: int = 0) -> None:
         """Write an account from outside; its slots stay."""
@@ -163,14 +165,14 @@ def touched(journal: str) -> Iterator[Touched]:
         status_at = journal.index(_STATUS_START, storage_at)
         at = journal.index(")", status_at)
         yield Touched(
-            bytes.fromhex(found[1]),
-            int(found[2]),
-            int(found[3]),
-            bytes.fromhex(found[4]),
-            tuple((int(n), int(was), int(now)) for n, was, now in _SLOT.findall(journal, storage_at, status_at)),
-            _DESTROYED in journal[status_at:at],
-            journal,
-            found.end(),
+            address=bytes.fromhex(found[1]),
+            balance=int(found[2]),
+            nonce=int(found[3]),
+            code_hash=bytes.fromhex(found[4]),
+            slots=tuple((int(n), int(was), int(now)) for n, was, now in _SLOT.findall(journal, storage_at, status_at)),
+            is_destroyed=_DESTROYED in journal[status_at:at],
+            _journal=journal,
+            _code_at=found.end(),
         )
 
 

@@ -121,7 +121,7 @@ def copied(tmp_path: Path) -> Path:
 def test_a_development_key_is_not_used_without_the_hash_that_this_package_has(
     copied: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever can replace the distribution of the keys, and not the node, gives it no key of his."""
+    """An attacker who replaces the distribution of the keys, and not the node, gives the node no key."""
     with key_path(copied, CIRCUIT).open("ab") as file:
         file.write(b"\0")
     monkeypatch.setattr("rota.prover.key_files._points_folder", lambda: copied)

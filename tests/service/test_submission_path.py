@@ -10,7 +10,7 @@ calls and returns in the event loop's thread. The request has a word in its data
   container. Modules of the domain are not counted.
 
 The nodes have timers and messages of their own, so each count is the least of several requests. The lists may only get
-shorter: whoever shortens them changes them here, and in docs/architecture.md.
+shorter; docs/architecture.md has the modules too.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class PrivateEvm:
     """`Evm` of one group. What it holds of an account is kept here too, as far as the machine does not tell it."""
 
     def __init__(self, version: EvmVersion, chain_id: int) -> None:
-        self._machine: Final = revm.Machine(chain_id, BLOCK_GAS_LIMIT, _SPECIFICATIONS[version])
+        self._machine: Final = revm.Revm(chain_id, BLOCK_GAS_LIMIT, _SPECIFICATIONS[version])
         self._accounts: Final[dict[Address, Account]] = {}
         # The slots that were ever written of an account, so that they can be cleared.
         self._written: Final[dict[Address, dict[int, None]]] = {}

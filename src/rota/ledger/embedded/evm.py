@@ -72,7 +72,7 @@ class Evm:
 
     def __init__(self, chain_id: int, gas_limit: int, state: State) -> None:
         self._state: Final = state
-        self._machine: Final = revm.Machine(chain_id, gas_limit, SPECIFICATION)
+        self._machine: Final = revm.Revm(chain_id, gas_limit, SPECIFICATION)
 
     def enter_block(self, block: BlockContext) -> None:
         """Messages run in this block from now on."""
