@@ -225,7 +225,7 @@ def test_modules_on_the_way_of_a_submission_are_those_of_the_documentation() -> 
 @in_loop
 async def test_refusal_by_the_core_names_the_field(tmp_path: Path) -> None:
     async with network(tmp_path, "node1", config=Config(intent_bytes_max=8_192)) as net:
-        await net.start("node1")
+        await net.start(*net.names)
         contract = await net.create(["alice@node1"])
         with pytest.raises(Rejected, match="is too large: payload and parties take") as refused:
             await net.submit(net.names[0], contract, "mint", {"data": f"0x{bytes(net.config.intent_bytes_max).hex()}"})
