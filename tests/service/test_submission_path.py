@@ -19,7 +19,6 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -31,12 +30,15 @@ import rota
 from rota.model.config import Config
 from rota.rpc.errors import Rejected
 from rota.sequencer.context import Context
+from rota.server.process import NodeProcess
+from rota.store.group_commit import DatabaseStore
 from tests.ledger.chains import in_loop
 from tests.service.kit import Network, network
 
 ROOT: Final = str(Path(rota.__file__).parent)
 PAGE: Final = Path(__file__).parents[2] / "docs" / "architecture.md"
-REQUESTS: Final = 8
+REQUESTS_MIN: Final = 8
+REQUESTS_MAX: Final = 40
 ITEMS_MAX: Final = 64
 STEPS: Final = 1
 WRITES: Final = 1
@@ -95,13 +97,16 @@ REPRESENTATIONS: Final = (
 class Way:
     """What a request with this word comes through, until it is answered."""
 
-    def __init__(self, word: str, body: bytes, steps: Callable[[], int]) -> None:
+    def __init__(self, word: str, body: bytes, process: NodeProcess) -> None:
         self.modules: set[str] = set()
         self.representations: set[str] = set()
         # Frames, as a coroutine is called again each time that it goes on.
         self._writing: Final[set[FrameType]] = set()
         self.has_ended = False
-        self._steps: Final = steps
+        self._engine: Final = process.running.engine
+        store = process.running.adapters.store
+        assert isinstance(store, DatabaseStore)
+        self._database: Final = store._database
         self._steps_before: int | None = None
         self._steps_after = 0
         self._marks: Final = (word, word.encode().hex())
@@ -117,7 +122,7 @@ class Way:
             return
         code = frame.f_code
         if event == "call":
-            if code.co_qualname == "SqliteDatabase.write":
+            if code.co_qualname == "SqliteDatabase.write" and frame.f_locals["self"] is self._database:
                 self._writing.add(frame)
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             values = [frame.f_locals.get(name) for name in names]
@@ -127,14 +132,14 @@ class Way:
         try:
             held = [self._holds(value) for value in values]
             if any(held) and self._steps_before is None:
-                self._steps_before = self._steps()
+                self._steps_before = self._engine.steps
             if any(held) and not module.startswith(("domains", "testing")):
                 self.modules.add(module)
         finally:
             sys.setprofile(self.see)
         if event == "return" and code.co_qualname == "Dispatcher.answer" and hasattr(argument, "body"):
             self.has_ended = True
-            self._steps_after = self._steps()
+            self._steps_after = self._engine.steps
 
     @property
     def steps(self) -> int:
@@ -190,7 +195,7 @@ async def followed(net: Network, contract: str, number: int) -> Way:
             found: dict[str, Any] = json.load(answer)
             return found
 
-    way = Way(word, body, lambda: process.running.engine.steps)
+    way = Way(word, body, process)
     sys.setprofile(way.see)
     try:
         answer = await asyncio.to_thread(ask)
@@ -207,7 +212,12 @@ async def test_submission_is_one_step_and_one_write_on_the_way_that_is_written_d
         await net.start(*net.names)
         await net.connected()
         contract = await net.create(["alice@node2"], mode="static")
-        ways = [await followed(net, contract, number) for number in range(REQUESTS)]
+        ways: list[Way] = []
+        for number in range(REQUESTS_MAX):
+            ways.append(await followed(net, contract, number))
+            # A busy machine lets something else happen during most requests.
+            if number >= REQUESTS_MIN and any((way.steps, way.writes) == (STEPS, WRITES) for way in ways):
+                break
     assert min(way.steps for way in ways) == STEPS
     assert min(way.writes for way in ways) == WRITES
     assert sorted(set.intersection(*(way.modules for way in ways))) == sorted(MODULES)
