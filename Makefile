@@ -27,8 +27,12 @@ RECORDED = ROTA_DURATIONS=$(CURDIR)/build/durations/$(1).json
 QUICK := 'not slow and not chaos and not nightly'
 SLOW := 'slow and not chaos and not nightly'
 SLOW_PROCESSES := $(shell echo $$(( $$(nproc) * 2 )))
+# Our distributions beside the client, which is built from this folder.
+OURS := rota-node rota-demo rota-zeto-keys
+PROJECTS := pyproject.toml $(OURS:rota-%=distributions/%/pyproject.toml)
 COMPILE := $(BIN)/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+	$(addprefix --no-emit-package ,rota $(OURS))
 
 ifeq ($(SKIP_FORBIDDEN),1)
 export ROTA_FORBID_SKIPS := 1
@@ -45,14 +49,14 @@ help: ## List the targets
 .PHONY: setup
 setup: $(STAMP) ## Make .venv with the locked dependencies and this package in it
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt $(PROJECTS)
 	@python=$$(tools/find-python); \
 	echo "Setting up .venv with $$("$$python" --version) ..."; \
 	"$$python" -m venv .venv
 	@echo "Installing the dependencies locked in requirements/dev.txt ..."
 	@tools/quietly $(BIN)/python -m pip install --require-hashes --requirement requirements/dev.txt
 	@echo "Installing rota itself, editable ..."
-	@tools/quietly $(BIN)/python -m pip install --no-deps --no-build-isolation --editable .
+	@tools/quietly $(BIN)/python -m pip install --no-deps --no-build-isolation $(PROJECTS:%pyproject.toml=--editable ./%)
 	@touch $@
 
 # The static checks run two at a time; each prints its output as a whole when it ends.
@@ -187,7 +191,7 @@ $(DOCS_STAMP): requirements/docs.txt
 	@touch $@
 
 .PHONY: package
-package: $(STAMP) ## Build wheel and source distribution in dist, and try the wheel in an empty environment
+package: $(STAMP) ## Build all distributions in dist, and try the client and the rest in empty environments
 	@$(BIN)/python -m tools.package
 
 .PHONY: screenshots
@@ -210,15 +214,16 @@ format: $(STAMP) ## Format the code, and mend what the linter can mend by itself
 # The run-time lock constrains the development lock, so that tests run against what users install.
 .PHONY: lock
 lock: $(STAMP) ## Renew requirements/*.txt from pyproject.toml; ARGS=--upgrade takes newer versions
-	$(COMPILE) $(ARGS) --output-file requirements/run.txt --extra zeto pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/run.txt --extra demo --extra zeto pyproject.toml
+	$(COMPILE) $(ARGS) --output-file requirements/client.txt --constraint requirements/run.txt pyproject.toml
 	$(COMPILE) $(ARGS) --output-file requirements/build.txt --group build
-	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt pyproject.toml --group dev
+	$(COMPILE) $(ARGS) --output-file requirements/dev.txt --constraint requirements/run.txt --extra demo pyproject.toml --group dev
 	$(COMPILE) $(ARGS) --output-file requirements/docs.txt --group docs
 
 # What cannot be looked up fails (--strict): a package that nobody has judged is not one without flaws.
 .PHONY: audit
 audit: $(STAMP) ## Look up known vulnerabilities of all that is locked; ARGS='--vulnerability-service osv --osv-url URL' asks a mirror
-	@for lock in run build dev docs; do \
+	@for lock in client run build dev docs; do \
 		echo "requirements/$$lock.txt:"; \
 		$(BIN)/uvx --from $(AUDITOR) pip-audit --strict --no-deps --disable-pip --progress-spinner off $(ARGS) \
 			--requirement requirements/$$lock.txt || exit 1; \
@@ -227,5 +232,5 @@ audit: $(STAMP) ## Look up known vulnerabilities of all that is locked; ARGS='--
 .PHONY: clean
 clean: ## Remove all that the other targets make, .venv among it
 	@rm -rf .venv .venv-docs build dist htmlcov src/*.egg-info .coverage .coverage.* \
-		contracts/node_modules tools/anvil/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		contracts/node_modules distributions/*/build distributions/*/src/*.egg-info tools/anvil/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from tests.cli.kit import rota
 
 # What takes long to import, and everything of ours but the commands' names.
 HEAVY = ("aiohttp", "asyncio", "asyncpg", "coincurve", "cryptography", "grpc", "msgspec", "pyrevm", "rich")
-OURS = {"rota", "rota.cli", "rota.cli.entry", "rota.cli.main", "rota.cli.completion"}
+OURS = {"rota", "rota.cli", "rota.__main__", "rota.extras", "rota.cli.main", "rota.cli.completion"}
 ASK = """
 import atexit, sys
 atexit.register(lambda: print("\\n".join(sys.modules), file=sys.stderr))

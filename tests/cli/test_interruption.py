@@ -93,7 +93,7 @@ class Interrupting(MetaPathFinder):
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupting())
-from rota.cli.entry import run
+from rota.__main__ import run
 run()
 """
 
@@ -101,7 +101,7 @@ run()
 IMPORTED_MODULES = """
 import json, sys
 before = set(sys.modules)
-import rota.cli.entry
+import rota.__main__
 print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
@@ -120,8 +120,8 @@ def test_interrupt_while_the_command_is_imported_ends_it_quietly(module: str) ->
 
 def test_command_begins_where_nothing_is_imported() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert project["project"]["scripts"] == {"rota": "rota.cli.entry:run"}
+    assert project["project"]["scripts"] == {"rota": "rota.__main__:run"}
     told = subprocess.run(
         [sys.executable, "-c", IMPORTED_MODULES], capture_output=True, text=True, timeout=bounds.WAIT_S, check=True
     )
-    assert json.loads(told.stdout) == ["rota", "rota.cli", "rota.cli.entry"]
+    assert json.loads(told.stdout) == ["rota", "rota.__main__", "rota.extras"]

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Final
 
-from rota.cli.entry import run
+from rota.__main__ import run
 from rota.engine.intent_ids import DrawnId, IntentIds
 from rota.keys import signatures
 from rota.keys.names import REGISTRAR

@@ -77,8 +77,8 @@ def test_deployment_is_never_parked() -> None:
     bench.tell(ForContract(NO_CONTRACT, ResumeRequested("user", OTHER)))
     assert [reply.error for reply in bench.all(ReplyToUser)] == [
         "",
-        "id: a deployment is never parked",
-        "id: it is not under way here",
+        "a deployment is never parked",
+        "it is not under way here",
     ]
 
 
@@ -643,7 +643,7 @@ def test_user_may_give_it_up_before_all_have_agreed() -> None:
     assert bench.cancel() == [ReplyToUser("canceller", ID)]
     assert receipts(bench) == [Receipt(ID, Outcome.REVERTED, "cancelled")]
     assert bench.said(DeploymentWithdrawn, B) == [DeploymentWithdrawn(ID)]
-    assert bench.cancel()[0].error == "id: it is not under way here"
+    assert bench.cancel()[0].error == "it is not under way here"
 
 
 def test_user_may_give_it_up_before_anybody_was_asked() -> None:
@@ -657,7 +657,7 @@ def test_user_may_give_it_up_before_anybody_was_asked() -> None:
 def test_nothing_is_given_up_after_the_agreement() -> None:
     bench = DeploymentBench()
     bench.agreed()
-    assert bench.cancel()[0].error == "id: a deployment that is Calling cannot be given up"
+    assert bench.cancel()[0].error == "a deployment that is Calling cannot be given up"
 
 
 # Restarts.

@@ -172,7 +172,7 @@ def test_transaction_that_was_sent_but_is_not_ours_changes_nothing() -> None:
 def test_intent_for_a_contract_that_is_not_known_is_refused() -> None:
     bench = NodeBench()
     (reply,) = bench.submit("A-1", NOWHERE)
-    assert reply.error == f"contract: {NOWHERE} is not known to A"
+    assert (reply.field, reply.error) == ("to", f"{NOWHERE} is not known to A")
     assert bench.records(IntentAccepted) == []
 
 
@@ -181,14 +181,14 @@ def test_intent_of_another_node_party_is_refused(party: str) -> None:
     bench = NodeBench()
     foreign = replace(intent("A-1"), sender=Party(party))
     bench.tell(ForContract(ADDRESS, IntentSubmitted("user", foreign)))
-    assert bench.all(ReplyToUser) == [ReplyToUser("user", A1, f"from: {party} is not a party of A")]
+    assert bench.all(ReplyToUser) == [ReplyToUser("user", A1, f"{party} is not a party of A", field="from")]
     assert bench.records(IntentAccepted) == []
 
 
 def test_intent_that_depends_on_something_unknown_is_refused() -> None:
     bench = NodeBench()
     (reply,) = bench.submit("A-1", depends_on=(A2,))
-    assert reply.error == f"dependsOn: {A2.hex()} is not an intent of A"
+    assert (reply.field, reply.error) == ("dependsOn", f"{A2.hex()} is not an intent of A")
     assert bench.records(IntentAccepted) == []
 
 
@@ -231,8 +231,8 @@ def loading(**options: object) -> NodeBench:
 
 def test_key_that_is_repeated_while_its_contract_is_loaded_is_to_be_tried_again() -> None:
     bench = loading(key="once")
-    error = "idempotencyKey: an intent with this key is being accepted; try again"
-    assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2, error, is_temporary=True)]
+    error = "an intent with this key is being accepted; try again"
+    assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2, error, is_temporary=True, field="idempotencyKey")]
     bench.tell(bench.loaded(OTHER))
     assert bench.submit("A-1", key="once") == [ReplyToUser("A-1", A2)]
     assert bench.accepted() == [A2]
@@ -252,7 +252,7 @@ def test_repeated_key_gets_the_id_as_soon_as_the_first_is_accepted() -> None:
 def test_intent_that_is_refused_after_its_look_up_frees_its_key() -> None:
     bench = NodeBench()
     (reply,) = bench.submit("A-1", NOWHERE, key="once")
-    assert reply == ReplyToUser("A-1", A1, f"contract: {NOWHERE} is not known to A")
+    assert reply == ReplyToUser("A-1", A1, f"{NOWHERE} is not known to A", field="to")
     assert bench.submit("A-2", key="once") == [ReplyToUser("A-2", A2)]
 
 
@@ -261,7 +261,7 @@ def test_intent_that_is_refused_frees_no_other_key() -> None:
     bench.submit("A-1", NOWHERE, key="one")
     bench.submit("A-2", OTHER, key="other")
     bench.tell(bench.loaded(NOWHERE))
-    assert bench.all(ReplyToUser)[-1].error == f"contract: {NOWHERE} is not known to A"
+    assert bench.all(ReplyToUser)[-1].error == f"{NOWHERE} is not known to A"
     assert bench.submit("A-3", key="other") == [ReplyToUser("A-3", A2)]
 
 
@@ -433,7 +433,7 @@ def test_dependency_that_reverts_while_the_contract_of_its_dependent_is_loaded_r
 def test_dependent_that_is_refused_receives_nothing() -> None:
     bench = dependent_that_waits_to_be_loaded(OURS, of=NOWHERE)
     bench.tell(bench.loaded(NOWHERE))
-    assert bench.all(ReplyToUser)[-1].error == f"contract: {NOWHERE} is not known to A"
+    assert bench.all(ReplyToUser)[-1].error == f"{NOWHERE} is not known to A"
     bench.settle(A1)
     assert bench.nonces_sent() == [0]
     assert bench.receipts() == [(A1, Outcome.CONFIRMED)]

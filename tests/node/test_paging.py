@@ -271,9 +271,9 @@ def test_users_of_a_contract_that_is_missing_are_told_so() -> None:
     bench.tell(ForContract(NOWHERE, CancelRequested("canceller", A2)))
     bench.tell(ForContract(NOWHERE, ResumeRequested("resumer", A2)))
     bench.tell(ContractMissing(NOWHERE))
-    error = f"contract: {NOWHERE} is not known to A"
+    error = f"{NOWHERE} is not known to A"
     assert bench.all(ReplyToUser) == [
-        ReplyToUser("A-1", A1, error),
+        ReplyToUser("A-1", A1, error, field="to"),
         ReplyToUser("canceller", A2, error),
         ReplyToUser("resumer", A2, error),
     ]

@@ -82,8 +82,11 @@ def test_everything_that_is_installed_into_the_image_is_locked_by_hash() -> None
 
 def test_evm_and_prover_are_pinned_exactly() -> None:
     """Another version of either could judge private code or proofs differently."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["zeto"]]
+    client, node = (
+        tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        for folder in (".", "distributions/node")
+    )
+    wanted = [*node["dependencies"], *client["optional-dependencies"]["zeto"]]
     pinned = [each for each in wanted if re.fullmatch(r"(pyrevm|zksnake)==\d+\.\d+\.\d+", each)]
     assert len(pinned) == 2
     locked = (ROOT / "requirements/run.txt").read_text()

@@ -118,6 +118,17 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_development_key_is_not_used_without_the_hash_that_this_package_has(
+    copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attacker who replaces the distribution of the keys, and not the node, gives the node no key."""
+    with key_path(copied, CIRCUIT).open("ab") as file:
+        file.write(b"\0")
+    monkeypatch.setattr("rota.prover.key_files._points_folder", lambda: copied)
+    with pytest.raises(KeyFileWrong, match=r"anon_\w+\.key does not have the SHA-256"):
+        load_key(DEVELOPMENT_KEYS, CIRCUIT)
+
+
 def test_a_key_that_was_changed_is_not_used(copied: Path) -> None:
     path = key_path(copied, CIRCUIT)
     content = bytearray(path.read_bytes())

@@ -16,7 +16,7 @@ from rota.domains.zeto.circuits import CIRCUITS, Kind
 from rota.ports import Unavailable
 from rota.prover import workers
 from rota.prover.groth16 import PROOF_BYTES, Unprovable
-from rota.prover.key_files import DEVELOPMENT_KEYS
+from rota.prover.key_files import DEVELOPMENT_KEYS, KeyFileWrong, key_path
 from rota.prover.workers import ProofWrong, ProverProcesses
 from tests import bounds
 from tests.domains.zeto.coins import transfer
@@ -168,10 +168,16 @@ async def test_wrong_proof_is_made_anew_by_another_process(monkeypatch: pytest.M
 @in_loop
 async def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rota.prover.curve.importlib.util.find_spec", lambda _: None)
-    with pytest.raises(Unavailable, match=r"install rota\[zeto\]"):
+    with pytest.raises(Unavailable, match=r"pip install 'rota\[zeto\]'"):
         await ProverProcesses().prove(STATEMENT)
-    with pytest.raises(Unavailable, match=r"install rota\[zeto\]"):
+    with pytest.raises(Unavailable, match=r"pip install 'rota\[zeto\]'"):
         await ProverProcesses().prepare(CIRCUITS)
+
+
+def test_without_the_development_keys_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.prover.key_files._POINTS", "rota_absent_keys")
+    with pytest.raises(KeyFileWrong, match=r"development keys need the extra `zeto`: pip install 'rota\[zeto\]'"):
+        key_path(DEVELOPMENT_KEYS, CIRCUITS[0])
 
 
 def test_nothing_is_started_before_a_proof_is_wanted() -> None:

@@ -314,7 +314,8 @@ def test_intent_that_is_too_large_is_refused_before_it_gets_an_id() -> None:
     [first, second] = bench.all(ReplyToUser)
     assert first.error == ""
     limit = CONFIG.intent_bytes_max
-    assert second.error == f"too large: payload and parties take {limit + 1} bytes, and an intent has at most {limit}"
+    size = f"payload and parties take {limit + 1} bytes, and an intent has at most {limit}"
+    assert (second.field, second.error) == ("data", f"is too large: {size}")
 
 
 def test_large_intents_are_delegated_in_several_commands() -> None:

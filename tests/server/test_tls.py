@@ -212,12 +212,7 @@ def test_encrypted_key_is_refused_and_no_password_is_asked_for(tmp_path: Path) -
 
 async def run_rota(*arguments: str) -> tuple[int | None, str]:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "from rota.cli.entry import run; run()",
-        *arguments,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        sys.executable, "-m", "rota", *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     output, _ = await process.communicate()
     return process.returncode, output.decode()

@@ -108,7 +108,7 @@ async def test_genesis_with_a_range_that_is_too_long_is_not_taken_in_and_a_store
     longer = replace(longest, range_size=RANGE_SIZE_MAX + 1)
     event = judged(longer)
     assert event.verdict is Verdict.REFUSED
-    assert event.reason == f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks"
+    assert event.reason == f"genesis.range_size: must be from 1 to {RANGE_SIZE_MAX} blocks"
     encoded = encode_genesis(longer)
     deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), longer.threshold)
     known = contracts()
@@ -125,7 +125,7 @@ async def test_genesis_with_more_places_than_a_node_can_compute_is_not_taken_in_
     more = replace(most, virtual_nodes=65_537)
     event = judged(more)
     assert event.verdict is Verdict.REFUSED
-    assert event.reason == "genesis: virtual_nodes: must be from 1 to 65536 with 2 coordinators"
+    assert event.reason == "genesis.virtual_nodes: must be from 1 to 65536 with 2 coordinators"
     encoded = encode_genesis(more)
     deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS, OTHER), more.threshold)
     known = contracts()

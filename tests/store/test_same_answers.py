@@ -50,6 +50,7 @@ from rota.model.types import (
     Leaf,
     NodeName,
     Outcome,
+    Party,
     Receipt,
     State,
     StateId,
@@ -59,7 +60,7 @@ from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
 from rota.node.events import ContractLoaded, ContractMissing, IntentsLookedUp, StatesFound
 from rota.node.node import OWN
 from rota.node.stored import StoredNode
-from rota.ports import StatePlace, StoredTransaction
+from rota.ports import StatePlace, StoredTransaction, SubmissionKey
 from rota.sequencer.effects import (
     EndingDecided,
     IntentParked,
@@ -575,8 +576,9 @@ class Sameness(RuleBasedStateMachine):
         assert [self.without_words(replace(each, sequence=0, accepted_at_ms=0)) for each in found] == [
             replace(each, sequence=0) for each in expected
         ]
-        with_key = [each for each in found if each.intent.idempotency_key == key]
-        assert self.do(lambda: store.transaction_with_key(key)) == (with_key[0] if key and with_key else None)
+        with_key = [each.intent.id for each in found if each.intent.idempotency_key == key]
+        asked = SubmissionKey(key, Party("other@node1"))
+        assert self.do(lambda: store.submissions.using(asked)) == (with_key[0] if key and with_key else None)
         for each in found[:3]:
             assert self.do(partial(store.transaction, each.intent.id)) == each
         assert self.do(lambda: store.transaction(intent_id(FOREIGN))) is None

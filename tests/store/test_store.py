@@ -568,7 +568,6 @@ async def test_no_statement_goes_through_a_table_that_grows(tmp_path: Path) -> N
             asking.state_changes(FIRST, 0, 10),
             asking.state_changes(FIRST, 1, 10),
             asking.transaction(intent_id(1)),
-            asking.transaction_with_key("key"),
             asking.transactions(None, 10),
             asking.transactions(intent_id(1), 10),
             asking.unfinished_count(),

@@ -73,6 +73,7 @@ def test_coin() -> None:
 """,
     "tests/sequencer/rows.txt": "# Machine | state | event\nTable | Idle | Event |  | test_types::test_coin::0 |\n",
     "docs/page.md": "See `src/rota/types.py`, `rota.payload.rounds` and rota/payload/. Not rota.typesetting.\n",
+    "distributions/node/pyproject.toml": '[project.entry-points."rota.domains"]\ntwo = "rota.payload.rounds:spend"\n',
     "pyproject.toml": """
 [project.entry-points."rota.domains"]
 one = "rota.payload.rounds:spend"
@@ -136,6 +137,7 @@ def test_move_rewrites_everything_that_refers_to_what_moved(tree: Path) -> None:
         "tests/model/test_values.py",
         "tests/sequencer/rows.txt",
         "docs/page.md",
+        "distributions/node/pyproject.toml",
         "pyproject.toml",
     }
     read = {path: (tree / path).read_text() for path in paths if not path.endswith(".bin")}
@@ -177,6 +179,7 @@ def test_moved_settings(tree: Path) -> None:
     changes = changes_of(tree, read_plan(tree.parent / "plan.toml"))
     project = changes.written["pyproject.toml"]
     assert 'one = "rota.calldata.rounds:spend"' in project
+    assert 'two = "rota.calldata.rounds:spend"' in changes.written["distributions/node/pyproject.toml"]
     assert '"calldata/keys/*.bin"' in project
     assert '    "(core)",\n    "(machine)",\n    "(calldata) | (abi)",\n    "(model)",\n' in project
 

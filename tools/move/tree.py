@@ -145,7 +145,7 @@ def _new_path(plan: Plan, path: str) -> str:
 def _rewritten(plan: Plan, modules: set[str], path: str, module: str | None, before: str) -> str:
     if path == text.ROWS:
         return text.rewrite_rows(plan, before)
-    if path == "pyproject.toml":
+    if path == "pyproject.toml" or path.startswith("distributions/"):
         return text.rewrite_project(plan, before)
     if module is None:
         return text.rewrite(plan, before)

@@ -138,7 +138,7 @@ def _measure_embedded(calls: int) -> ChainFigures:
 
 
 async def _measure_embedded_http(calls: int) -> ChainFigures:
-    arguments = ["-c", "from rota.cli.entry import run; run()", "ledger", "--port", "0", "--json"]
+    arguments = ["-m", "rota", "ledger", "--port", "0", "--json"]
     chain_id = ["--chain-id", str(CHAIN_ID)]
     async with _process(sys.executable, *arguments, *chain_id, home=None, says='"url"') as line:
         return await _measure_http(json.loads(line)["url"], calls)

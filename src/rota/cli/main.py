@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import click
 
-from rota.cli.entry import EXIT_INTERRUPTED
-
+EXIT_INTERRUPTED: Final = 130  # as in `rota.__main__`
 COMPLETING: Final = "_ROTA_COMPLETE"  # what the scripts of `rota completion` set
 
 

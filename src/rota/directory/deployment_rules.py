@@ -287,7 +287,7 @@ def cancel(deployment: Deployment, event: CancelAsked) -> None:
 
 def refuse_cancel(deployment: Deployment, event: CancelAsked) -> None:
     """It can be on the chain at any time, or has ended: the user is told its state."""
-    error = f"id: a deployment that is {deployment.state.value} cannot be given up"
+    error = f"a deployment that is {deployment.state.value} cannot be given up"
     deployment.context.effects.append(ReplyToUser(event.reply_to, deployment.intent.id, error))
 
 

@@ -264,8 +264,8 @@ class Deployments:
         if deployment is not None and isinstance(event, CancelRequested):
             deployment.handle(CancelAsked(event.reply_to))
             return
-        error = "id: a deployment is never parked" if deployment is not None else "id: it is not under way here"
-        self.context.effects.append(ReplyToUser(event.reply_to, event.intent, error))
+        error = "a deployment is never parked" if deployment is not None else "it is not under way here"
+        self.context.effects.append(ReplyToUser(event.reply_to, event.intent, error, field="transactionId"))
 
     def _tell_own(self, deployment: IntentId, event: Event) -> None:
         own = self.own.get(deployment)

@@ -62,8 +62,8 @@ DEVELOPMENT_KEYS_REFUSED: Final = (
 )
 
 
-class ContractRefused(ValueError):
-    """A contract cannot be taken in; the text names the field and what would be right."""
+class ContractRefused(Rejected):
+    """A contract cannot be taken in: which field of its genesis is wrong, and what would be right."""
 
 
 class KnownContracts:
@@ -329,7 +329,7 @@ class KnownContracts:
         """
         genesis = self._opened(encoded, NO_CONTRACT)
         if proposer != self._node and not genesis.is_open_to(self._node):
-            raise ContractRefused(f"genesis: {self._node} has no part in it")
+            raise ContractRefused("genesis", f"{self._node} has no part in it")
         group = group_in(genesis)
         if group is not None:
             self._require_free_id(group.id, deployment, proposer)
@@ -337,9 +337,9 @@ class KnownContracts:
         if self._node in genesis.endorsers:
             ours = signer.address_of(endorser_key(self._node, deployment))
         if signers and len(signers) != len(genesis.endorsers):
-            raise ContractRefused(f"signers: must be {len(genesis.endorsers)}, not {len(signers)}")
+            raise ContractRefused("signers", f"must be {len(genesis.endorsers)}, not {len(signers)}")
         if signers and ours is not None and signers[genesis.endorsers.index(self._node)] != ours:
-            raise ContractRefused(f"signers: must have {ours} for {self._node}")
+            raise ContractRefused("signers", f"must have {ours} for {self._node}")
         if group is not None and proposer is not None:
             self._proposed_groups[group.id] = (proposer, deployment)
             if len(self._proposed_groups) > PROPOSED_GROUPS_MAX:
@@ -349,10 +349,10 @@ class KnownContracts:
     def _require_free_id(self, group: bytes, deployment: IntentId, proposer: NodeName | None) -> None:
         """No other group has this id, or was proposed with it by somebody else. Who proposed it may begin anew."""
         if proposer != self._node and self._deployment_of_group.get(group, deployment) != deployment:
-            raise ContractRefused(f"genesis.configuration.salt: {self._node} has another group of this id")
+            raise ContractRefused("genesis.configuration.salt", f"{self._node} has another group of this id")
         first, proposed = self._proposed_groups.get(group, (proposer, deployment))
         if proposed != deployment and first != proposer:
-            raise ContractRefused(f"genesis.configuration.salt: {first} proposed another group of this id before")
+            raise ContractRefused("genesis.configuration.salt", f"{first} proposed another group of this id before")
 
     def _opened(self, encoded: bytes, address: ContractAddress) -> Genesis:
         """The genesis, whose domain takes it, for our chain. `ContractRefused` names what is wrong."""
@@ -360,22 +360,22 @@ class KnownContracts:
             genesis = decode_genesis(encoded)
             opened = open_genesis(self._domains, genesis, address, self._salt_key)
         except (MalformedGenesis, Rejected) as flaw:
-            raise ContractRefused(f"genesis: {flaw}") from None
+            raise ContractRefused("genesis", str(flaw)) from None
         if genesis.range_size > RANGE_SIZE_MAX:
-            raise ContractRefused(f"genesis: range_size: must be from 1 to {RANGE_SIZE_MAX} blocks")
+            raise ContractRefused("genesis.range_size", f"must be from 1 to {RANGE_SIZE_MAX} blocks")
         most = genesis.contract(address).virtual_nodes_max
         if genesis.virtual_nodes > most:
             count = len(genesis.committee)
-            raise ContractRefused(f"genesis: virtual_nodes: must be from 1 to {most} with {count} coordinators")
+            raise ContractRefused("genesis.virtual_nodes", f"must be from 1 to {most} with {count} coordinators")
         # Who takes part is named in messages between the others, and a frame with such a name ends a connection.
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):
-                raise ContractRefused(f"genesis: {wrong}")
+                raise ContractRefused("genesis", wrong)
         ledger = self._ledger_hash(opened.domain.ledger_of(opened.configuration))
         if genesis.ledger != ledger:
-            raise ContractRefused(f"genesis.ledger: must be 0x{ledger.hex()}, the code that {self._node} has for it")
+            raise ContractRefused("genesis.ledger", f"must be 0x{ledger.hex()}, the code that {self._node} has for it")
         if genesis.chain_id != self._chain_id:
-            raise ContractRefused(f"genesis.chain_id: must be {self._chain_id}, not {genesis.chain_id}")
+            raise ContractRefused("genesis.chain_id", f"must be {self._chain_id}, not {genesis.chain_id}")
         return genesis
 
     # Taking in.
@@ -384,17 +384,17 @@ class KnownContracts:
         """What the chain told and what the genesis says, as one; `ContractRefused` where they do not agree."""
         genesis = self._opened(encoded, told.contract)
         if genesis_hash(encoded) != told.genesis:
-            raise ContractRefused(f"genesis: its hash must be 0x{told.genesis.hex()}, which stands on the chain")
+            raise ContractRefused("genesis", f"its hash must be 0x{told.genesis.hex()}, which stands on the chain")
         if told.ledger != genesis.ledger:
-            raise ContractRefused("genesis.ledger: the contract on the chain is made of other code")
+            raise ContractRefused("genesis.ledger", "the contract on the chain is made of other code")
         if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.threshold):
             there = f"{told.threshold} of {len(told.endorsers)}"
-            raise ContractRefused(f"genesis.endorsers: the contract on the chain asks for {there} signatures")
+            raise ContractRefused("genesis.endorsers", f"the contract on the chain asks for {there} signatures")
         if self._node in genesis.endorsers:
             expected = told.endorsers[genesis.endorsers.index(self._node)]
             ours = signer.address_of(endorser_key(self._node, told.intent))
             if ours != expected:
-                raise ContractRefused(f"genesis.endorsers: the chain has {expected} for us, and our key is {ours}")
+                raise ContractRefused("genesis.endorsers", f"the chain has {expected} for us, and our key is {ours}")
         return KnownContract(genesis.contract(told.contract), told.intent, told.endorsers, encoded)
 
 

@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from rota.localnet import guardian
 
-ROTA: Final = (sys.executable, "-c", "from rota.cli.entry import run; run()")
+ROTA: Final = (sys.executable, "-m", "rota")
 START_TIMEOUT_S: Final = 60.0
 LINES_MAX: Final = 1_000
 LINE_BYTES_MAX: Final = 1_048_576

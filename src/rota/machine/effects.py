@@ -59,6 +59,8 @@ class ReplyToUser(Effect):
     error: str = ""
     # The same request may be taken later.
     is_temporary: bool = False
+    # The field of the request that the error is about, if it is about one.
+    field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,12 @@ from rota.machine.effects import ReplyToUser
 from rota.machine.events import IntentSubmitted
 from rota.model.awaited import with_bounds
 from rota.model.config import Config
-from rota.model.frozen import dataclass
-from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Outcome
+from rota.model.types import ContractAddress, Intent, IntentId, NodeName, Outcome, Rejected
 from rota.node.effects import LookUpIntents
 from rota.node.events import IntentsLookedUp
 from rota.wire.sizes import intent_bytes
 
 OUTCOMES_KEPT_MAX = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """An intent that may be made durable, with what is known of what it depends on."""
-
-    contract: ContractAddress
-    event: IntentSubmitted
 
 
 class Intake:
@@ -41,27 +32,27 @@ class Intake:
         self.config = config
         self.outcomes: dict[IntentId, Outcome] = {}
         self.open: dict[IntentId, ContractAddress] = {}
-        self._asking: dict[int, tuple[ContractAddress, IntentSubmitted]] = {}
+        self._asking: dict[int, IntentSubmitted] = {}
         self._accepting: dict[IntentId, None] = {}
         self._keys: dict[str, IntentId] = {}
         self._accepted_keys: deque[tuple[int, str]] = deque()
         self._noted_at: dict[IntentId, int] = {}
         self._token = 0
 
-    def take(self, contract: ContractAddress, event: IntentSubmitted) -> Accepted | LookUpIntents | ReplyToUser:
-        """Accept it, refuse it, or ask the store first."""
+    def take(self, event: IntentSubmitted) -> IntentSubmitted | LookUpIntents | ReplyToUser:
+        """Refuse it, ask the store about it, or accept it: return it with the known outcomes of its dependencies."""
         intent = event.intent
         flaw = self._flaw_of(intent)
-        if flaw:
-            return ReplyToUser(event.reply_to, intent.id, flaw)
+        if flaw is not None:
+            return ReplyToUser(event.reply_to, intent.id, flaw.message, field=flaw.field)
         under_way = len(self.open) + len(self._accepting) + len(self._asking)
         if under_way >= self.config.intents_open_max:
             error = f"{under_way} intents are under way at {self.node}; try again later"
             return ReplyToUser(event.reply_to, intent.id, error, is_temporary=True)
         if not intent.idempotency_key and not intent.depends_on:
-            return self._accept(contract, event, ())
+            return self._accept(event, ())
         question = self.ask(intent.depends_on, intent.idempotency_key)
-        self._asking[question.token] = (contract, event)
+        self._asking[question.token] = event
         return question
 
     def bounded(self, event: IntentSubmitted, chain_time_s: int) -> IntentSubmitted:
@@ -76,12 +67,11 @@ class Intake:
         self._token += 1
         return LookUpIntents(self._token, key, intents)
 
-    def take_answer(self, answer: IntentsLookedUp) -> Accepted | ReplyToUser | None:
+    def take_answer(self, answer: IntentsLookedUp) -> IntentSubmitted | ReplyToUser | None:
         """The store has answered; what happened meanwhile counts too. A late answer changes nothing."""
-        asked = self._asking.pop(answer.token, None)
-        if asked is None:
+        event = self._asking.pop(answer.token, None)
+        if event is None:
             return None
-        contract, event = asked
         intent = event.intent
         existing = answer.existing or self._keys.get(intent.idempotency_key)
         if existing is not None:
@@ -90,10 +80,10 @@ class Intake:
         outcomes.update({other: self.outcomes[other] for other in intent.depends_on if other in self.outcomes})
         for other in intent.depends_on:
             if other not in outcomes and other not in answer.unfinished and other not in self.open:
-                error = f"dependsOn: {other.hex()} is not an intent of {self.node}"
-                return ReplyToUser(event.reply_to, intent.id, error)
+                error = f"{other.hex()} is not an intent of {self.node}"
+                return ReplyToUser(event.reply_to, intent.id, error, field="dependsOn")
         known = tuple((other, outcomes[other]) for other in intent.depends_on if other in outcomes)
-        return self._accept(contract, event, known)
+        return self._accept(event, known)
 
     def take_accepted(self, intent: Intent) -> None:
         """Its sequencer has it: every later answer of the store includes it."""
@@ -126,28 +116,27 @@ class Intake:
         """How many keys are kept because a question may be older than they are."""
         return len(self._keys)
 
-    def _accept(
-        self, contract: ContractAddress, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]
-    ) -> Accepted:
+    def _accept(self, event: IntentSubmitted, known: tuple[tuple[IntentId, Outcome], ...]) -> IntentSubmitted:
         intent = event.intent
         self._accepting[intent.id] = None
         if intent.idempotency_key:
             self._keys[intent.idempotency_key] = intent.id
-        return Accepted(contract, IntentSubmitted(event.reply_to, intent, known))
+        return replace(event, known_outcomes=known) if known else event
 
-    def _flaw_of(self, intent: Intent) -> str:
+    def _flaw_of(self, intent: Intent) -> Rejected | None:
         if not intent.sender.endswith(f"@{self.node}"):
-            return f"from: {intent.sender} is not a party of {self.node}"
+            return Rejected("from", f"{intent.sender} is not a party of {self.node}")
         size_bytes, bytes_max = intent_bytes(intent), self.config.intent_bytes_max
         if size_bytes > bytes_max:
-            return f"too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
-        return ""
+            text = f"is too large: payload and parties take {size_bytes} bytes, and an intent has at most {bytes_max}"
+            return Rejected("data", text)
+        return None
 
     def _reply_to_repetition(self, reply_to: str, existing: IntentId) -> ReplyToUser:
         if existing not in self._accepting:
             return ReplyToUser(reply_to, existing)
-        error = "idempotencyKey: an intent with this key is being accepted; try again"
-        return ReplyToUser(reply_to, existing, error, is_temporary=True)
+        error = "an intent with this key is being accepted; try again"
+        return ReplyToUser(reply_to, existing, error, is_temporary=True, field="idempotencyKey")
 
     def _forget(self) -> None:
         """The answers to all open questions contain everything that was recorded before the oldest was asked."""

@@ -76,7 +76,7 @@ from rota.node.events import (
     StatesWanted,
 )
 from rota.node.explanation import Explanation, explain_at_coordinator, explain_at_sender, explain_deployment
-from rota.node.intake import Accepted, Intake
+from rota.node.intake import Intake
 from rota.node.paging import Sequencers
 from rota.node.private_states import PrivateStates
 from rota.node.stored import StoredNode, with_dispatches
@@ -281,16 +281,16 @@ class Node:
 
     def _take_for_contract(self, contract: ContractAddress, event: Event) -> None:
         if isinstance(event, IntentSubmitted):
-            self._take_intake(self.intake.take(contract, self.intake.bounded(event, self.chain_time_s)))
+            self._take_intake(self.intake.take(self.intake.bounded(event, self.chain_time_s)))
             return
         if isinstance(event, VerifierLookedUp):
             event = self.verifiers.take_found(contract, event)
         self.tell(contract, event)
 
-    def _take_intake(self, answer: Accepted | Effect | None) -> None:
-        """Accepted: to its sequencer, which makes it durable. Otherwise the user or the store is asked."""
-        if isinstance(answer, Accepted):
-            self.tell(answer.contract, answer.event)
+    def _take_intake(self, answer: IntentSubmitted | Effect | None) -> None:
+        """The sequencer makes an accepted intent durable. Otherwise there is a reply, or a question to the store."""
+        if isinstance(answer, IntentSubmitted):
+            self.tell(answer.intent.contract, answer)
         elif answer is not None:
             self.effects.append(answer)
 
@@ -307,7 +307,7 @@ class Node:
             if isinstance(event, ContractMissing) and isinstance(waited, MessageReceived):
                 self.acquaintance.note_unknown(waited.peer, address)
             elif isinstance(event, ContractMissing):
-                self._refuse(waited, f"contract: {address} is not known to {self.name}")
+                self._refuse(waited, f"{address} is not known to {self.name}", field="to")
             elif isinstance(waited, MessageReceived):
                 self._take_message(waited)
             else:
@@ -356,11 +356,11 @@ class Node:
             if block.height <= self.index.final_height:
                 self._step(address, OutcomesFinal(block.time_s, _of(address, self._outcomes_of(block))))
 
-    def _refuse(self, event: Event, error: str, is_temporary: bool = False) -> None:
-        """Users are told; what others said they repeat."""
+    def _refuse(self, event: Event, error: str, is_temporary: bool = False, field: str = "") -> None:
+        """Reply to a user. Peers repeat their messages."""
         if isinstance(event, IntentSubmitted):
             self.intake.take_refused(event.intent)
-            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error, is_temporary))
+            self.effects.append(ReplyToUser(event.reply_to, event.intent.id, error, is_temporary, field))
         elif isinstance(event, CancelRequested | ResumeRequested):
             self.effects.append(ReplyToUser(event.reply_to, event.intent, error, is_temporary))
 

@@ -206,10 +206,6 @@ class Store(Protocol):
         """An intent of this node, and what became of it. `Unavailable` when the store is away."""
         ...
 
-    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
-        """The intent that has this idempotency key; the latest, if there are several. `Unavailable` when away."""
-        ...
-
     async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
         """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
 

@@ -13,6 +13,7 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from rota import extras
 from rota.domains.zeto.field import ORDER, inverse
 
 G1_BYTES: Final = 32
@@ -33,7 +34,7 @@ class CurveMissing(RuntimeError):
 def require_curve() -> None:
     """`CurveMissing` unless proofs can be made here. Nothing is loaded yet."""
     if importlib.util.find_spec("zksnake") is None:
-        raise CurveMissing("zero-knowledge proofs need the extra `zeto`: install rota[zeto]")
+        raise CurveMissing(f"zero-knowledge proofs need the extra `zeto`: {extras.command('zeto')}")
 
 
 def _curve() -> Any:  # noqa: ANN401 - the library has no types

@@ -7,12 +7,15 @@ The transcript has the hash of each key and the verifying keys themselves, from 
 proving key is read only if it has the hash that its transcript says: one that was changed gives proofs that nobody
 takes, and one that was changed with skill gives proofs that tell more than they should.
 
-The keys of this package are for development (docs/zeto.md). A network that has had a ceremony has a folder of its own.
+The development keys (docs/zeto.md) are in two places: their transcript is in this package, as every node recognizes
+verifiers that rest on them; their 8.6 MB of points are in the distribution `rota-zeto-keys`, of the extra `zeto`.
+A network that has had a ceremony has all files in a folder of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,12 +23,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from rota import extras
 from rota.domains.zeto.circuits import Circuit, structure
 from rota.prover.curve import G1_BYTES, G2_BYTES, read_first, read_second, write_points
 from rota.prover.groth16 import ProvingKey, VerifyingKey
 
 DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
 TRANSCRIPT: Final = "transcript.json"
+_POINTS: Final = "rota_zeto_keys"
 
 _MAGIC: Final = b"rota groth16 1\n"
 _HEADER_BYTES_MAX: Final = 4096
@@ -86,7 +91,15 @@ def is_development_verifier(code: bytes) -> bool:
 
 
 def key_path(folder: Path, circuit: Circuit) -> Path:
-    return folder / f"{circuit.name}.key"
+    """The file with the proving key of a circuit. `KeyFileWrong` if the development keys are not installed."""
+    return (_points_folder() if folder == DEVELOPMENT_KEYS else folder) / f"{circuit.name}.key"
+
+
+def _points_folder() -> Path:
+    found = importlib.util.find_spec(_POINTS)
+    if found is None or found.origin is None:
+        raise KeyFileWrong(f"the development keys need the extra `zeto`: {extras.command('zeto')}")
+    return Path(found.origin).parent
 
 
 def hash_of_constraints(circuit: Circuit) -> str:

@@ -30,6 +30,7 @@ from opentelemetry import trace
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, StatusCode, TraceFlags, Tracer
 from structlog.typing import Processor
 
+from rota import extras
 from rota.logs import catalogue
 from rota.machine.effects import Effect
 from rota.machine.tables import Event
@@ -178,7 +179,7 @@ def tracing_to(endpoint: str | None, node: NodeName) -> Tracing | None:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
-        raise CannotTrace("telemetry.endpoint: needs the extra otel: `pip install 'rota[otel]'`") from error
+        raise CannotTrace(f"telemetry.endpoint: needs the extra otel: `{extras.command('otel')}`") from error
     provider = TracerProvider(resource=Resource.create({"service.name": "rota", "service.instance.id": node}))
     address = endpoint if endpoint.endswith(TRACES_PATH) else endpoint.rstrip("/") + TRACES_PATH
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=address)))

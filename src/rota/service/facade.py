@@ -195,19 +195,21 @@ class NodeFacade:
             raise await self.repeats.judged(submission, used) from None
 
     async def _submit(self, submission: interface.Submission, key: SubmissionKey, acceptance: Acceptance) -> IntentId:
-        submission = bounded(self._running, submission)
+        if submission.awaits:
+            submission = bounded(self._running, submission)
         read = await self._submitting.read(submission)
         sender = self._submitting.party(submission.sender)
         await self._submitting.require_unused(key)
         if missing := self.readiness():
             raise Unavailable(f"{self.name} is not ready: {missing[0]}")
-        require_followed(self._running, submission)
+        if submission.awaits:
+            require_followed(self._running, submission)
         if submission.type is interface.TransactionType.PUBLIC:
             intent = await self.public.submit(read, acceptance)
         else:
             self._backlog.require_room(submission.to, partial(self._shares.is_below_equal_part, CALLER.get()))
             self._shares.require_room(CALLER.get())
-            wanted = replace(self._intents.of(read), idempotency_key=key.common)
+            wanted = self._intents.of(read)
             await self._require_payees(submission, wanted)
             intent = await self._accept(acceptance, read, wanted)
             self._shares.note(CALLER.get(), intent)
@@ -231,9 +233,7 @@ class NodeFacade:
         asked = noted(read, intent.id, intent.sender, domain, function)
         acceptance.begin(intent.id)
         with self._running.adapters.store.submissions.accompanying(asked, self._submitting.unwritten(read)):
-            reply = await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
-        if reply != intent.id:
-            raise errors.key_used(read.submission.idempotency_key, reply)
+            await self._ask(lambda reply_to: ForContract(intent.contract, IntentSubmitted(reply_to, intent)))
         self._submitting.note_written(read)
         return intent.id
 
@@ -317,8 +317,8 @@ class NodeFacade:
             raise errors.invalid("transactionId", f"{intent_text(intent)} is not a transaction of {self.name}")
         raise errors.invalid("transactionId", f"{intent_text(intent)} has ended")
 
-    async def _ask(self, event_for: Callable[[str], Event]) -> IntentId:
-        """Tell the core, and wait for its reply; an error in it is the user's to mend, or says to come back."""
+    async def _ask(self, event_for: Callable[[str], Event]) -> None:
+        """Give the core an event and wait for its reply. `Rejected` and `Unavailable` are the core's."""
         if self._running.is_stopping:
             raise Unavailable(f"{self.name} is stopping; ask another time")
         if self._running.engine.outbox.is_stalled:
@@ -329,9 +329,7 @@ class NodeFacade:
         if reply.is_temporary:
             raise Unavailable(reply.error)
         if reply.error:
-            field, separator, message = reply.error.partition(": ")
-            raise errors.invalid(field, message) if separator else errors.invalid("", reply.error)
-        return reply.intent
+            raise errors.invalid(reply.field, reply.error)
 
     # Settlements.
 
@@ -366,13 +364,11 @@ class NodeFacade:
         drafted = self._settlements.take_out(draft)
         if drafted is None:
             # Who asks again because the answer was lost has used the key before.
-            used = await self._running.adapters.store.transaction_with_key(key.text) if key.text else None
-            if used is not None:
-                raise errors.key_used(key.text, used.intent.id)
+            await self._submitting.require_unused(key)
             raise errors.invalid("draft", "must be the id of a draft that this node has; draft it again")
         submission = replace(drafted.read.submission, idempotency_key=key.text)
         try:
-            intent = self._settlements.bound(drafted, legs, key.text)
+            intent = self._settlements.bound(drafted, legs)
             await self._submitting.require_unused(key)
             return await self._accept(acceptance, replace(drafted.read, submission=submission), intent)
         except BaseException as error:
@@ -488,8 +484,7 @@ class NodeFacade:
         try:
             known = self._running.contracts.judge(genesis, found.deployment, self._signer)
         except ContractRefused as flaw:
-            field, _, message = str(flaw).partition(": ")
-            raise errors.invalid(field, message) from None
+            raise errors.invalid(flaw.field, flaw.message) from None
         taken = replace(known, deployed_at=found.height)
 
         async def accept(acceptance: Acceptance) -> None:

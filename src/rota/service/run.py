@@ -54,13 +54,13 @@ from rota.machine.effects import (
     ReportVerifier,
     SendMessage,
 )
-from rota.machine.events import MessageReceived, StopRequested
+from rota.machine.events import ConnectionMade, MessageReceived, StopRequested
 from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.sharing import holders_of
 from rota.model.types import NO_CONTRACT, BlockHash, ContractAddress, IntentId, KnownContract, NodeName, intent_text
 from rota.node.effects import LoadContract, LookUpIntents, ReportFinalityBroken
-from rota.node.events import ContractLoaded, ContractMissing, RoundsMadeUp, StatesWanted
+from rota.node.events import ContractLoaded, ContractMissing, RoundsMadeUp, StatesFound, StatesWanted
 from rota.node.node import Node as Core
 from rota.ports import Ledger, Peers, Store, StoredChain, Tell, Unavailable, Written
 from rota.sequencer.effects import ReportPrepared
@@ -82,6 +82,8 @@ STORE_RETRY_S: Final = 0.5
 DRAIN_LOOK_S: Final = 0.02
 
 # A coordinator in one of these states has handed over what it had.
+# `mail` and `holdings` look at these events before the core gets them, and keep some.
+_MAY_BE_FOR_SERVICES: Final = (MessageReceived, StatesFound, ConnectionMade)
 _LEFT: Final = (CoordinatorState.IDLE, CoordinatorState.OBSERVING, CoordinatorState.CLOSING)
 
 
@@ -278,7 +280,7 @@ class RunningNode:
 
     def tell(self, event: Event) -> None:
         """Something happened."""
-        if self.confirming.take(event):
+        if isinstance(event, MessageReceived) and self.confirming.take(event):
             return
         if isinstance(event, ContractLoaded) and not self._may_load(event.contract.address):
             event = ContractMissing(event.contract.address)
@@ -296,7 +298,7 @@ class RunningNode:
             self.engine.take_written(event.count)
             self.receipts.look_soon()
             return
-        if not self.mail.take(event) and not self.holdings.take(event):
+        if not isinstance(event, _MAY_BE_FOR_SERVICES) or not (self.mail.take(event) or self.holdings.take(event)):
             self.engine.tell(event)
         if isinstance(event, HeadSeen) and event.height != self._head_height:
             self._head_height = event.height

@@ -293,10 +293,6 @@ class DatabaseStore:
         """An intent of this node, and what became of it."""
         return await self._read(self._asking.transaction(intent))
 
-    async def transaction_with_key(self, key: str) -> StoredTransaction | None:
-        """The intent that has this idempotency key; the latest, if there are several."""
-        return await self._read(self._asking.transaction_with_key(key))
-
     async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
         """The intents of this node, latest first; those that follow this one in that order."""
         assert 0 < limit <= TRANSACTIONS_MAX, f"limit: must be 1 to {TRANSACTIONS_MAX}, not {limit}"

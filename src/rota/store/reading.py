@@ -268,11 +268,6 @@ class Asking:
         found = yield from self._transactions(Statement(f"{_TRANSACTIONS} WHERE id = ?", (intent,)))
         return found[0] if found else None
 
-    def transaction_with_key(self, key: str) -> Reading[StoredTransaction | None]:
-        """The latest intent that has this key."""
-        found = yield from self._transactions(Statement(_TRANSACTION_WITH_KEY, (encode_text(key),)))
-        return found[0] if found else None
-
     def transactions(self, after: IntentId | None, limit: int) -> Reading[tuple[StoredTransaction, ...]]:
         """The intents of this node, latest first; those that follow this one in that order."""
         if after is None:
@@ -554,7 +549,6 @@ ORDER BY created_at_ms, number, digest, part LIMIT ?"""
 
 _TRANSACTIONS: Final = """
 SELECT id, intent, position, accepted_at_ms, parked_reason, ending_reason, issued, receipt FROM intents"""
-_TRANSACTION_WITH_KEY: Final = f"{_TRANSACTIONS} WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 _LATEST_TRANSACTIONS: Final = f"{_TRANSACTIONS} ORDER BY position DESC LIMIT ?"
 _TRANSACTIONS_AFTER: Final = f"""{_TRANSACTIONS}
 WHERE position < (SELECT after.position FROM intents AS after WHERE after.id = ?) ORDER BY position DESC LIMIT ?"""

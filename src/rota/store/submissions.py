@@ -183,7 +183,7 @@ def _with_key(key: str, parties: PartyNames | None) -> Reading[IntentId | None]:
         return common.id
     if parties is None:
         found = yield from _submissions(Statement(_WITH_ANY_PARTYS_KEY, (encode_text(key),)))
-        return found[0].id if found else None
+        return found[0].id if found else (yield from _older_with(key))
     # A credential may have very many parties: a look at each of them, and some in a statement.
     for at in range(0, len(parties.patterns), PATTERNS_AT_ONCE_MAX):
         ranges = [bounds_of(each, parties.node) for each in parties.patterns[at : at + PATTERNS_AT_ONCE_MAX]]
@@ -201,7 +201,14 @@ def _using(key: SubmissionKey) -> Reading[IntentId | None]:
         return common.id
     wanted = (encode_text(key.text), encode_text(key.sender))
     found = yield from _submissions(Statement(_WITH_PARTYS_KEY, wanted))
-    return found[0].id if found else None
+    if found or not key.common:
+        return found[0].id if found else None
+    return (yield from _older_with(key.common))
+
+
+def _older_with(key: str) -> Reading[IntentId | None]:
+    rows: Any = yield Statement(_INTENT_WITH_KEY, (encode_text(key),))
+    return IntentId(rows[0][0]) if rows else None
 
 
 def _with_common_key(key: str) -> Reading[StoredSubmission | None]:
@@ -371,6 +378,8 @@ _SELECT: Final = f"SELECT {_COLUMNS} FROM submissions"
 _WITH_COMMON_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner IS NULL"
 _WITH_TEXT_KEY: Final = f"{_SELECT} WHERE idempotency_key = ? AND exact_key IS NULL ORDER BY number DESC"
 _WITH_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner = ?"
+# Older nodes stored the key with the intent.
+_INTENT_WITH_KEY: Final = "SELECT id FROM intents WHERE idempotency_key = ? ORDER BY position DESC LIMIT 1"
 _WITH_ANY_PARTYS_KEY: Final = f"{_SELECT} WHERE exact_key = ? AND key_owner IS NOT NULL ORDER BY key_owner LIMIT 1"
 # Two, as `treasury.` itself is between the bounds of `treasury.*` and none of its parties.
 _WITH_KEY_BETWEEN: Final = f"""

@@ -6,10 +6,10 @@ import pytest
 
 from rota.ledger import rlp
 from rota.ledger.embedded.blocks import bloom_of, may_hold
-from rota.ledger.embedded.evm import EventLog
 from rota.ledger.embedded.fees import next_base_fee
 from rota.ledger.embedded.trie import EMPTY_ROOT, root_of
 from rota.model.digests import keccak
+from rota.revm import Emitted
 from tests.ledger.embedded.client import ALICE_HEX, Client
 from tests.ledger.embedded.contracts import KEEPER, keep
 
@@ -81,7 +81,7 @@ def test_a_blocks_roots_commit_to_its_transactions_and_receipts(client: Client) 
 def test_a_bloom_holds_what_was_logged() -> None:
     # The address and topic of the yellow paper's usual example, a transfer of a token.
     topic = keccak(b"Transfer(address,address,uint256)")
-    log = EventLog(bytes.fromhex("dac17f958d2ee523a2206206994597c13d831ec7"), (topic,), b"")
+    log = Emitted(bytes.fromhex("dac17f958d2ee523a2206206994597c13d831ec7"), (topic,), b"")
     bloom = bloom_of([log])
     assert may_hold(bloom, log.address)
     assert may_hold(bloom, topic)

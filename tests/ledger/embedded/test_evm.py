@@ -2,10 +2,11 @@
 
 import pytest
 
-from rota.ledger.embedded.evm import NO_ADDRESS, BlockContext, Evm, Message, NotRunnable, Outcome
+from rota.ledger.embedded.evm import NO_ADDRESS, BlockContext, Evm, Message, Outcome
 from rota.ledger.embedded.state import NO_ACCOUNT, Account, AccountChange, Changes, State
 from rota.ledger.transaction import AccessEntry, created_address
 from rota.model.digests import keccak
+from rota.revm import NotRunnable
 from tests.ledger.embedded.contracts import ENDLESS, INVALID, KEEPER, REVERTER, creation, error_string, keep, word
 
 SENDER, CONTRACT = b"\xaa" * 20, b"\xcc" * 20

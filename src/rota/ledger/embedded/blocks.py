@@ -14,11 +14,12 @@ from functools import lru_cache
 from typing import Final
 
 from rota.ledger import rlp
-from rota.ledger.embedded.evm import NO_ADDRESS, EventLog
+from rota.ledger.embedded.evm import NO_ADDRESS
 from rota.ledger.embedded.state import Changes
 from rota.ledger.embedded.trie import EMPTY_ROOT, root_of
 from rota.ledger.transaction import SignedTransaction, type_of
 from rota.model.digests import keccak
+from rota.revm import Emitted
 
 BLOOM_BYTES: Final = 256
 NO_BLOOM: Final = bytes(BLOOM_BYTES)
@@ -89,7 +90,7 @@ class Receipt:
     cumulative_gas_used: int
     effective_gas_price: int
     contract_address: bytes | None
-    logs: tuple[EventLog, ...]
+    logs: tuple[Emitted, ...]
     first_log_position: int  # of its logs among those of the block
     bloom: bytes
     output: bytes  # of a reverted one: what the contract said
@@ -150,7 +151,7 @@ def make_block(
     return Block(header, keccak(encoded), tuple(receipts), size_bytes, state_position)
 
 
-def bloom_of(logs: Iterable[EventLog]) -> bytes:
+def bloom_of(logs: Iterable[Emitted]) -> bytes:
     """Which addresses and topics may be among these logs."""
     bits = 0
     for log in logs:

@@ -27,7 +27,7 @@ from rota.ledger.embedded.admission import check_form, check_sender
 from rota.ledger.embedded.blocks import NO_BLOOM, Block, Receipt, bloom_of, make_block
 from rota.ledger.embedded.clock import ChainClock
 from rota.ledger.embedded.errors import RpcError, rejected
-from rota.ledger.embedded.evm import NO_ADDRESS, BlockContext, Evm, Message, NotRunnable, Outcome
+from rota.ledger.embedded.evm import NO_ADDRESS, BlockContext, Evm, Message, Outcome
 from rota.ledger.embedded.fees import effective_price, floor_gas, next_base_fee
 from rota.ledger.embedded.history import History
 from rota.ledger.embedded.pool import Pool, Waiting
@@ -43,6 +43,7 @@ from rota.ledger.transaction import (
     with_signature,
 )
 from rota.model.digests import keccak
+from rota.revm import NotRunnable
 
 BLOCKS_AT_ONCE_MAX: Final = 10_000
 WORD_MAX: Final = 2**256 - 1  # A test may have made the block's maker as rich as can be.

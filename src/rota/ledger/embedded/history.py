@@ -10,7 +10,7 @@ from typing import Final
 
 from rota.ledger.embedded.blocks import Block, Receipt, may_hold
 from rota.ledger.embedded.errors import LIMIT_EXCEEDED, RpcError
-from rota.ledger.embedded.evm import EventLog
+from rota.revm import Emitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class LogFilter:
             not wanted or any(may_hold(bloom, each) for each in wanted) for wanted in (self.addresses, *self.topics)
         )
 
-    def matches(self, log: EventLog) -> bool:
+    def matches(self, log: Emitted) -> bool:
         if self.addresses and log.address not in self.addresses:
             return False
         if len(self.topics) > len(log.topics):
@@ -41,7 +41,7 @@ class PlacedLog:
     block: Block
     receipt: Receipt
     position: int  # among the logs of the block
-    log: EventLog
+    log: Emitted
 
 
 class History:

@@ -32,9 +32,7 @@ class NodeTransactions:
 
     async def transaction_with_key(self, key: str) -> IntentId | None:
         """By the store's word."""
-        store = self._running.adapters.store
-        stored = await store.transaction_with_key(key)
-        return stored.intent.id if stored is not None else await store.submissions.with_key(key)
+        return await self._running.adapters.store.submissions.with_key(key)
 
     async def compared(self, submission: interface.Submission, intent: IntentId) -> Comparison:
         """By the store's word."""

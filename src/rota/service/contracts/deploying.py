@@ -83,7 +83,7 @@ class Deploying:
         if self._factory is None:
             raise Unavailable(f"ledger.factory: must be set at {self._node}")
         if theirs != self._factory:
-            raise ContractRefused(f"factory: must be {self._factory}, which {self._node} uses, not {theirs}")
+            raise ContractRefused("factory", f"must be {self._factory}, which {self._node} uses, not {theirs}")
 
     # The factory.
 

@@ -86,15 +86,14 @@ class Settlements:
         if len(self._drafts) > DRAFTS_KEPT_MAX:
             self._drafts.popitem(last=False)
 
-    def bound(self, drafted: Drafted, legs: tuple[interface.NamedLeg, ...], idempotency_key: str) -> Intent:
+    def bound(self, drafted: Drafted, legs: tuple[interface.NamedLeg, ...]) -> Intent:
         """The intent to be submitted. `errors.Rejected` when it is not one of the legs."""
         draft = drafted.draft
         try:
             condition = drafting.condition_of(_named(legs), draft.intent.contract, draft.core)
         except Rejected as flaw:
             raise errors.invalid(flaw.field, flaw.message) from None
-        intent = replace(draft.intent, idempotency_key=idempotency_key)
-        return host.bound(intent, host.Binding(draft.core, condition))
+        return host.bound(draft.intent, host.Binding(draft.core, condition))
 
     async def judged(
         self, draft: IntentId, legs: tuple[interface.NamedLeg, ...], used: errors.KeyUsed

@@ -17,8 +17,6 @@ def bounded(running: RunningNode, submission: interface.Submission) -> interface
 
     The latest block may be hours old on an idle chain, and the clock of the chain may be ahead of ours.
     """
-    if not submission.awaits:
-        return submission
     chain_time_s = running.engine.core.chain_time_s if running.started.is_set() else 0
     until_s = max(chain_time_s, int(time.time())) + running.config.dependency_wait_s
     return replace(submission, awaits=with_bounds(submission.awaits, until_s))

@@ -76,10 +76,9 @@ class Intents:
             initialised.payload,
             submission.depends_on,
             initialised.parties,
-            submission.idempotency_key,
-            submission.submit_mode,
-            drawn.nonce,
-            submission.awaits,
+            submit_mode=submission.submit_mode,
+            nonce=drawn.nonce,
+            awaits=submission.awaits,
         )
 
     def _deployment_of(self, read: Read) -> Intent:
@@ -103,7 +102,6 @@ class Intents:
             sender,
             encode_genesis(genesis),
             submission.depends_on,
-            idempotency_key=submission.idempotency_key,
             awaits=submission.awaits,
         )
 

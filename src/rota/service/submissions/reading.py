@@ -122,7 +122,7 @@ class Submitting:
         return SubmissionKey(key, party, held_parties() is not None)
 
     async def require_unused(self, key: SubmissionKey) -> None:
-        """`errors.key_used` when a transaction has this key. Of private ones from before the core knows more."""
+        """`errors.key_used` when a transaction has this key."""
         used = await self._submissions.using(key) if key.text else None
         if used is not None:
             raise errors.key_used(key.text, used)

@@ -1,6 +1,8 @@
 """Where `rota` begins. Nothing is imported here, so that Ctrl-C ends it quietly while the rest is being imported."""
 
-EXIT_INTERRUPTED = 130  # what a shell reports of a programme that Ctrl-C ended: 128 + SIGINT
+from rota.extras import NotInstalled
+
+EXIT_INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 + SIGINT
 
 
 def run() -> None:
@@ -11,3 +13,9 @@ def run() -> None:
         main()
     except KeyboardInterrupt:
         raise SystemExit(EXIT_INTERRUPTED) from None
+    except NotInstalled as missing:
+        raise SystemExit(f"rota: {missing}") from None
+
+
+if __name__ == "__main__":
+    run()
