@@ -37,7 +37,10 @@ class KeyFileWrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits."""
+    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits.
+
+    `made_at` is empty for a circuit that was set up with the first ones, at the time of the whole transcript.
+    """
 
     circuit: str
     constraint_count: int
@@ -45,6 +48,7 @@ class SetUp:
     proving_key_hash: str
     proving_key_bytes: int
     verifying_key: dict[str, Any]
+    made_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
