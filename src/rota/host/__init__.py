@@ -462,6 +462,7 @@ def _work(
         hosted.memory,
         background.reserves.get(intent.sender),
         background.call_gas,
+        background.roster,
     )
 
 

@@ -52,7 +52,7 @@ from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
-from rota.ledger.roots import is_recent
+from rota.ledger.roots import are_taken, read_roster
 from rota.ledger.rounds_on_chain import latest_height
 from rota.logs import catalogue
 from rota.model.digests import keccak
@@ -229,8 +229,9 @@ async def opened(
         announcements = Announcements(store.key_names, store.groups)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
-        roots = partial(is_recent, client)
-        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
+        rosters, taken = Rosters(partial(read_roster, client)), partial(are_taken, client)
+        used = prover or own_prover
+        proving = Proving(name, contracts, keys.signer, owners, used, store.proofs, trees, rosters, taken)
         code = PrivateCode(name, store)
         contracts.when_hosted = partial(_make_ready, contracts, proving, code)
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)
