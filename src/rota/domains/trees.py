@@ -13,7 +13,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The roots that a proof is for, which the ledger is shown: of commitments, and of a roster; empty where none is."""
+    """The roots that a proof is for and the ledger is shown: of commitments, and of a roster; empty where none is."""
 
     commitments: bytes = b""
     roster: bytes = b""

@@ -1,9 +1,9 @@
 """Who may own states of contracts that have a roster of it, as the chain says now.
 
-A roster only grows, but for reorganisations. Each question asks the contract for the words behind those that are here, in
-one answer with the root and the number of all. When the root of all is another one, the chain was reorganised, and the
-roster is read again from its first word. So is it after a restart, and by a node that comes late. The words of an answer
-belong to one state of the chain, and no more is believed than their root proves.
+A roster only grows, but for reorganisations. Each question asks the contract for the words behind those that are here,
+in one answer with the root and the number of all, which belong to one state of the chain. When the root of all words is
+another one, the chain was reorganised, and the roster is read again from its first word. So is it after a restart, and
+by a node that comes late.
 """
 
 from __future__ import annotations
@@ -17,21 +17,12 @@ from typing import Final
 from rota.domains.base import Roster
 from rota.host import Hosted
 from rota.model.types import ContractAddress
-from rota.ports import Unavailable
+from rota.ports import RosterPage, Unavailable
 
 ROSTERS_KEPT_MAX: Final = 64
 WORDS_A_STEP: Final = 16
 # Reorganisations while a roster is read.
 ATTEMPTS_MAX: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class RosterPage:
-    """What a contract answers: the root and the number of all words, and some of them, of one state of the chain."""
-
-    root: bytes
-    count: int
-    words: tuple[bytes, ...]
 
 
 # The words of a contract behind the first ones, as many as an answer has. `Unavailable` when the chain cannot tell.
@@ -71,15 +62,19 @@ class Rosters:
                 fresh = hosted.domain.roster_of(hosted.configuration)
                 assert fresh is not None, "the same contract has a roster again"
                 kept.roster = fresh
-        raise Unavailable(f"who may own states of {contract}: what the chain answers does not have the root that it says")
+        raise Unavailable(
+            f"who may own states of {contract}: what the chain answers does not have the root that it says"
+        )
 
     async def _is_up_to_date(self, contract: ContractAddress, roster: Roster) -> bool:
         """Whether it is what the chain has after it was given what it lacked."""
         while True:
             page = await self._read(contract, len(roster))
+            if len(roster) + len(page.words) > page.count:
+                return False
             for start in range(0, len(page.words), WORDS_A_STEP):
                 # A node of a tree takes a third of a millisecond: many words must not keep the event loop.
                 roster.extend(page.words[start : start + WORDS_A_STEP])
                 await asyncio.sleep(0)
-            if len(roster) >= page.count or not page.words:
+            if len(roster) == page.count or not page.words:
                 return len(roster) == page.count and roster.root == page.root

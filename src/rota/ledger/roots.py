@@ -8,13 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 from rota.domains.base import Roots
-from rota.engine.rosters import RosterPage
 from rota.ledger.bindings import decode_result, encode_call
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, read_data
 from rota.model.digests import WORD_BYTES
 from rota.model.types import ContractAddress
-from rota.ports import Unavailable
+from rota.ports import RosterPage, Unavailable
 
 _NULLIFIED: Final = "Nullified"
 # Both ledgers with registered owners have it from `Identities.sol`.

@@ -33,6 +33,7 @@ from rota.engine.held_states import HeldStates
 from rota.engine.owner_secrets import OwnerSecrets
 from rota.engine.private_code import PrivateCode
 from rota.engine.proving import Proving
+from rota.engine.rosters import Rosters
 from rota.engine.services import Services
 from rota.engine.verifiers import Verifiers
 from rota.evm.self_test import EvmDiffers, require_known_evm
