@@ -63,7 +63,7 @@ class Rosters:
                 assert fresh is not None, "the same contract has a roster again"
                 kept.roster = fresh
         raise Unavailable(
-            f"who may own states of {contract}: what the chain answers does not have the root that it says"
+            f"who may own states of {contract}: the answers of the chain do not have the root that they name"
         )
 
     async def _is_up_to_date(self, contract: ContractAddress, roster: Roster) -> bool:

@@ -38,7 +38,7 @@ def placed(statement: Statement) -> Statement:
 
 
 def registered(statement: Statement, strangers: int = 5) -> Statement:
-    """The same with its owners registered, behind strangers and far enough from one another to have paths of their own."""
+    """The same with its owners registered behind strangers, so far from one another that each has a path of its own."""
     owner = [key_of(statement.scalar)] if statement.inputs else []
     others = [2_000 + number for number in range(strangers)]
     roster = Identities()
