@@ -8,10 +8,12 @@ import aiohttp
 import pytest
 
 from rota.domains.zeto.babyjubjub import ZERO, Point, add, key_of
+from rota.domains.zeto.circuits import CIRCUITS, Kind
 from rota.domains.zeto.domain import ANON_KYC, ANON_NULLIFIER_KYC
 from rota.domains.zeto.field import ORDER
 from rota.ledger.bindings import decode_result, encode_call
 from rota.ledger.hexadecimal import data
+from rota.model.digests import keccak
 from tests.domains.zeto.kit import (
     NAMES,
     NODE3,
@@ -30,6 +32,8 @@ from tests.ledger.chains import in_loop
 from tests.service.callers import CallFailed, callers
 from tests.service.kit import Network, network
 from tests.service.test_public_flow import FREE
+
+PUBLIC_KEYS = ("hex_ecdsa_pubkey_uncompressed", "hex_ecdsa_pubkey_uncompressed_0x")
 
 
 async def count_of(net: Network, contract: str) -> int:
@@ -61,6 +65,11 @@ async def test_owners_are_refused_until_they_are_registered_and_then_deposit_pay
         payment = {**of_token, "from_": "b@node2", "function": "transfer", "data": {"transfers": [pay("c@node3", 25)]}}
 
         bobs, carols = await coins_key(two, "b@node2"), await coins_key(three, "c@node3")
+        # A public key in every form: what is registered, and what the address stands for.
+        assert await coins_key(one, "b@node2") == bobs
+        told = [await two.call("ptx_resolveVerifier", "b@node2", "ecdsa:secp256k1", each) for each in PUBLIC_KEYS]
+        assert told[1] == "0x" + told[0]
+        assert "0x" + keccak(bytes.fromhex(told[0]))[-20:].hex() == await address_of(two, "b@node2")
         refused = await two.do(**deposit)
         assert f"b@node2 is not registered with {contract}" in refused["failureMessage"]
         assert "a@node1 must register its key 0x" in refused["failureMessage"]
@@ -96,9 +105,12 @@ async def test_owners_are_refused_until_they_are_registered_and_then_deposit_pay
 @in_loop
 async def test_registrar_alone_registers_and_only_what_is_a_key_and_mints_to_the_registered(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
-        await begun(net)
+        prover = await begun(net)
         one, two, _ = callers(session, net)
         contract = await token(one, ANON_NULLIFIER_KYC)
+        # The keys are read from the deployment on, so that no proof has to wait for them.
+        assert [circuit for circuit in CIRCUITS if circuit.kind is Kind.ANON_NULLIFIER_KYC] == prover.prepared[:1]
+        assert not prover.statements
         bobs = await coins_key(two, "b@node2")
         stranger = await register(two, contract, bobs, "b@node2")
         assert "NotIssuer" in stranger["failureMessage"]
