@@ -102,7 +102,7 @@ def measure_zeto_gas(
     # The library has a thread for each core unless it is told otherwise, before its first work.
     os.environ["RAYON_NUM_THREADS"] = "1"
     figures: dict[str, ByLoad] = {}
-    for token in LEDGERS:
+    for token in BENCHES:
         minted, moved = BENCHES[token](unbacked_mints=False), BENCHES[token](unbacked_mints=True)
         figures[token] = {}
         for load, sizes in loads.items():
