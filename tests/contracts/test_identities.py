@@ -1,4 +1,4 @@
-"""Ledgers whose coins only registered owners have: who registers whom, the tree of identities, and which roots count.
+"""Ledgers whose coins only registered owners have: registration, the tree of identities, and which roots count.
 
 A verifier for tests stands for the real one: a proof is the hash of all public inputs. The tree's hash is the real one.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ class KycLedger(NullifiedLedger):
             self.chain.send(self.address, call)
         return reverted.value.name
 
-    def asked(self, function: str, *arguments: object) -> object:
+    def asked(self, function: str, *arguments: object) -> Any:  # noqa: ANN401  # whatever the contract answers
         return self.chain.call(self.name, self.address, function, *arguments)
 
 
@@ -119,8 +120,8 @@ def test_tree_of_many_identities_is_followed_page_by_page() -> None:
     for number in range(1_030):
         ledger.register(point, chance.randbytes(number % 3))
         point = add(point, BASE)
-    root, count, first = ledger.asked("identities", 0)  # type: ignore[misc]
-    _, _, rest = ledger.asked("identities", len(first))  # type: ignore[misc]
+    root, count, first = ledger.asked("identities", 0)
+    _, _, rest = ledger.asked("identities", len(first))
     assert (len(first), len(first) + len(rest), count) == (1_024, 1_030, 1_030)
     followed = Identities()
     followed.extend([word(each) for each in (*first, *rest)])
@@ -149,8 +150,8 @@ def test_only_the_issuer_registers_and_for_one_ledger_alone(ledger: KycLedger) -
         assert ledger.refuses(bytes(changed)) != "", place
     elsewhere = keccak(keccak(b"another ledger") + unsigned)
     assert ledger.refuses(unsigned + ISSUER.sign_compact(elsewhere)) == "NotIssuer"
-    # Whoever has the issuer's signature may send it, and gains nothing by that.
-    assert ledger.chain.send(ledger.address, signed, sender=BOB)
+    # Any account may send a call with the issuer's signature, and gains nothing by that.
+    ledger.chain.send(ledger.address, signed, sender=BOB)
     assert ledger.asked("isRegistered", [key.x, key.y])
 
 
@@ -175,8 +176,8 @@ def test_owner_is_registered_once(ledger: KycLedger) -> None:
     ],
     ids=["zero", "order 2", "nothing", "off the curve", "x of another form", "y of another form", "near", "largest"],
 )
-def test_what_is_no_key_is_not_registered(ledger: KycLedger, point: Point) -> None:
-    """Above all not the zero of the curve: everybody has its scalar, so that it would let anybody own coins."""
+def test_point_that_is_no_key_is_not_registered(ledger: KycLedger, point: Point) -> None:
+    """Above all not the zero of the curve: its scalar is known, so that all accounts could own coins by it."""
     assert ledger.refuses(ledger.call(point)) == "NotKey"
     assert not ledger.asked("isRegistered", [point.x, point.y])
 
@@ -257,13 +258,13 @@ def test_transition_without_a_root_of_identities_is_malformed(spending: KycLedge
         if len(part) < 32 + PROOF_BYTES:
             assert spending.refused(spend, auth=cut) in ("MalformedAuth(0,)", "NoIdentitiesRoot(0,)"), size
         else:
-            # What stands where the root should be was never a root.
+            # The word in the place of the root was never a root.
             assert spending.commit(spend, auth=cut).mask == 0, size
     assert spending.commit(spend, auth=auth).mask == 1
 
 
 def test_deposit_shows_its_root_behind_the_depositors_signature(spending: KycLedger) -> None:
-    """Who deposits is registered too: the proof of a deposit is for a root as every other one."""
+    """A depositor is registered too: the proof of a deposit is for a root as every other one."""
     depositor = PrivateKey(keccak(b"depositor"))
     account = ContractAddress(address_of(depositor).lower())
     call = deposit_call(ContractAddress("0x" + "70" * 20), account, spending.address, 5)
@@ -306,7 +307,7 @@ def test_rounds_never_need_more_gas_than_their_bound(spending: KycLedger, count:
 
 
 def test_point_outside_the_group_belongs_to_no_scalar() -> None:
-    """The contract takes it, as telling it from a key is dear; nobody can own coins by it (`Point.is_key`)."""
+    """The contract takes it, as telling it from a key is dear; no scalar owns coins by it (`Point.is_key`)."""
     outside = add(key_of(5), Point(0, ORDER - 1))
     assert outside.is_on_curve
     assert not outside.is_key

@@ -514,7 +514,7 @@ class Domain(ABC, Generic[C]):
     def is_issuers(self, configuration: C, sender: Party, call: bytes) -> bool:
         """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign.
 
-        `Rejected` when the issuer would sign what makes no sense.
+        `Rejected` when the issuer must not sign such a call.
         """
         return False
 

@@ -119,7 +119,7 @@ class Proving:
         self._tasks: Final = Background("proofs")
 
     async def begin(self) -> None:
-        """Take over what the life before has proved. `Unavailable` when the store is away."""
+        """Take over the proofs of the previous run. `Unavailable` when the store is away."""
         for stored in await self._book.restore():
             made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
             made.set_result(stored.proof)
@@ -172,7 +172,7 @@ class Proving:
         return _OwnKeys(self, contract)
 
     async def roster_of(self, hosted: Hosted) -> Roster | None:
-        """Who may own states of a contract, where its ledger says so. `Unavailable` when the chain cannot tell."""
+        """The owners of a contract whose ledger has a roster. `Unavailable` when the chain does not answer."""
         return await self._rosters.of(hosted)
 
     # Transitions.

@@ -1,4 +1,4 @@
-"""Who may own states of contracts that have a roster of it, as the chain says now.
+"""Who may own states of contracts that have a roster of it, as the chain has it now.
 
 A roster only grows, but for reorganisations. Each question asks the contract for the words behind those that are here,
 in one answer with the root and the number of all, which belong to one state of the chain. When the root of all words is

@@ -31,7 +31,7 @@ async def are_taken(client: RpcClient, contract: ContractAddress, roots: Roots) 
 
 
 async def read_roster(client: RpcClient, contract: ContractAddress, first: int) -> RosterPage:
-    """The registered owners behind the first ones, as the latest block has them. `Unavailable` when nobody can tell."""
+    """The registered owners behind the first ones, as the latest block has them. `Unavailable` without an answer."""
     try:
         call = {"to": contract, "data": data(encode_call(_KYC, "identities", first))}
         answer = await client.call("eth_call", call, "latest")

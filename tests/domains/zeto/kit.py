@@ -65,7 +65,7 @@ COINS_KEY = ("domain:zeto:snark:babyjubjub", "iden3_pubkey_babyjubjub_compressed
 
 
 async def coins_key(caller: Caller, party: str) -> Point:
-    """The point that owns a party's coins, as its node tells it."""
+    """The point that owns a party's coins, as a node returns it."""
     told: str = await caller.call("ptx_resolveVerifier", party, *COINS_KEY)
     return decompress(bytes.fromhex(told.removeprefix("0x")))
 

@@ -213,7 +213,7 @@ def test_nobody_finds_a_coin_of_root_zero() -> None:
     assert broken(statement) == {"membership"}
 
 
-# Who has to be registered.
+# Registered owners.
 
 
 @REGISTERED
@@ -261,7 +261,7 @@ def test_a_path_to_an_identity_is_wrong_in_one_place(kind: Kind, level: int, who
         path[level][place] += 1
         wrong = tuple((a, b, c, d) for a, b, c, d in path)
         changed = {"owner_path": wrong} if whose == "owner" else {"output_paths": (wrong, statement.output_paths[1])}
-        assert broken(replace(statement, **changed)) == {"registration"}  # type: ignore[arg-type]
+        assert broken(replace(statement, **changed)) == {"registration"}
 
 
 @REGISTERED
@@ -308,10 +308,10 @@ def test_a_root_of_fewer_owners_is_as_good_and_one_without_them_is_not(kind: Kin
 
 
 @REGISTERED
-def test_the_owner_of_scalar_zero_would_be_anybody(kind: Kind) -> None:
-    """Its key is the zero of the curve, whose secret everybody knows: the contract registers it for nobody."""
-    anybodys = replace(coin(75, ALICE), owner=ZERO)
-    statement = replace(transfer(kind), scalar=0, inputs=(Spent(anybodys),), outputs=(coin(75, BOB),))
+def test_the_owner_of_scalar_zero_is_not_registered(kind: Kind) -> None:
+    """Its key is the zero of the curve, whose secret is public: the contract does not register it."""
+    public = replace(coin(75, ALICE), owner=ZERO)
+    statement = replace(transfer(kind), scalar=0, inputs=(Spent(public),), outputs=(coin(75, BOB),))
     alone = in_tree(statement) if kind.has_nullifiers else statement
     roster = Identities()
     roster.extend([identity_of(key_of(BOB)).to_bytes(32, "big")])

@@ -254,7 +254,7 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
 
 
 async def refuses_unregistered_owners(ledger: RegisteredLedger, minted: Made) -> None:
-    """Nobody can prove a payment to a stranger, or of a stranger's coin; a roster of one's own is not the ledger's."""
+    """No prover proves a payment to a stranger, or of a stranger's coin; a roster of one's own is not the ledger's."""
     stranger = 99
     with pytest.raises(Unprovable):
         ledger.pay(minted.inputs[2:3], (coin(5, stranger),))

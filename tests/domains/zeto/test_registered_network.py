@@ -1,4 +1,4 @@
-"""Tokens of registered owners (KYC) on three real nodes, asked for as client libraries ask: a stablecoin's life."""
+"""Tokens of registered owners (KYC) on three real nodes, asked for as client libraries ask: a stablecoin."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_owners_are_refused_until_they_are_registered_and_then_deposit_pay
         payment = {**of_token, "from_": "b@node2", "function": "transfer", "data": {"transfers": [pay("c@node3", 25)]}}
 
         bobs, carols = await coins_key(two, "b@node2"), await coins_key(three, "c@node3")
-        # A public key in every form: what is registered, and what the address stands for.
+        # A public key in every form: the one to register, and the one of the address.
         assert await coins_key(one, "b@node2") == bobs
         told = [await two.call("ptx_resolveVerifier", "b@node2", "ecdsa:secp256k1", each) for each in PUBLIC_KEYS]
         assert told[1] == "0x" + told[0]
@@ -77,7 +77,7 @@ async def test_owners_are_refused_until_they_are_registered_and_then_deposit_pay
         await two.succeed(**deposit)
         await until_balance(two, contract, "b@node2", 60)
 
-        # Whoever is paid is registered too, or nothing is proved.
+        # A receiver is registered too, or nothing is proved.
         proofs = len(prover.statements)
         refused = await two.do(**payment)
         assert f"c@node3 is not registered with {contract}" in refused["failureMessage"]
@@ -103,7 +103,7 @@ async def test_owners_are_refused_until_they_are_registered_and_then_deposit_pay
 
 @pytest.mark.slow
 @in_loop
-async def test_registrar_alone_registers_and_only_what_is_a_key_and_mints_to_the_registered(tmp_path: Path) -> None:
+async def test_registrar_alone_registers_and_only_keys_and_mints_to_the_registered(tmp_path: Path) -> None:
     async with network(tmp_path, *NAMES, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
         prover = await begun(net)
         one, two, _ = callers(session, net)

@@ -2,8 +2,8 @@
 
 A leaf is the *identity* of an owner: the hash of its public key with a mark, P'(x, y, 0, 1). Leaves stand in the order
 of registration, and none is ever removed. The tree always has the same number of levels, because a node must not pass
-for an identity: with paths of several lengths, the identity of a stranger could be the x of a key that somebody
-registers. What is above no identity is 0.
+for an identity: with paths of several lengths, the identity of a stranger could be the x of a registered key. A node
+above no identity is 0.
 
 As identities are only added, an old root is that of fewer owners, and a proof for it is as good as one for the newest.
 """
@@ -41,7 +41,7 @@ class Identities:
 
     @property
     def root(self) -> bytes:
-        """As the contract has it; zero while nobody is registered."""
+        """As the contract has it; zero without registered owners."""
         return self.root_number.to_bytes(WORD_BYTES, "big")
 
     @property

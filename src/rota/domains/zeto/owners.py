@@ -19,7 +19,7 @@ NULLIFIERS_KEPT_MAX: Final = 65_536
 
 
 def opened(record: Record, salt: bytes) -> Coin:
-    """The coin that a record is; `ValueError` when it is none, as somebody may send it."""
+    """The coin that a record is; `ValueError` when it is none, as a sender may write anything."""
     if not isinstance(record, ZetoCoin):
         raise ValueError("it is no coin")
     return Coin(record.amount, salt_of(salt), point_of(record.owner_key), int(record.delegate, 16))
@@ -59,7 +59,7 @@ def owner_key_of(scalar: int) -> Point:
 
 @lru_cache(maxsize=KEYS_KEPT_MAX)
 def point_of(compressed: bytes) -> Point:
-    """A key that somebody has; `ValueError` when it is none."""
+    """The key of an owner; `ValueError` when it is none."""
     point = decompress(compressed)
     if not point.is_key:
         raise ValueError("it is no key of an owner")

@@ -1,7 +1,7 @@
-"""Tokens whose coins only registered owners spend and get (KYC): who has to be registered, and what registers.
+"""Tokens whose coins only registered owners spend and get (KYC): owners of a transaction, and the call that registers.
 
 The chain decides by the proof. A node that knows the roster tells beforehand who is not registered, before anything is
-proved. The issuer registers owners by a public call of the contract, which its node signs only for what is a key.
+proved. The issuer registers owners by a public call of the contract, which its node signs only for a valid key.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _REGISTER: Final = bytes.fromhex("e5857752")  # register(uint256[2],bytes)
 
 
 def unregistered(work: Assembly[Any], parties: Iterable[Party]) -> str:
-    """Who of these is not registered, and what to do; empty when all are, or nobody has to be.
+    """Who of these is not registered, and what to do; empty when all are, or the token has no such rule.
 
-    Of a party without a key nothing is said here: it cannot be paid at all.
+    A party without a key cannot be paid at all, which another error reports.
     """
     if work.roster is None:
         return ""
@@ -48,7 +48,7 @@ def registers(call: bytes) -> bool:
         for start in (_SELECTOR_BYTES, _SELECTOR_BYTES + _WORD_BYTES)
     )
     if not Point(x, y).is_key:
-        text = "must be x and y of an owner's key on BabyJubJub, as ptx_resolveVerifier tells it compressed"
+        text = "must be x and y of an owner's key on BabyJubJub, as ptx_resolveVerifier returns it compressed"
         raise Rejected("publicKey", text)
     return True
 
