@@ -146,7 +146,7 @@ def test_party_that_is_not_registered_is_named_with_its_key_and_who_registers_it
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_proved_of_registered_owners_is_true(kind: str) -> None:
+def test_statements_of_registered_owners_are_true(kind: str) -> None:
     book = rich(kind, CAROL, BOB, ALICE)
     calls = [
         (UserCall(ALICE, "transfer", pay((BOB, 4))), None),
