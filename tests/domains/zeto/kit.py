@@ -66,12 +66,8 @@ COINS_KEY = ("domain:zeto:snark:babyjubjub", "iden3_pubkey_babyjubjub_compressed
 
 async def coins_key(caller: Caller, party: str) -> Point:
     """The point that owns a party's coins, as a node returns it."""
-    while True:
-        # The party's node answers another one when it has a token of both.
-        with suppress(CallFailed):
-            told: str = await caller.call("ptx_resolveVerifier", party, *COINS_KEY)
-            return decompress(bytes.fromhex(told.removeprefix("0x")))
-        await asyncio.sleep(LOOK_S)
+    told: str = await caller.call("ptx_resolveVerifier", party, *COINS_KEY)
+    return decompress(bytes.fromhex(told.removeprefix("0x")))
 
 
 async def register(issuer: Caller, contract: str, key: Point, sender: str = "a@node1") -> dict[str, Any]:
