@@ -2,14 +2,8 @@
 pragma solidity 0.8.37;
 
 import {IProofVerifier} from "./IProofVerifier.sol";
+import {ITreeHasher} from "./ITreeHasher.sol";
 import {Proofs} from "./Proofs.sol";
-
-/// @title Hashes the nodes of a tree
-interface ITreeHasher {
-    /// @notice The nodes above these children.
-    /// @param children Four for each node; zero for one that is not there
-    function hash(uint256[] calldata children) external pure returns (uint256[] memory nodes);
-}
 
 /// @title A ledger of coins of which nobody sees which one is spent
 /// @notice What spends a coin shows a nullifier, which only its owner could work out, and proves that its coin is one of
@@ -96,7 +90,7 @@ contract Nullified is Proofs {
     }
 
     /// @dev Nullifiers, root, pending, output commitments, net, delegate, binding.
-    function _publicInputs(uint256 shape) internal pure override returns (uint256) {
+    function _publicInputs(uint256 shape) internal pure virtual override returns (uint256) {
         return shape == SMALL ? SMALL_INPUTS + 2 + SMALL_OUTPUTS + 3 : LARGE_INPUTS + 2 + LARGE_OUTPUTS + 3;
     }
 
@@ -104,6 +98,7 @@ contract Nullified is Proofs {
     function _admit(Work memory work, uint256 plan, uint256 body, bytes calldata auth)
         internal
         view
+        virtual
         override
         returns (bytes32)
     {

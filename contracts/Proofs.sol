@@ -66,7 +66,7 @@ abstract contract Proofs is StateLedger {
     /// @notice The ERC-20 is set once.
     error AlreadySet(address erc20);
 
-    /// @notice Only the issuer sets the ERC-20: its signature stands behind the call's argument.
+    /// @notice Only the issuer may do this: its signature stands behind the call's arguments.
     error NotIssuer();
 
     /// @notice There is no contract that could be an ERC-20.
@@ -286,7 +286,7 @@ abstract contract Proofs is StateLedger {
     }
 
     /// @dev Whether this is the compact signature (EIP-2098) of that address, which is not zero.
-    function _isSignedBy(address signer, bytes32 digest, bytes calldata signature) private pure returns (bool) {
+    function _isSignedBy(address signer, bytes32 digest, bytes calldata signature) internal pure returns (bool) {
         if (signature.length != SIGNATURE_BYTES) return false;
         uint256 tail = uint256(bytes32(signature[32:]));
         bytes32 s = bytes32(tail << 1 >> 1);
@@ -358,6 +358,7 @@ abstract contract Proofs is StateLedger {
     function _gather(Work memory work, uint256 shape, bytes32 binding, bytes calldata proof)
         internal
         view
+        virtual
         returns (uint256 first)
     {
         if (proof.length != PROOF_BYTES) revert MalformedAuth(work.position);

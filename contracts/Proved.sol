@@ -35,7 +35,7 @@ contract Proved is Proofs {
     {}
 
     /// @dev Input commitments, output commitments, net, delegate, binding.
-    function _publicInputs(uint256 shape) internal pure override returns (uint256) {
+    function _publicInputs(uint256 shape) internal pure virtual override returns (uint256) {
         return shape == SMALL ? SMALL_INPUTS + SMALL_OUTPUTS + 3 : LARGE_INPUTS + LARGE_OUTPUTS + 3;
     }
 

@@ -1,6 +1,7 @@
 """Makes the proving keys of `zeto`, and generates from them the contracts that verify its proofs.
 
     python -m tools.zeto_setup keys [FOLDER]        draw secrets, write keys for every circuit and a transcript
+    python -m tools.zeto_setup add [FOLDER]         the same for the circuits that the transcript lacks, and no others
     python -m tools.zeto_setup contracts [FOLDER]   write contracts/Verifier*.sol and contracts/PoseidonTree.sol
     python -m tools.zeto_setup --check              tell whether the contracts are those that the keys say
 
@@ -16,7 +17,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,7 @@ from rota.prover.key_files import (
     Transcript,
     hash_of_constraints,
     key_path,
+    read_transcript,
     write_key,
 )
 from tools.zeto_contracts import generated
@@ -45,6 +47,10 @@ def main(arguments: Sequence[str], root: Path = ROOT) -> int:
             make_keys(DEVELOPMENT_KEYS)
         case ["keys", folder]:
             make_keys(Path(folder))
+        case ["add"]:
+            add_keys(DEVELOPMENT_KEYS)
+        case ["add", folder]:
+            add_keys(Path(folder))
         case ["contracts"]:
             write_contracts(DEVELOPMENT_KEYS, root)
         case ["contracts", folder]:
@@ -66,26 +72,41 @@ def write_contracts(keys: Path, root: Path) -> None:
 def make_keys(folder: Path, circuits: Sequence[Circuit] = CIRCUITS) -> Transcript:
     """Draw secrets and write proving keys and the transcript; what was there is overwritten."""
     folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for circuit in circuits:
-        print(f"{circuit.name}: {len(structure(circuit).constraints)} constraints ...", flush=True)
-        key = set_up(structure(circuit))
-        content = write_key(circuit, key)
-        key_path(folder, circuit).write_bytes(content)
-        entries.append(
-            SetUp(
-                circuit.name,
-                len(structure(circuit).constraints),
-                hash_of_constraints(circuit),
-                hashlib.sha256(content).hexdigest(),
-                len(content),
-                _words_of(key.verifying),
-            )
-        )
-    now = datetime.now(UTC).replace(microsecond=0)
-    transcript = Transcript(MADE_BY, now.isoformat(), f"zksnake {version('zksnake')}", tuple(entries))
+    entries = tuple(_made_key(folder, circuit) for circuit in circuits)
+    return _written(folder, Transcript(MADE_BY, _now(), f"zksnake {version('zksnake')}", entries))
+
+
+def add_keys(folder: Path, circuits: Sequence[Circuit] = CIRCUITS) -> Transcript:
+    """Draw secrets for the circuits that the transcript lacks. Contracts of the others keep their verifiers."""
+    transcript = read_transcript(folder)
+    known = {entry.circuit for entry in transcript.circuits}
+    new = [replace(_made_key(folder, circuit), made_at=_now()) for circuit in circuits if circuit.name not in known]
+    return _written(folder, replace(transcript, circuits=(*transcript.circuits, *new)))
+
+
+def _made_key(folder: Path, circuit: Circuit) -> SetUp:
+    constraint_count = len(structure(circuit).constraints)
+    print(f"{circuit.name}: {constraint_count} constraints ...", flush=True)
+    key = set_up(structure(circuit))
+    content = write_key(circuit, key)
+    key_path(folder, circuit).write_bytes(content)
+    return SetUp(
+        circuit.name,
+        constraint_count,
+        hash_of_constraints(circuit),
+        hashlib.sha256(content).hexdigest(),
+        len(content),
+        _words_of(key.verifying),
+    )
+
+
+def _written(folder: Path, transcript: Transcript) -> Transcript:
     (folder / TRANSCRIPT).write_text(json.dumps(asdict(transcript), indent=1) + "\n", encoding="utf-8")
     return transcript
+
+
+def _now() -> str:
+    return datetime.now(UTC).replace(microsecond=0).isoformat()
 
 
 def _words_of(key: VerifyingKey) -> dict[str, Any]:

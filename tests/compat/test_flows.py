@@ -12,11 +12,14 @@ import pytest
 
 from rota.model.types import NodeName
 from tests import bounds
+from tests.domains.zeto.prover import ThreadProver
 from tests.server.storage import BYTECODE
 from tests.server.three_nodes import three_nodes
+from tests.service.kit import Network
 
 HERE: Final = Path(__file__).parent
 RECORDED: Final = HERE.parent / "server" / "clients"
+ERC20: Final = HERE.parent / "contracts" / "artifacts" / "TestToken.json"
 INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 
 
@@ -24,7 +27,10 @@ INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed here: install Node.js 20 or later")
 @pytest.mark.skipif(not INSTALLED.exists(), reason="TypeScript is not installed here; run tools/install-test-tools")
 def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
-    with three_nodes(tmp_path) as to:
+    async def share_prover(nodes: Network) -> None:
+        nodes.prover = ThreadProver()
+
+    with three_nodes(tmp_path, share_prover) as to:
         environment = {
             **os.environ,
             "ROTA_NODE1": to.node1.url,
@@ -32,6 +38,7 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             "ROTA_SOCKET1": to.nodes.processes[NodeName("node1")].entrance.websocket_url,
             "ROTA_RECORDED": str(RECORDED),
             "ROTA_BYTECODE": BYTECODE,
+            "ROTA_ERC20": ERC20.read_text(encoding="utf-8"),
             "ROTA_WAIT_MS": str(int(1_000 * bounds.WAIT_S)),
         }
         ran = subprocess.run(
@@ -44,4 +51,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 4" in ran.stdout, ran.stdout
+    assert "# pass 6" in ran.stdout, ran.stdout

@@ -32,6 +32,8 @@ _SHIPPED: Final = (
         "Lockable",
         "Proved",
         "Nullified",
+        "ProvedKyc",
+        "NullifiedKyc",
         "Factory",
         "Registry",
         "Settlement",
@@ -39,6 +41,7 @@ _SHIPPED: Final = (
         "Proposals",
         "PoseidonTree",
     ),
+    *("VerifierAnonKyc2x2", "VerifierAnonNullifierKyc2x2"),
     *("VerifierAnon2x2", "VerifierAnon10x8", "VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8"),
 )
 

@@ -25,6 +25,8 @@ PINNED_CODE = {
     "Endorsed": "4e33c526781fc71bbdd7d2add4792a87305a2dadff8bd0e11005601c6d0e5073",
     "Proved": "6b843ff831323fa0c70e9428ee8bdf3c291c6e096aed77e4d7ccbb183f44c80a",
     "Nullified": "c51f453375686410d78aa3c0470048f8df2a8b002fa89a42b1ffc4b13e5ddc61",
+    "ProvedKyc": "cc45fd7d6b2de60239137bbdee0149bde004e32b39c4b98fdd1ceca2adab4b93",
+    "NullifiedKyc": "f89d8a39b2c35e7e595e010bcf52b8f955e53bb92a07e6bf08fbde198dedf27a",
 }
 
 

@@ -16,7 +16,7 @@ from rota.domains.zeto.tree import EMPTY, Tree
 from rota.keys.secp256k1 import PrivateKey
 from rota.ledger.proofs import binding_of
 from rota.model.digests import core_of, domain_separator, leaf_of
-from rota.model.types import Call, Leaf, State, StateId, Transition
+from rota.model.types import Call, ContractAddress, Leaf, State, StateId, Transition
 from rota.sim.state_ledger import SkipReason
 from tests.contracts.evm import Chain, Reverted, keccak
 from tests.contracts.kit import (
@@ -53,13 +53,28 @@ class NullifiedLedger:
 
     def __init__(self, unbacked_mints: bool = False) -> None:
         self.chain = Chain()
-        verifiers = [self.chain.deploy("TestVerifier", size) for size in (9, 18)]
-        hasher = self.chain.deploy("PoseidonTree")
-        self.address = self.chain.deploy("Nullified", address_of(ISSUER), *verifiers, hasher, unbacked_mints)
+        self.address = self.deployed(unbacked_mints)
         self.separator = domain_separator(self.chain.chain_id, self.address)
         self.tree = Tree()
         self.makers: dict[Leaf, Transition] = {}
         self.roots: dict[Leaf, int] = {}
+
+    # What differs where owners are registered.
+
+    def deployed(self, unbacked_mints: bool) -> ContractAddress:
+        verifiers = [self.chain.deploy("TestVerifier", size) for size in (9, 18)]
+        hasher = self.chain.deploy("PoseidonTree")
+        return self.chain.deploy("Nullified", address_of(ISSUER), *verifiers, hasher, unbacked_mints)
+
+    def roster(self) -> tuple[int, ...]:
+        """The public inputs before the binding."""
+        return ()
+
+    def proof_of(self, transition: Transition) -> bytes:
+        """What a transition shows behind the signature of its intent's key and the coins of a read."""
+        return transition.signature[64:]
+
+    # Transitions.
 
     def mint(self, number: int, *coins: int) -> Transition:
         made = self._written(number, (), (), coins, ())
@@ -92,7 +107,7 @@ class NullifiedLedger:
         spent += [0] * ((2 if is_small else 5) - len(spent))
         outputs = [*coins, *[0] * ((2 if is_small else 8) - len(coins))]
         binding = int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % FIELD
-        public = (*spent, root, shown, *outputs, net_in(calls), 0, binding)
+        public = (*spent, root, shown, *outputs, net_in(calls), 0, *self.roster(), binding)
         self.roots[made.leaf] = root
         proof = keccak(b"".join(map(word, public))) + bytes(224)
         shown_first = signed_by_intent(made) + signature_for(made, depositor)
@@ -124,7 +139,7 @@ class NullifiedLedger:
                 root = word(self.roots[each.leaf]) if each.leaf in self.roots else b""
                 read = [self.makers[state.leaf].info for state in each.reads]
                 shown = b"".join(bytes([len(info)]) + b"".join(info) for info in read)
-                part = VALID_UNTIL_S.to_bytes(8, "big") + each.signature[:64] + root + shown + each.signature[64:]
+                part = VALID_UNTIL_S.to_bytes(8, "big") + each.signature[:64] + root + shown + self.proof_of(each)
                 parts.append(len(part).to_bytes(2, "big") + part)
         return b"".join(parts)
 

@@ -23,7 +23,7 @@ from tests.contracts.evm import Answer, Chain, Reverted, call_data
 from tests.domains.zeto.coins import transfer
 from tests.domains.zeto.prover import proved
 from tools.zeto_contracts import contract_name, generated
-from tools.zeto_setup import ROOT, main, make_keys
+from tools.zeto_setup import ROOT, add_keys, main, make_keys
 
 SMALL = Circuit(Kind.ANON, 2, 2)
 NAME = contract_name(SMALL)
@@ -184,6 +184,21 @@ def test_a_new_set_up_makes_keys_that_prove(tmp_path: Path) -> None:
     assert verify(key.verifying, statement.public_inputs, proof)
     assert not verified(list(statement.public_inputs), proof.to_bytes())
     assert transcript.of(SMALL).proving_key_hash != read_transcript(DEVELOPMENT_KEYS).of(SMALL).proving_key_hash
+
+
+@pytest.mark.slow
+def test_keys_are_added_for_new_circuits_and_those_of_others_stay(tmp_path: Path) -> None:
+    """Contracts that were deployed with the verifiers of the others stay those that nodes know."""
+    added = Circuit(Kind.ANON, 1, 1)
+    first = make_keys(tmp_path, (SMALL,))
+    key = (tmp_path / f"{SMALL.name}.key").read_bytes()
+    both = add_keys(tmp_path, (SMALL, added))
+    assert both.of(SMALL) == first.of(SMALL)
+    assert (tmp_path / f"{SMALL.name}.key").read_bytes() == key
+    assert both.of(added).made_at
+    assert (both.made_at, both) == (first.made_at, read_transcript(tmp_path))
+    assert load_key(tmp_path, added).domain_size
+    assert add_keys(tmp_path, (SMALL, added)) == both
 
 
 def _with(proof: bytes, place: int, more: int) -> bytes:

@@ -136,10 +136,9 @@ def test_peer_cannot_try_all_names_that_there_could_be() -> None:
     assert told(bench, B)[-1] is True
 
 
-def test_user_who_asks_whether_a_party_is_announced_has_the_contract_loaded() -> None:
+@pytest.mark.parametrize("asks_announced", [False, True])
+def test_user_who_asks_for_a_verifier_has_the_contract_loaded(asks_announced: bool) -> None:
     bench = NodeBench(contracts=(), known=(OURS,))
-    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@B"))))
-    assert bench.all(LoadContract) == []
-    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@B"), asks_announced=True)))
+    bench.tell(ForContract(ADDRESS, VerifierWanted(Party("bob@B"), asks_announced=asks_announced)))
     assert len(bench.all(LoadContract)) == 1
     assert [request.party for request in bench.said(VerifierRequest, B)] == ["bob@B"]

@@ -122,11 +122,29 @@ async def test_keys_are_read_before_the_first_proof_is_wanted() -> None:
     prover = ProverProcesses()
     try:
         await prover.prepare(CIRCUITS[:2])
-        assert [prover.progress[circuit.name] for circuit in CIRCUITS] == [100, 100, 0, 0]
+        assert [prover.progress[circuit.name] for circuit in CIRCUITS] == [100, 100, *[0] * (len(CIRCUITS) - 2)]
         (process,) = prover._processes.pids
         assert len(await prover.prove(STATEMENT)) == PROOF_BYTES
         assert prover._processes.pids == (process,), "the process that read the keys makes the proof"
     finally:
+        await prover.close()
+
+
+@pytest.mark.slow
+@in_loop
+async def test_proof_waits_for_its_own_key_and_not_for_those_of_other_circuits() -> None:
+    prover = ProverProcesses()
+    small, large = CIRCUITS[:2]
+    preparing = asyncio.ensure_future(prover.prepare((small, large)))
+    try:
+        while prover.progress[small.name] < 100:
+            await asyncio.sleep(0.01)
+        assert len(await prover.prove(STATEMENT)) == PROOF_BYTES
+        assert prover.progress[large.name] < 100
+        await preparing
+        assert prover.progress[large.name] == 100
+    finally:
+        preparing.cancel()
         await prover.close()
 
 

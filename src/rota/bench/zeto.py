@@ -15,16 +15,17 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 from typing import Final, TypeVar
 
 from rota.domains.zeto.babyjubjub import SCALAR_BITS, key_of
-from rota.domains.zeto.circuits import CIRCUITS, Circuit, Kind, Spent, Statement, structure, trace
+from rota.domains.zeto.circuits import CIRCUITS, Circuit, Spent, Statement, structure, trace
 from rota.domains.zeto.coins import Coin
 from rota.domains.zeto.encryption import decrypt, encrypt
-from rota.domains.zeto.tree import EMPTY, Tree
+from rota.domains.zeto.identities import WORD_BYTES, Identities, identity_of
+from rota.domains.zeto.tree import Tree
 from rota.prover.curve import require_curve
 from rota.prover.groth16 import prove, verify
 from rota.prover.key_files import DEVELOPMENT_KEYS, load_key, read_transcript
@@ -123,11 +124,19 @@ def _full_statement(circuit: Circuit) -> Statement:
     coins = [Coin(EACH_VALUE, salt, owner) for salt in range(circuit.input_count)]
     whole, others = EACH_VALUE * len(coins), circuit.output_count - 1
     made = tuple(Coin(value, 100 + place, owner) for place, value in enumerate([1] * others + [whole - others]))
-    if circuit.kind is Kind.ANON:
-        return Statement(circuit.kind, OWNER, tuple(Spent(coin) for coin in coins), made, BINDING)
-    tree = Tree([*range(1, OTHERS_IN_TREE + 1), *(coin.commitment for coin in coins)])
-    spent = tuple(Spent(coin, tree.path(OTHERS_IN_TREE + place)) for place, coin in enumerate(coins))
-    return Statement(circuit.kind, OWNER, spent, made, BINDING, root=tree.root, pending=EMPTY)
+    statement = Statement(circuit.kind, OWNER, tuple(Spent(coin) for coin in coins), made, BINDING)
+    if circuit.kind.has_nullifiers:
+        tree = Tree([*range(1, OTHERS_IN_TREE + 1), *(coin.commitment for coin in coins)])
+        spent = tuple(Spent(coin, tree.path(OTHERS_IN_TREE + place)) for place, coin in enumerate(coins))
+        statement = replace(statement, inputs=spent, root=tree.root)
+    if not circuit.kind.has_identities:
+        return statement
+    roster = Identities()
+    roster.extend([identity_of(owner).to_bytes(WORD_BYTES, "big")])
+    path = roster.path_of(owner)
+    assert path is not None, "the owner is registered"
+    paths = (path,) * len(made)
+    return replace(statement, identities=roster.root_number, owner_path=path, output_paths=paths)
 
 
 def _timed(work: Callable[[], R]) -> tuple[float, R]:

@@ -25,6 +25,7 @@ from typing import Final
 
 from rota.bench.gas import CHAIN_ID, GAS_LIMIT, address_of
 from rota.calldata import ROUND_TOPIC, encode_commit, encode_payload, nullifier_reference
+from rota.domains.base import Roots
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Circuit, Kind, Spent, Statement, trace
 from rota.domains.zeto.coins import Coin, net_of
@@ -101,7 +102,7 @@ def measure_zeto_gas(
     # The library has a thread for each core unless it is told otherwise, before its first work.
     os.environ["RAYON_NUM_THREADS"] = "1"
     figures: dict[str, ByLoad] = {}
-    for token in LEDGERS:
+    for token in BENCHES:
         minted, moved = BENCHES[token](unbacked_mints=False), BENCHES[token](unbacked_mints=True)
         figures[token] = {}
         for load, sizes in loads.items():
@@ -310,7 +311,7 @@ class NullifierBench(ZetoBench):
             root=self._tree.root if len(spent) > len(pending) else EMPTY,
             pending=pending[0].coin.commitment if pending else EMPTY,
         )
-        return self._signed(made, rooted(statement.root.to_bytes(32, "big"), _proved(statement))), owned
+        return self._signed(made, rooted(Roots(statement.root.to_bytes(32, "big")), _proved(statement))), owned
 
     def _follow(self, transitions: tuple[Transition, ...]) -> None:
         """The tree grows with that of the contract."""

@@ -27,7 +27,7 @@ from typing import Final
 
 from rota.bench.processes import processor_s
 from rota.client.transactions import Transaction
-from rota.domains.zeto.domain import LEDGERS
+from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
 from rota.localnet.chain_book import ChainBook
 from rota.localnet.local import LocalNetwork, LocalNode, Plan
 from rota.model.types import ContractAddress, NodeName
@@ -74,7 +74,7 @@ async def _measured(
     settings = {"sequencer.dispatch_ahead_max": 1} if gathered else {}
     async with LocalNetwork(Plan(home=home, names=(NODE,), settings=settings)) as network:
         await network.start(NODE)
-        for token in LEDGERS:
+        for token in (ANON, ANON_NULLIFIER):
             progress(f"{transfers} transfers of {token} by one owner{', gathered' if gathered else ''}")
             figures.append(await _of_kind(network, token, transfers, gathered))
     return figures

@@ -36,6 +36,7 @@ from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
 from rota.domains.records import Record, Rejected, Schema
+from rota.domains.trees import CommitmentTree, Roots, Roster
 from rota.model.frozen import dataclass
 from rota.model.types import (
     Call,
@@ -84,6 +85,8 @@ __all__ = [
     "Request",
     "Reserve",
     "Reverted",
+    "Roots",
+    "Roster",
     "Settled",
     "TransactionPlan",
     "party_of",
@@ -187,6 +190,7 @@ class Assembly(Generic[C]):
     memory: Any = None
     reserve: Reserve | None = None
     call_gas: Mapping[tuple[ContractAddress, bytes], int] = field(default_factory=dict)
+    roster: Roster | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +360,8 @@ class Claim(Generic[C]):
 
     `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
     here too. `calls` are what it has the ledger call, `reads` states that it names
-    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
+    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is,
+    and `roster` who may own states.
     """
 
     configuration: C
@@ -369,22 +374,7 @@ class Claim(Generic[C]):
     calls: tuple[Call, ...] = ()
     reads: tuple[StateId, ...] = ()
     tree: CommitmentTree | None = None
-
-
-class CommitmentTree(Protocol):
-    """What a ledger keeps of all commitments that were ever made, in their order. The host lets it grow with the chain.
-
-    What it is good for only its domain knows: a proof shows that something is in it.
-    """
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
-        """These came, of each of some transitions those that it made."""
-
-    def cut(self, count: int) -> None:
-        """Only so many are there after all."""
+    roster: Roster | None = None
 
 
 class Prover(Protocol):
@@ -499,9 +489,13 @@ class Domain(ABC, Generic[C]):
         """An empty tree for a contract whose proofs are about one."""
         return None
 
-    def shown_with(self, statement: object) -> bytes:
-        """The root of the tree that a proof of this statement is for, which the ledger is shown; or nothing."""
-        return b""
+    def roster_of(self, configuration: C) -> Roster | None:
+        """An empty roster for a contract whose ledger has one."""
+        return None
+
+    def shown_with(self, statement: object) -> Roots:
+        """The roots that a proof of this statement is for, which the ledger is shown."""
+        return Roots()
 
     def encrypt(self, content: bytes, record: Record | None, recipient: Recipient, entropy: bytes) -> bytes:
         """The bytes of a state for one of its readers alone. `Rejected` when there is no key to encrypt them to.
@@ -519,7 +513,10 @@ class Domain(ABC, Generic[C]):
         return False
 
     def is_issuers(self, configuration: C, sender: Party, call: bytes) -> bool:
-        """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign."""
+        """Whether this call of the ledger, a transaction of the sender's own, is one that the issuer has to sign.
+
+        `Rejected` when the issuer must not sign such a call.
+        """
         return False
 
     @abstractmethod

@@ -27,17 +27,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from rota.domains.base import Behind, Claim, Prover
+from rota.domains.base import Behind, Claim, Prover, Roots, Roster
 from rota.engine.commitment_trees import CommitmentTrees
 from rota.engine.contracts import KnownContracts
 from rota.engine.owner_secrets import OwnerSecrets
+from rota.engine.rosters import Rosters
 from rota.host import Hosted
 from rota.host.contracts import bounded, told_of
 from rota.host.proving import Revealed
 from rota.keys.names import endorser_key, party_key
 from rota.keys.one_time import OneTimeKeys, is_signed_by_intent
 from rota.keys.secp256k1 import to_compact
-from rota.ledger.proofs import binding_of, root_and_proof, rooted, signature_and_rest
+from rota.ledger.proofs import binding_of, rooted, roots_and_proof, signature_and_rest
 from rota.logs import catalogue
 from rota.machine.effects import LookUpVerifier
 from rota.machine.events import VerifierLookedUp
@@ -53,8 +54,8 @@ KEPT_MAX: Final = 4_096
 OLDER_S_MAX: Final = 300
 
 V = TypeVar("V")
-# Whether a contract takes a root. `Unavailable` when the chain cannot tell.
-IsRecent = Callable[[ContractAddress, bytes], Awaitable[bool]]
+# Whether a contract takes these roots. `Unavailable` when the chain cannot tell.
+AreTaken = Callable[[ContractAddress, Roots], Awaitable[bool]]
 
 
 @dataclass(slots=True)
@@ -97,7 +98,8 @@ class Proving:
         prover: Prover,
         book: ProofBook,
         trees: CommitmentTrees,
-        is_recent: IsRecent,
+        rosters: Rosters,
+        are_taken: AreTaken,
     ) -> None:
         self._one_time_keys: Final = OneTimeKeys(node, keys)
         self._node: Final = node
@@ -107,7 +109,8 @@ class Proving:
         self._prover: Final = prover
         self._book: Final = book
         self._trees: Final = trees
-        self._is_recent: Final = is_recent
+        self._rosters: Final = rosters
+        self._are_taken: Final = are_taken
         self._revealed: Final[OrderedDict[Leaf, Revealed]] = OrderedDict()
         self._proofs: Final[OrderedDict[Leaf, _Proof]] = OrderedDict()
         # Intents of which the store has a proof.
@@ -116,7 +119,7 @@ class Proving:
         self._tasks: Final = Background("proofs")
 
     async def begin(self) -> None:
-        """Take over what the life before has proved. `Unavailable` when the store is away."""
+        """Take over the proofs of the previous run. `Unavailable` when the store is away."""
         for stored in await self._book.restore():
             made: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
             made.set_result(stored.proof)
@@ -168,6 +171,10 @@ class Proving:
         """The keys of our own parties, as they are asked for."""
         return _OwnKeys(self, contract)
 
+    async def roster_of(self, hosted: Hosted) -> Roster | None:
+        """The owners of a contract whose ledger has a roster. `Unavailable` when the chain does not answer."""
+        return await self._rosters.of(hosted)
+
     # Transitions.
 
     def take(self, events: Iterable[Event], revealed: Mapping[Leaf, Revealed]) -> list[Event]:
@@ -217,10 +224,10 @@ class Proving:
         return await asyncio.shield(kept.made)
 
     async def _is_good(self, order: SignTransition, kept: _Proof) -> bool:
-        """Whether the ledger still takes the root that this proof is for, if it is for one."""
+        """Whether the ledger still takes the roots that this proof is for, if it is for any."""
         _, proof = signature_and_rest(kept.made.result()) if kept.made.done() else (b"", b"")
-        root, _ = root_and_proof(proof)
-        return not root or await self._is_recent(order.contract, root)
+        roots, _ = roots_and_proof(proof)
+        return roots == Roots() or await self._are_taken(order.contract, roots)
 
     async def _make(self, order: SignTransition, wanted: _Proof) -> None:
         """Whoever waits is told; what failed is not kept."""
@@ -247,6 +254,7 @@ class Proving:
         revealed = self._revealed.get(order.leaf)
         if revealed is None:
             raise Unavailable("what is to be proved is not known any more")
+        roster = await self._rosters.of(hosted)
         claim = Claim(
             hosted.configuration,
             order.party,
@@ -258,6 +266,7 @@ class Proving:
             revealed.calls,
             revealed.reads,
             await self._trees.of(hosted),
+            roster,
         )
         statement = hosted.domain.statement(claim)
         if statement is None:
@@ -266,7 +275,7 @@ class Proving:
         if hosted.domain.is_signed_too(claim):
             depositor = to_compact(await self._keys.sign(party_key(order.party), binding))
         proof, shown = await self._prover.prove(statement), hosted.domain.shown_with(statement)
-        proof = own + depositor + (rooted(shown, proof) if shown else proof)
+        proof = own + depositor + rooted(shown, proof)
         await self._note(StoredProof(order.intent, order.leaf, order.valid_until_s, proof))
         return proof
 

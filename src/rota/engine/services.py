@@ -24,7 +24,7 @@ from time import thread_time
 from typing import Final
 
 from rota import host
-from rota.domains.base import Behind, Lacking, Rejected, Reserve
+from rota.domains.base import Behind, Lacking, Rejected, Reserve, Roster
 from rota.engine import drafting
 from rota.engine.contracts import KnownContracts
 from rota.engine.held_states import HeldStates
@@ -304,7 +304,8 @@ class Services:
             reason = f"the domain of {order.contract} is not loaded here"
             return [AssemblyFailed(order.request_id, intent.id, reason) for intent in order.intents]
         verifiers = await self._verifiers_of(order.intents)
-        asked = Asked(order, verifiers, await self._reserves_of(hosted, order.intents))
+        reserves, roster = await self._reserves_of(hosted, order.intents), await self._roster_of(hosted)
+        asked = Asked(order, verifiers, reserves, roster=roster)
         events = await self._assemble_as(hosted, order, asked)
         if hosted.domain.estimates_calls and (gas := await self._gas_of_calls(order.contract, events)):
             events = await self._assemble_as(hosted, order, replace(asked, call_gas=gas))
@@ -333,7 +334,7 @@ class Services:
         proving = self._proving if hosted.domain.ledgers else None
 
         def assembling(recalled: Recalled) -> Generator[None, None, list[Event]]:
-            background = host.Background(recalled.find, asked.verifiers, asked.reserves, asked.call_gas)
+            background = host.Background(recalled.find, asked.verifiers, asked.reserves, asked.call_gas, asked.roster)
             made = yield from host.assembling(hosted, order, held, self._node, background)
             if proving is None:
                 return [*made]
@@ -345,16 +346,16 @@ class Services:
         """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""
         async with self._turn_of(intent.contract):
             verifiers = await self._verifiers_of((intent,))
-            reserves = await self._reserves_of(hosted, (intent,))
+            reserves, roster = await self._reserves_of(hosted, (intent,)), await self._roster_of(hosted)
             elsewhere = self._elsewhere_for(hosted)
             if elsewhere is not None:
-                asked = Asked(drafting.order_of(intent), verifiers, reserves)
+                asked = Asked(drafting.order_of(intent), verifiers, reserves, roster=roster)
                 return drafting.drafted(hosted, intent, await elsewhere.assemble(hosted, asked))
             held = await self._held.of(hosted)
 
             def assemble(recalled: Recalled) -> drafting.Draft | Rejected:
                 try:
-                    background = host.Background(recalled.find, verifiers, reserves)
+                    background = host.Background(recalled.find, verifiers, reserves, roster=roster)
                     return drafting.draft(hosted, intent, held, self._node, background)
                 except Rejected as flaw:
                     return flaw
@@ -378,6 +379,9 @@ class Services:
         accounts = [ContractAddress(self._signatures.verifier_of(party)) for party in movers]
         found = await asyncio.gather(*(self._find_reserve(hosted.contract.address, each) for each in accounts))
         return {party: reserve for party, reserve in zip(movers, found, strict=True) if reserve is not None}
+
+    async def _roster_of(self, hosted: host.Hosted) -> Roster | None:
+        return None if self._proving is None else await self._proving.roster_of(hosted)
 
     async def countersigned(self, sender: Party, contract: ContractAddress | None, call: bytes) -> bytes:
         """A public call of a party of ours, with the issuer's signature where the contract wants that."""

@@ -463,6 +463,7 @@ def _work(
         hosted.memory,
         background.reserves.get(intent.sender),
         background.call_gas,
+        background.roster,
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import field
 from typing import Protocol, TypeAlias
 
-from rota.domains.base import Reserve
+from rota.domains.base import Reserve, Roster
 from rota.host import UserCall, assemble, call
 from rota.host.checking import Checked, checking
 from rota.host.contracts import Background, CallGas, Held, Hosted
@@ -30,13 +30,14 @@ class Asked:
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     reserves: Mapping[Party, Reserve] = field(default_factory=dict)
     call_gas: CallGas = field(default_factory=dict)
+    roster: Roster | None = None
 
 
 def answering(
     hosted: Hosted, asked: Asked, held: Held, node: NodeName, recall: Callable[[StateId], State | None]
 ) -> Generator[None, None, object]:
     """The answer, in steps: one for each transition of a round, one for anything else."""
-    background = Background(recall, asked.verifiers, asked.reserves, asked.call_gas)
+    background = Background(recall, asked.verifiers, asked.reserves, asked.call_gas, asked.roster)
     match asked.question:
         case AssembleIntents() as order:
             return assemble(hosted, order, held, node, background)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from rota.calldata import nullifier_reference
 from rota.domains.available import Known, Shelf, known_in
-from rota.domains.base import Domain, History, Reserve
+from rota.domains.base import Domain, History, Reserve, Roster
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
 from rota.model.frozen import dataclass
@@ -38,13 +38,14 @@ class Background:
     """What else a node knows: any state whose bytes it has, spent ones among them, and the verifiers of parties.
 
     Of senders whose states are made of public tokens or turned into them, also what the chain has of these. `call_gas`
-    has estimates of the gas that calls on the public ledger need.
+    has estimates of the gas that calls on the public ledger need, `roster` who may own states of the contract.
     """
 
     recall: Callable[[StateId], State | None] = _not_here
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     reserves: Mapping[Party, Reserve] = field(default_factory=dict)
     call_gas: CallGas = field(default_factory=dict)
+    roster: Roster | None = None
 
 
 NO_BACKGROUND: Final = Background()

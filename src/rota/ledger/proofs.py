@@ -1,7 +1,7 @@
 """The `auth` of a ledger whose transitions are proved: what each of them shows, one after the other.
 
     auth = per full leaf: length u16 | validUntil u64 | signature of the intent's key 64 | [root 32]
-           | per state: n u8, its maker's n coins | proof
+           | per state: n u8, its maker's n coins | [signature of a depositor 64] | [root of the roster 32] | proof
 
 Where others have the signature of a party, a transition has the signature of its intent's key (`keys.one_time`), then
 its proof. Both bind the leaf and the validity. The signature shows that the id is its sender's, the proof that who made
@@ -10,7 +10,9 @@ transition made, so it is shown these again for every state that a proof is abou
 the transition's info. What makes coins of nothing shows no makers; its proof is the issuer's signature.
 
 Where nobody sees which coin is spent, a proof is one for a root of the tree of all coins, which is shown before it.
-Two points of such a proof are compressed, and written out again for the contract. The length tells whether that is so.
+Where only registered owners have coins, it is one for a root of their roster too. At a transition both stand before the
+proof, of which then two points are compressed, and written out again for the contract. The length tells how many roots
+there are, and the highest bit of the first, which no root has, that the last one is that of the roster.
 """
 
 from __future__ import annotations
@@ -19,17 +21,20 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.calldata import Entry, shown_states
+from rota.domains.base import Roots
 from rota.model.digests import WORD_BYTES, bound_hash
 from rota.model.types import Leaf, Transition
 
 PROOF_BYTES: Final = 256
 SIGNATURE_BYTES: Final = 64
-# Root | A's x | B | C's x; a point's second number has one of two values, of which the highest bit tells the odd one.
-ROOTED_BYTES: Final = 7 * WORD_BYTES
+# A's x | B | C's x; a point's second number has one of two values, of which the highest bit tells the odd one.
+COMPRESSED_BYTES: Final = 6 * WORD_BYTES
+ROOTS_MAX: Final = 2
 POINT_BYTES: Final = 2 * WORD_BYTES
 BASE_FIELD: Final = 21888242871839275222246405745257275088696311157297823662689037894645226208583
 CURVE_CONSTANT: Final = 3
 ODD: Final = 1 << 255
+ROSTER: Final = 0x80
 
 CoinsOf = Callable[[Leaf], bytes]
 
@@ -55,34 +60,51 @@ def signature_and_rest(signature: bytes) -> tuple[bytes, bytes]:
     return signature[:SIGNATURE_BYTES], signature[SIGNATURE_BYTES:]
 
 
-def rooted(root: bytes, proof: bytes) -> bytes:
-    """A proof and the root that it is for, as they stand behind the signature of the intent's key."""
-    assert len(root) == WORD_BYTES, f"a root is {WORD_BYTES} bytes, not {len(root)}"
+def rooted(roots: Roots, proof: bytes) -> bytes:
+    """A proof and the roots that it is for, as they stand behind the signature of the intent's key."""
     assert len(proof) == PROOF_BYTES, f"a proof is {PROOF_BYTES} bytes, not {len(proof)}"
+    shown = bytearray(roots.commitments + roots.roster)
+    if not shown:
+        return proof
+    assert {len(roots.commitments), len(roots.roster)} <= {0, WORD_BYTES}, f"a root is {WORD_BYTES} bytes"
+    assert not shown[0] & ROSTER, "a root is a number of the field"
+    shown[0] |= ROSTER if roots.roster else 0
     first, last = proof[:POINT_BYTES], proof[-POINT_BYTES:]
-    return root + _compressed(first) + proof[POINT_BYTES:-POINT_BYTES] + _compressed(last)
+    return bytes(shown) + _compressed(first) + proof[POINT_BYTES:-POINT_BYTES] + _compressed(last)
 
 
-def root_and_proof(proof: bytes) -> tuple[bytes, bytes]:
-    """The inverse; of what has no root, nothing and all of it. A depositor's signature stays before the proof."""
-    head, rest = proof[:-ROOTED_BYTES], proof[-ROOTED_BYTES:]
-    if len(rest) < ROOTED_BYTES or len(head) not in (0, SIGNATURE_BYTES):
-        return b"", proof
-    root, first, last = rest[:WORD_BYTES], rest[WORD_BYTES:POINT_BYTES], rest[-WORD_BYTES:]
-    return root, head + _written_out(first) + rest[POINT_BYTES:-WORD_BYTES] + _written_out(last)
+def roots_and_proof(proof: bytes) -> tuple[Roots, bytes]:
+    """The inverse; of what has no root, none and all of it. A depositor's signature stays before the proof."""
+    for count in range(1, ROOTS_MAX + 1):
+        size = COMPRESSED_BYTES + WORD_BYTES * count
+        head, rest = proof[:-size], proof[-size:]
+        if len(proof) - size not in (0, SIGNATURE_BYTES):
+            continue
+        has_roster = bool(rest[0] & ROSTER)
+        if count == ROOTS_MAX and not has_roster:
+            break
+        shown = bytes((rest[0] & ~ROSTER,)) + rest[1 : WORD_BYTES * count]
+        roster = shown[-WORD_BYTES:] if has_roster else b""
+        points = rest[WORD_BYTES * count :]
+        first, last = points[:WORD_BYTES], points[-WORD_BYTES:]
+        written = _written_out(first) + points[WORD_BYTES:-WORD_BYTES] + _written_out(last)
+        return Roots(shown[: len(shown) - len(roster)], roster), head + written
+    return Roots(), proof
 
 
 def _shown(transition: Transition, coins_of: CoinsOf) -> bytes:
     makers = [coins_of(state.leaf) for state in shown_states(transition)]
     signature, rest = signature_and_rest(transition.signature)
-    root, proof = root_and_proof(rest)
+    roots, proof = roots_and_proof(rest)
     return b"".join(
         (
             transition.valid_until_s.to_bytes(8, "big"),
             signature,
-            root,
+            roots.commitments,
             *(bytes((len(coins) // WORD_BYTES,)) + coins for coins in makers),
-            proof,
+            proof[:-PROOF_BYTES],
+            roots.roster,
+            proof[-PROOF_BYTES:],
         )
     )
 

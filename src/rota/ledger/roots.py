@@ -1,28 +1,55 @@
-"""Which roots of a tree of coins its ledger takes: the latest ones, and none that a reorganisation has taken back."""
+"""The roots that ledgers take: of their coins the latest ones, and of registered owners all that ever were.
+
+None counts that a reorganisation has taken back. The registered owners themselves are read here too.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from rota.domains.base import Roots
 from rota.ledger.bindings import decode_result, encode_call
 from rota.ledger.client import RpcClient, RpcRefused
 from rota.ledger.hexadecimal import data, read_data
+from rota.model.digests import WORD_BYTES
 from rota.model.types import ContractAddress
-from rota.ports import Unavailable
+from rota.ports import RosterPage, Unavailable
 
-_LEDGER: Final = "Nullified"
-_FUNCTION: Final = "isRecent"
+_NULLIFIED: Final = "Nullified"
+# Both ledgers with registered owners have it from `Identities.sol`.
+_KYC: Final = "NullifiedKyc"
 
 
-async def is_recent(client: RpcClient, contract: ContractAddress, root: bytes) -> bool:
+async def are_taken(client: RpcClient, contract: ContractAddress, roots: Roots) -> bool:
     """As the latest block has it. What shows no root, or zero, needs none. `Unavailable` when the chain cannot tell."""
-    number = int.from_bytes(root, "big")
-    if not number:
-        return True
-    call = {"to": contract, "data": data(encode_call(_LEDGER, _FUNCTION, number))}
+    asked = ((_NULLIFIED, "isRecent", roots.commitments), (_KYC, "isIdentitiesRoot", roots.roster))
+    for ledger, function, root in asked:
+        number = int.from_bytes(root, "big")
+        if number and not await _is_taken(client, contract, ledger, function, number):
+            return False
+    return True
+
+
+async def read_roster(client: RpcClient, contract: ContractAddress, first: int) -> RosterPage:
+    """The registered owners behind the first ones, as the latest block has them. `Unavailable` without an answer."""
+    try:
+        call = {"to": contract, "data": data(encode_call(_KYC, "identities", first))}
+        answer = await client.call("eth_call", call, "latest")
+        root, count, page = decode_result(_KYC, "identities", read_data(answer))
+    except (RpcRefused, ValueError) as error:
+        raise Unavailable(f"which owners are registered with {contract}: {error}") from None
+    return RosterPage(_word(root), count, tuple(map(_word, page)))
+
+
+async def _is_taken(client: RpcClient, contract: ContractAddress, ledger: str, function: str, root: int) -> bool:
+    call = {"to": contract, "data": data(encode_call(ledger, function, root))}
     try:
         answer = await client.call("eth_call", call, "latest")
-        (is_taken,) = decode_result(_LEDGER, _FUNCTION, read_data(answer))
+        (is_taken,) = decode_result(ledger, function, read_data(answer))
     except (RpcRefused, ValueError) as error:
         raise Unavailable(f"whether {contract} takes a root: {error}") from None
     return bool(is_taken)
+
+
+def _word(number: int) -> bytes:
+    return number.to_bytes(WORD_BYTES, "big")

@@ -114,7 +114,7 @@ from rota.wire.messages import (
 # A node's own records, of its life, its index and its nonces, belong to no contract.
 OWN = ContractAddress("")
 # What concerns the node itself; every other message concerns a contract.
-LOADING_EVENTS = (MessageReceived, IntentSubmitted, CancelRequested, ResumeRequested)
+LOADING_EVENTS = (MessageReceived, IntentSubmitted, CancelRequested, ResumeRequested, VerifierWanted)
 STATE_MESSAGES = (StateDistribution, StateDistributionAcknowledgement, StateRequest)
 DEPLOYMENT_MESSAGES = (DeploymentProposal, DeploymentAnswer, ContractTakenIn, DeploymentWithdrawn)
 ACQUAINTANCE_MESSAGES = (ContractsRequest, ContractsResponse, GenesisRequest, GenesisResponse)
@@ -581,8 +581,7 @@ class Node:
 
     def _await_loading(self, contract: ContractAddress, event: Event) -> None:
         """Only what somebody said or asked brings a contract into memory."""
-        is_asked = isinstance(event, VerifierWanted) and event.asks_announced
-        if not is_asked and not isinstance(event, LOADING_EVENTS):
+        if not isinstance(event, LOADING_EVENTS):
             return
         is_overloaded = isinstance(event, IntentSubmitted) and self.sequencers.is_overloaded(contract)
         if not self.sequencers.may_wait(self.now_ms, event) or is_overloaded:

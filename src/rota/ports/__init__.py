@@ -59,6 +59,7 @@ from rota.ports.listening import (
     undone_leaf,
 )
 from rota.ports.parties import PartyNames, covers
+from rota.ports.rosters import RosterPage
 from rota.ports.store import (
     STATES_A_PAGE,
     STATES_PAGE_BYTES_MAX,
@@ -146,6 +147,7 @@ __all__ = [
     "QuarantinedContract",
     "Registration",
     "Registry",
+    "RosterPage",
     "Signer",
     "StateChanges",
     "StatePage",

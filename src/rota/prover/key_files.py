@@ -17,11 +17,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from rota import extras
 from rota.domains.zeto.circuits import Circuit, structure
@@ -31,6 +31,13 @@ from rota.prover.groth16 import ProvingKey, VerifyingKey
 DEVELOPMENT_KEYS: Final = Path(__file__).with_name("development_keys")
 TRANSCRIPT: Final = "transcript.json"
 _POINTS: Final = "rota_zeto_keys"
+
+# Points of the two groups that are read without a pause: 0.2 s on one core.
+FIRST_A_SLICE: Final = 2_048
+SECOND_A_SLICE: Final = 512
+
+V = TypeVar("V")
+Reading: TypeAlias = Generator[int, None, V]
 
 _MAGIC: Final = b"rota groth16 1\n"
 _HEADER_BYTES_MAX: Final = 4096
@@ -42,7 +49,10 @@ class KeyFileWrong(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits."""
+    """What the transcript says of one circuit. Hashes are SHA-256, in hexadecimal digits.
+
+    `made_at` is empty for a circuit that was set up with the first ones, at the time of the whole transcript.
+    """
 
     circuit: str
     constraint_count: int
@@ -50,6 +60,7 @@ class SetUp:
     proving_key_hash: str
     proving_key_bytes: int
     verifying_key: dict[str, Any]
+    made_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +149,20 @@ def write_key(circuit: Circuit, key: ProvingKey) -> bytes:
 
 
 def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambda _: None) -> ProvingKey:
-    """The proving key of a circuit. `KeyFileWrong` unless it is the one that its transcript says.
+    """The proving key of a circuit, read at once. `tell` gets how many of a hundred parts are read."""
+    reading = reading_key(folder, circuit)
+    while True:
+        try:
+            tell(next(reading))
+        except StopIteration as done:
+            key: ProvingKey = done.value
+            return key
 
-    It takes seconds; `tell` hears how many of a hundred parts are read.
+
+def reading_key(folder: Path, circuit: Circuit) -> Reading[ProvingKey]:
+    """The proving key of a circuit, in slices. `KeyFileWrong` unless it is the one that its transcript names.
+
+    A key takes seconds to read and a slice a fraction of one. Each slice yields how many of a hundred parts are read.
     """
     entry = read_transcript(folder).of(circuit)
     path = key_path(folder, circuit)
@@ -151,25 +173,27 @@ def load_key(folder: Path, circuit: Circuit, tell: Callable[[int], None] = lambd
     if hashlib.sha256(content).hexdigest() != entry.proving_key_hash:
         raise KeyFileWrong(f"{path} does not have the SHA-256 that {TRANSCRIPT} beside it says")
     try:
-        return _read_key(content, tell)
+        return (yield from _read_key(content))
     except (KeyError, ValueError) as error:
         raise KeyFileWrong(f"{path} is not a proving key: {error}") from error
 
 
-def _read_key(content: bytes, tell: Callable[[int], None]) -> ProvingKey:
+def _read_key(content: bytes) -> Reading[ProvingKey]:
     if not content.startswith(_MAGIC):
         raise ValueError(f"it does not begin with {_MAGIC!r}")
     end = content.index(b"\n", len(_MAGIC), len(_MAGIC) + _HEADER_BYTES_MAX) + 1
     header = json.loads(content[len(_MAGIC) : end])
     wires, public, size = header["wires"], header["public"], header["domain_size"]
-    rest = _Reader(content, end, tell)
+    rest = _Reader(content, end)
     left_wires, right_wires = rest.marks(wires), rest.marks(wires)
-    left, right = rest.first(header["left"]), rest.first(header["right"])
-    hidden, quotient = rest.first(wires - public - 1), rest.first(size - 1)
-    alpha, beta, delta = rest.first(3)
-    inputs = rest.first(public + 1)
-    right_second = rest.second(header["right"])
-    beta_second, gamma_second, delta_second = rest.second(3)
+    left = yield from rest.first(header["left"])
+    right = yield from rest.first(header["right"])
+    hidden = yield from rest.first(wires - public - 1)
+    quotient = yield from rest.first(size - 1)
+    alpha, beta, delta = yield from rest.first(3)
+    inputs = yield from rest.first(public + 1)
+    right_second = yield from rest.second(header["right"])
+    beta_second, gamma_second, delta_second = yield from rest.second(3)
     rest.require_end()
     verifying = VerifyingKey(alpha, beta_second, gamma_second, delta_second, inputs)
     return ProvingKey(
@@ -178,31 +202,34 @@ def _read_key(content: bytes, tell: Callable[[int], None]) -> ProvingKey:
 
 
 class _Reader:
-    """Goes through the content of a key, and tells how far it is."""
+    """Goes through the content of a key."""
 
-    def __init__(self, content: bytes, start: int, tell: Callable[[int], None]) -> None:
+    def __init__(self, content: bytes, start: int) -> None:
         self._content = content
         self._position = start
-        self._tell = tell
 
     def marks(self, count: int) -> tuple[int, ...]:
         taken = self._take(-(-count // 8))
         return tuple(wire for wire in range(count) if taken[wire // 8] >> wire % 8 & 1)
 
-    def first(self, count: int) -> tuple[Any, ...]:
-        return self._points(read_first, count * G1_BYTES)
+    def first(self, count: int) -> Reading[tuple[Any, ...]]:
+        return self._points(read_first, count, G1_BYTES, FIRST_A_SLICE)
 
-    def second(self, count: int) -> tuple[Any, ...]:
-        return self._points(read_second, count * G2_BYTES)
+    def second(self, count: int) -> Reading[tuple[Any, ...]]:
+        return self._points(read_second, count, G2_BYTES, SECOND_A_SLICE)
 
     def require_end(self) -> None:
         if self._position != len(self._content):
             raise ValueError(f"{len(self._content) - self._position} bytes are left over")
 
-    def _points(self, read: Callable[[bytes], Iterator[Any]], size: int) -> tuple[Any, ...]:
-        points = tuple(read(self._take(size)))
-        self._tell(100 * self._position // len(self._content))
-        return points
+    def _points(
+        self, read: Callable[[bytes], Iterator[Any]], count: int, size: int, a_slice: int
+    ) -> Reading[tuple[Any, ...]]:
+        points: list[Any] = []
+        while len(points) < count:
+            points += read(self._take(size * min(a_slice, count - len(points))))
+            yield 100 * self._position // len(self._content)
+        return tuple(points)
 
     def _take(self, size: int) -> bytes:
         taken = self._content[self._position : self._position + size]

@@ -3,9 +3,9 @@
 A proof is seconds of one core's whole work. It is made in a process of its own, one core each, and with less right to
 the processor than the node, whose heartbeats must not wait. Processes are started when the node has a contract that
 needs proofs (`prepare`): most nodes have none. Then each process reads the keys of the contract's circuits, which takes
-up to half a minute, so that the first proof does not wait for it. A process that is started anew reads the key of a
-circuit when it first proves something of it. How far that is can be seen in `progress`, and is told while somebody
-waits.
+up to half a minute, so that the first proof does not wait for it. They are read in slices: a proof that is wanted
+meanwhile waits for its own key and a slice of another, and not for all keys. A process that is started anew reads the
+key of a circuit when it first proves something of it. `progress` shows how far that is, and it is logged.
 
 Statements have secrets in them. They go to the processes by a pipe and nowhere else (`workers.processes`).
 
@@ -20,7 +20,6 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from ctypes import Array, c_ubyte
-from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -28,7 +27,7 @@ from rota.domains.zeto.circuits import CIRCUITS, Circuit, Statement, trace
 from rota.ports import Unavailable
 from rota.prover.curve import CurveMissing, require_curve
 from rota.prover.groth16 import ProvingKey, prove, verify
-from rota.prover.key_files import DEVELOPMENT_KEYS, KeyFileWrong, load_key
+from rota.prover.key_files import DEVELOPMENT_KEYS, KeyFileWrong, Reading, reading_key
 from rota.workers.processes import Processes, WorkerEnded
 
 WAITING_MAX: Final = 256
@@ -120,17 +119,19 @@ class ProverProcesses:
             made.cancel()
 
     async def _read_by_all(self, circuit: Circuit) -> None:
-        """One order for each process: reading takes so long that no process takes two."""
-        reading = [self._processes.order(_read, self._keys, circuit) for _ in range(self._workers)]
-        try:
-            while not all(one.done() for one in reading):
+        """A slice for each process at a time. One that makes a proof meanwhile reads the rest when it needs it."""
+        clock, told_at_s, is_read = asyncio.get_running_loop().time, -TELL_EVERY_S, False
+        while not is_read:
+            if clock() - told_at_s >= TELL_EVERY_S:
                 self._tell_of_key(circuit.name)
-                await asyncio.wait(reading, timeout=TELL_EVERY_S)
-            self._tell_of_key(circuit.name)
-            await asyncio.gather(*reading)
-        finally:
-            for one in reading:
-                one.cancel()
+                told_at_s = clock()
+            reading = [self._processes.order(_read_slice, self._keys, circuit) for _ in range(self._workers)]
+            try:
+                is_read = all(await asyncio.gather(*reading))
+            finally:
+                for one in reading:
+                    one.cancel()
+        self._tell_of_key(circuit.name)
 
     def _tell_of_key(self, circuit: str) -> None:
         """How far its key is read: when that begins, on the way, and when it is done. Once for all who wait."""
@@ -148,6 +149,8 @@ class ProverProcesses:
 # What follows runs in the processes.
 
 _progress: Progress | None = None
+_reading: Final[dict[tuple[Path, Circuit], Reading[ProvingKey]]] = {}
+_read: Final[dict[tuple[Path, Circuit], ProvingKey]] = {}
 
 
 def _begin(progress: Progress) -> None:
@@ -168,19 +171,33 @@ def _prove(keys: Path, statement: Statement) -> bytes:
     return proof.to_bytes()
 
 
-def _read(keys: Path, circuit: Circuit) -> None:
-    _key(keys, circuit)
-
-
-@cache
 def _key(keys: Path, circuit: Circuit) -> ProvingKey:
-    place = CIRCUITS.index(circuit)
+    while not _read_slice(keys, circuit):
+        pass
+    return _read[keys, circuit]
 
-    def tell(parts: int) -> None:
-        assert _progress is not None, "the process has begun"
-        _progress[place] = parts
 
-    tell(0)
-    key = load_key(keys, circuit, tell)
-    tell(ALL_READ)
-    return key
+def _read_slice(keys: Path, circuit: Circuit) -> bool:
+    """Read some more of a key; whether all of it is read."""
+    place = keys, circuit
+    if place in _read:
+        return True
+    if place not in _reading:
+        _reading[place] = reading_key(keys, circuit)
+    try:
+        _note(circuit, next(_reading[place]))
+    except StopIteration as done:
+        _read[place] = done.value
+        del _reading[place]
+        _note(circuit, ALL_READ)
+        return True
+    except KeyFileWrong:
+        # The file may be another one when it is read again.
+        del _reading[place]
+        raise
+    return False
+
+
+def _note(circuit: Circuit, parts: int) -> None:
+    assert _progress is not None, "the process has begun"
+    _progress[CIRCUITS.index(circuit)] = parts

@@ -33,6 +33,7 @@ from rota.engine.held_states import HeldStates
 from rota.engine.owner_secrets import OwnerSecrets
 from rota.engine.private_code import PrivateCode
 from rota.engine.proving import Proving
+from rota.engine.rosters import Rosters
 from rota.engine.services import Services
 from rota.engine.verifiers import Verifiers
 from rota.evm.self_test import EvmDiffers, require_known_evm
@@ -52,7 +53,7 @@ from rota.ledger.looking_up import LookingUp
 from rota.ledger.public_chain import PublicChain
 from rota.ledger.registry import ChainRegistry
 from rota.ledger.reserves import reserve_of
-from rota.ledger.roots import is_recent
+from rota.ledger.roots import are_taken, read_roster
 from rota.ledger.rounds_on_chain import latest_height
 from rota.logs import catalogue
 from rota.model.digests import keccak
@@ -235,8 +236,9 @@ async def opened(
         announcements = Announcements(store.key_names, store.groups)
         signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
-        roots = partial(is_recent, client)
-        proving = Proving(name, contracts, keys.signer, owners, prover or own_prover, store.proofs, trees, roots)
+        rosters, taken = Rosters(partial(read_roster, client)), partial(are_taken, client)
+        used = prover or own_prover
+        proving = Proving(name, contracts, keys.signer, owners, used, store.proofs, trees, rosters, taken)
         code = PrivateCode(name, store)
         contracts.when_hosted = partial(_make_ready, contracts, proving, code)
         encryption = StateEncryption(contracts, owners.of, secrets.token_bytes)

@@ -22,6 +22,13 @@ export interface Request {
   params: Json[];
 }
 
+// The ABI of a contract that applications call themselves.
+export function abiOf(name: string): Json[] {
+  const found = abis[name];
+  if (!found) throw new Error(`no ABI of ${name} is recorded`);
+  return found;
+}
+
 export function recorded(helper: string, method: string, values: Values = {}): Request {
   const found = requests.find((each) => each.helper === helper && each.method === method);
   if (!found) throw new Error(`${helper} sends no ${method}`);

@@ -7,6 +7,7 @@ from dataclasses import replace
 from rota.domains.zeto.babyjubjub import key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
 from rota.domains.zeto.coins import Coin
+from rota.domains.zeto.identities import Identities, identity_of
 from rota.domains.zeto.poseidon import poseidon
 from rota.domains.zeto.tree import Tree
 
@@ -26,7 +27,30 @@ def transfer(kind: Kind, values: tuple[int, ...] = (50, 25), made: tuple[int, ..
     coins = [coin(value, ALICE, number) for number, value in enumerate(values)]
     outputs = tuple(coin(value, (BOB, ALICE)[number], 10 + number) for number, value in enumerate(made))
     statement = Statement(kind, ALICE, tuple(Spent(one) for one in coins), outputs, BINDING)
-    return in_tree(statement) if kind is Kind.ANON_NULLIFIER else statement
+    return placed(statement)
+
+
+def placed(statement: Statement) -> Statement:
+    """The same with its coins in a tree, and its owners registered, where its kind wants that."""
+    if statement.kind.has_nullifiers:
+        statement = in_tree(statement)
+    return registered(statement) if statement.kind.has_identities else statement
+
+
+def registered(statement: Statement, strangers: int = 5) -> Statement:
+    """The same with its owners registered behind strangers, so far from one another that each has a path of its own."""
+    owner = [key_of(statement.scalar)] if statement.inputs else []
+    others = [2_000 + number for number in range(strangers)]
+    roster = Identities()
+    for key in dict.fromkeys((*owner, *(each.owner for each in statement.outputs))):
+        roster.extend([number.to_bytes(32, "big") for number in (*others, identity_of(key))])
+        others = [3_000 + len(roster) + number for number in range(4)]
+    return replace(
+        statement,
+        identities=roster.root_number,
+        owner_path=roster.path_of(owner[0]) or () if owner else (),
+        output_paths=tuple(roster.path_of(each.owner) or () for each in statement.outputs),
+    )
 
 
 def in_tree(statement: Statement, strangers: int = 21) -> Statement:

@@ -8,6 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from rota.domains.zeto.babyjubjub import Point, decompress
+from rota.domains.zeto.domain import KINDS
 from rota.model.types import NodeName
 from tests.domains.zeto.prover import ThreadProver
 from tests.service.callers import BALANCE_OF, Caller, CallFailed, callers
@@ -49,6 +51,44 @@ async def token(issuer: Caller, kind: str = "Zeto_Anon") -> str:
     )
     address: str = receipt["contractAddress"]
     return address
+
+
+REGISTER_ABI = [
+    {
+        "type": "function",
+        "name": "register",
+        "inputs": [{"name": "publicKey", "type": "uint256[2]"}, {"name": "data", "type": "bytes"}],
+        "outputs": [],
+    }
+]
+COINS_KEY = ("domain:zeto:snark:babyjubjub", "iden3_pubkey_babyjubjub_compressed_0x")
+
+
+async def coins_key(caller: Caller, party: str) -> Point:
+    """The point that owns a party's coins, as a node returns it."""
+    told: str = await caller.call("ptx_resolveVerifier", party, *COINS_KEY)
+    return decompress(bytes.fromhex(told.removeprefix("0x")))
+
+
+async def register(issuer: Caller, contract: str, key: Point, sender: str = "a@node1") -> dict[str, Any]:
+    """The public call that registers an owner, as it ended."""
+    return await issuer.do(
+        type="public",
+        to=contract,
+        abi=REGISTER_ABI,
+        function="register",
+        from_=sender,
+        data={"publicKey": [str(key.x), str(key.y)], "data": "0x"},
+    )
+
+
+async def registered(issuer: Caller, contract: str, kind: str, **parties: Caller) -> None:
+    """The parties of these nodes are registered where their kind of token wants that: `b_node2=two`."""
+    if not KINDS[kind].has_identities:
+        return
+    for name, caller in parties.items():
+        done = await register(issuer, contract, await coins_key(caller, name.replace("_", "@")))
+        assert done["success"], done
 
 
 def pay(to: str, amount: int, data: bytes = b"") -> dict[str, object]:

@@ -20,11 +20,12 @@ from rota.calldata import (
     gas_bound,
     nullifier_reference,
 )
-from rota.domains.zeto.babyjubjub import key_of
+from rota.domains.zeto.babyjubjub import Point, key_of
 from rota.domains.zeto.circuits import Kind, Spent, Statement
 from rota.domains.zeto.coins import Coin, net_of
-from rota.domains.zeto.domain import ANON, ANON_NULLIFIER, LEDGERS
+from rota.domains.zeto.domain import ANON, ANON_KYC, ANON_NULLIFIER, ANON_NULLIFIER_KYC, LEDGERS, Zeto
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.identities import Identities, identity_of
 from rota.domains.zeto.membership import Members
 from rota.domains.zeto.reserve import moved_by
 from rota.keys.secp256k1 import PrivateKey
@@ -40,6 +41,7 @@ from tests.domains.zeto.prover import proved
 from tests.ledger.chains import CHAIN_ID, Chain, RpcRejected
 from tests.ledger.participant import DEPLOYER, deploy_contract, send
 
+DOMAIN = Zeto()
 VALID_UNTIL_S = 2**40
 CALL_GAS = 8_000_000
 ISSUER = PrivateKey(keccak(b"issuer"))
@@ -100,10 +102,13 @@ class TokenLedger:
 
     def signature(self, statement: Statement) -> bytes:
         """What stands behind the signature of the intent's key."""
-        return proved(statement)
+        return rooted(DOMAIN.shown_with(statement), proved(statement))
 
     def follow(self, *made: Made) -> None:
         """These are committed."""
+
+    async def prepare(self) -> None:
+        """What its owners need before they have coins."""
 
     # Transitions.
 
@@ -229,7 +234,7 @@ class TokenLedger:
         return answer
 
 
-@dataclass(slots=True)
+@dataclass
 class UnlinkedLedger(TokenLedger):
     """One whose coins are spent by nullifiers, and the tree of them all."""
 
@@ -251,11 +256,45 @@ class UnlinkedLedger(TokenLedger):
         has_others = len(inputs) > (pending is not None)
         return replace(statement, inputs=inputs, root=self.tree.root if has_others else 0, pending=shown)
 
-    def signature(self, statement: Statement) -> bytes:
-        return rooted(statement.root.to_bytes(32, "big"), proved(statement))
-
     def follow(self, *made: Made) -> None:
         self.tree.extend([each.transition.info for each in made])
+
+
+@dataclass
+class RegisteredLedger(TokenLedger):
+    """One whose coins only registered owners have."""
+
+    identities: Identities = field(default_factory=Identities)
+
+    kind = Kind.ANON_KYC
+
+    def stated(self, statement: Statement, pending: Coin | None) -> Statement:
+        """With the ways of its owners to the root of now; of one that is not registered there is none."""
+        statement = super().stated(statement, pending)
+        return replace(
+            statement,
+            identities=self.identities.root_number,
+            owner_path=(self.identities.path_of(key_of(statement.scalar)) or ()) if statement.inputs else (),
+            output_paths=tuple(self.identities.path_of(each.owner) or () for each in statement.outputs),
+        )
+
+    async def prepare(self) -> None:
+        for scalar in (ALICE, BOB):
+            await self.register(key_of(scalar))
+
+    async def register(self, key: Point, by: PrivateKey | None = None) -> CallReceipt:
+        call = encode_call("NullifiedKyc", "register", [key.x, key.y], b"")
+        signature = (by or ISSUER).sign_compact(keccak(self.separator + call))
+        receipt = await send(self.chain, {"to": self.address, "data": data(call + signature)})
+        self.identities.extend([identity_of(key).to_bytes(32, "big")])
+        return receipt
+
+
+@dataclass
+class RegisteredUnlinkedLedger(RegisteredLedger, UnlinkedLedger):
+    """Both."""
+
+    kind = Kind.ANON_NULLIFIER_KYC
 
 
 def intent_key(number: int) -> PrivateKey:
@@ -298,7 +337,12 @@ async def age_roots(ask: Ask, contract: str, count: int) -> None:
     raise AssertionError("the ledger keeps both numbers in one word")
 
 
-TOKENS: dict[str, type[TokenLedger]] = {ANON: TokenLedger, ANON_NULLIFIER: UnlinkedLedger}
+TOKENS: dict[str, type[TokenLedger]] = {
+    ANON: TokenLedger,
+    ANON_NULLIFIER: UnlinkedLedger,
+    ANON_KYC: RegisteredLedger,
+    ANON_NULLIFIER_KYC: RegisteredUnlinkedLedger,
+}
 
 
 async def token_ledger(
@@ -319,4 +363,6 @@ async def token_ledger(
     receipt = await send(chain, {"to": factory, "data": data(call)})
     told = read_deployment(receipt.logs[-1])
     assert (told.endorsers, told.threshold, told.ledger) == ((issuer,), 0, code.hash)
-    return TOKENS[token](chain, told.contract, domain_separator(CHAIN_ID, told.contract))
+    ledger = TOKENS[token](chain, told.contract, domain_separator(CHAIN_ID, told.contract))
+    await ledger.prepare()
+    return ledger

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from rota.domains.zeto.domain import LEDGERS
-from tests.domains.zeto.kit import NAMES, balance, begun, die_while_proving, pay, token, until_balance
+from tests.domains.zeto.kit import NAMES, balance, begun, die_while_proving, pay, registered, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.service.callers import Caller, callers
 from tests.service.kit import network
@@ -56,6 +56,7 @@ async def test_tokens_become_coins_and_coins_become_tokens(kind: str, tmp_path: 
         await begun(net)
         one, two, three = callers(session, net)
         contract = await token(one, kind)
+        await registered(one, contract, kind, b_node2=two, c_node3=three)
         erc20 = await PublicToken.deployed(one)
         set_it = {"type": "public", "to": contract, "abi": SET_ABI, "function": "setERC20"}
         stranger = await two.do(**set_it, from_="b@node2", data={"erc20": erc20.address})

@@ -13,10 +13,11 @@ from rota.domains.zeto.domain import LEDGERS
 from rota.model.types import NodeName
 from rota.node.events import ForContract
 from rota.sequencer.events import TransitionSigned
-from tests.domains.zeto.kit import LOOK_S, NODE1, NODE2, begun, pay, token, until_balance
+from tests.domains.zeto.kit import LOOK_S, NODE1, NODE2, begun, pay, registered, token, until_balance
 from tests.ledger.chains import in_loop
 from tests.service.callers import callers
 from tests.service.kit import Network, network
+from tests.service.test_public_flow import FREE
 
 
 class Proofs:
@@ -58,11 +59,12 @@ def proofs_in_store(net: Network, node: NodeName) -> int:
 @pytest.mark.parametrize("kind", LEDGERS)
 @in_loop
 async def test_node_that_dies_between_proof_and_round_does_not_prove_again(tmp_path: Path, kind: str) -> None:
-    async with network(tmp_path, NODE1, NODE2) as net, aiohttp.ClientSession() as session:
+    async with network(tmp_path, NODE1, NODE2, chain_settings=FREE) as net, aiohttp.ClientSession() as session:
         dying = net.watchers[NODE2] = StopsWhenProved(net, NODE2)
         prover = await begun(net)
         one, two = callers(session, net)
         contract = await token(one, kind)
+        await registered(one, contract, kind, a_node1=one, b_node2=two)
         of_token = {"type": "private", "to": contract}
         await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
         await until_balance(two, contract, "b@node2", 100)

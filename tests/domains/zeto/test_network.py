@@ -17,6 +17,7 @@ from tests.domains.zeto.kit import (
     begun,
     die_while_proving,
     pay,
+    registered,
     token,
     until_balance,
 )
@@ -70,6 +71,7 @@ async def test_locked_coin_is_spent_by_its_delegate(kind: str, tmp_path: Path) -
         await begun(net)
         one, two, three = callers(session, net)
         contract = await token(one, kind)
+        await registered(one, contract, kind, b_node2=two, c_node3=three)
         of_token = {"type": "private", "to": contract}
         await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
         await until_balance(two, contract, "b@node2", 100)
@@ -103,6 +105,7 @@ async def test_prepared_payment_is_voided_in_seconds_and_without_a_proof(kind: s
         prover = await begun(net)
         one, two, three = callers(session, net)
         contract = await token(one, kind)
+        await registered(one, contract, kind, b_node2=two, c_node3=three)
         of_token = {"type": "private", "to": contract}
         await one.succeed(**of_token, from_="a@node1", function="mint", data={"mints": [pay("b@node2", 100)]})
         await until_balance(two, contract, "b@node2", 100)

@@ -14,8 +14,10 @@ from rota.calldata import nullifier_reference
 from rota.domains.zeto import domain
 from rota.domains.zeto.circuits import CIRCUITS, Circuit
 from rota.domains.zeto.coins import VALUE_MAX, Coin
-from rota.domains.zeto.domain import ANON, ANON_NULLIFIER
+from rota.domains.zeto.domain import ANON, ANON_KYC, ANON_NULLIFIER, ANON_NULLIFIER_KYC
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.identities import Identities, identity_of
+from rota.domains.zeto.owners import owner_key_of
 from rota.ledger.proofs import PROOF_BYTES, SIGNATURE_BYTES, binding_of
 from rota.model.digests import WORD_BYTES, domain_separator
 from rota.model.types import ContractAddress, Preparation, Transition
@@ -26,6 +28,7 @@ from tests.domains.zeto.on_chain import (
     ROOTS,
     VALID_UNTIL_S,
     Made,
+    RegisteredLedger,
     TokenLedger,
     UnlinkedLedger,
     age_roots,
@@ -43,13 +46,17 @@ from tests.ledger.participant import deploy_contract
 PAIRS = (
     (ANON, "embedded"),
     (ANON_NULLIFIER, "anvil"),
+    (ANON_NULLIFIER_KYC, "embedded"),
     pytest.param(ANON, "anvil", marks=pytest.mark.nightly),
     pytest.param(ANON_NULLIFIER, "embedded", marks=pytest.mark.nightly),
+    pytest.param(ANON_KYC, "anvil", marks=pytest.mark.nightly),
 )
 WRONG = "WrongProof(0,)"
 DELEGATE = ContractAddress("0x" + "de" * 20)
 # In `auth`, behind the length, the validity and the signature of its first intent's key.
 ROOT = slice(74, 74 + WORD_BYTES)
+# The root of identities stands before the last proof.
+IDENTITIES = slice(-PROOF_BYTES - WORD_BYTES, -PROOF_BYTES)
 UNSIGNED = "NotIntentKey(0,)"
 
 
@@ -118,7 +125,7 @@ async def refuses_other_statements(ledger: TokenLedger, minted: Made, spend: Mad
     assert await ledger.refusal(ledger.proven(made, richer).transition) == WRONG
     # An empty transition has no proof, not even a right one.
     empty = ledger.written((), (), intent=101)
-    nothing = replace(stated, scalar=0, inputs=(), outputs=(), root=0)
+    nothing = replace(stated, scalar=0, inputs=(), outputs=(), root=0, owner_path=(), output_paths=())
     assert await ledger.refusal(ledger.proven(empty, nothing).transition) == "MalformedAuth(0,)"
 
 
@@ -165,7 +172,9 @@ async def refuses_somebody_elses_coin(ledger: TokenLedger, minted: Made) -> None
         assert await ledger.refusal(made.transition) == WRONG
         return
     # In a tree of her own it is there: with a root that the ledger does not know, or one that the proof is not for.
-    own = UnlinkedLedger(ledger.chain, ledger.address, ledger.separator)
+    own = type(ledger)(ledger.chain, ledger.address, ledger.separator)
+    if isinstance(own, RegisteredLedger) and isinstance(ledger, RegisteredLedger):
+        own.identities = ledger.identities
     own.tree.extend([words((posing,))])
     made = own.pay(((bobs[0], posing),), (coin(5),), intent=103)
     ledger.coins |= own.coins
@@ -244,6 +253,27 @@ async def takes_nullifiers_once(ledger: UnlinkedLedger, minted: Made, spend: Mad
     assert await ledger.refusal(ledger.proven(zero, stated).transition) == "Malformed(0, 'nullifier')"
 
 
+async def refuses_unregistered_owners(ledger: RegisteredLedger, minted: Made) -> None:
+    """No prover proves a payment to a stranger, or of a stranger's coin; a roster of one's own is not the ledger's."""
+    stranger = 99
+    with pytest.raises(Unprovable):
+        ledger.pay(minted.inputs[2:3], (coin(5, stranger),))
+    theirs = ledger.mint(coin(5, stranger))
+    await ledger.commit(theirs)
+    with pytest.raises(Unprovable):
+        ledger.pay(theirs.inputs, (coin(5),), stranger)
+    own = replace(ledger, identities=Identities())
+    for scalar in (ALICE, stranger):
+        own.identities.extend([identity_of(owner_key_of(scalar)).to_bytes(WORD_BYTES, "big")])
+    paid = own.pay(minted.inputs[2:3], (coin(5, stranger),), intent=106)
+    assert await ledger.committed(paid.transition) == 0
+    auth = bytearray(ledger.auth(paid.transition))
+    auth[IDENTITIES] = ledger.identities.root
+    assert await ledger.refusal(paid.transition, auth=bytes(auth)) == WRONG
+    auth[IDENTITIES] = bytes(WORD_BYTES)
+    assert await ledger.refusal(paid.transition, auth=bytes(auth)) == "NoIdentitiesRoot(0,)"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("token", "kind"), PAIRS, indirect=["token"])
 @in_loop
@@ -263,6 +293,8 @@ async def test_ledger_refuses_what_is_not_proved(token: str, kind: str, tmp_path
         await refuses_who_is_not_the_delegate(ledger)
         if isinstance(ledger, UnlinkedLedger):
             await refuses_other_roots(ledger, other, spend)
+        if isinstance(ledger, RegisteredLedger):
+            await refuses_unregistered_owners(ledger, minted)
 
         # The one that all of these were not is taken, once.
         again = ledger.pay(minted.inputs[:2], (coin(12, ALICE),))

@@ -176,4 +176,4 @@ def test_terms_are_part_of_the_code_that_a_genesis_is_held_to() -> None:
     assert DOMAIN.ledger_of(replace(configuration, unbacked_mints=False)).terms == (False,)
     assert DOMAIN.ledger_of(configuration) in DOMAIN.ledgers
     codes = {code_of(ledger, LEDGER).hash for ledger in DOMAIN.ledgers}
-    assert len(codes) == len(DOMAIN.ledgers) == 4
+    assert len(codes) == len(DOMAIN.ledgers) == 8

@@ -8,7 +8,7 @@ import pytest
 
 from rota import host
 from rota.calldata import is_nullifier
-from rota.domains.base import Behind, Claim
+from rota.domains.base import Behind, Claim, Roots
 from rota.domains.zeto.circuits import Statement, trace
 from rota.domains.zeto.domain import Zeto
 from rota.domains.zeto.field import ORDER
@@ -143,7 +143,7 @@ def test_coins_are_spent_by_nullifiers_and_what_is_proved_is_what_the_chain_is_s
     shown = [int.from_bytes(reference.leaf, "big") for reference in paid.inputs]
     made = [int.from_bytes(word, "big") for word in paid.info]
     assert stated.public_inputs == (*shown, node.tree.root, 0, *made, 0, 0, binding)
-    assert DOMAIN.shown_with(stated) == node.tree.root.to_bytes(32, "big")
+    assert DOMAIN.shown_with(stated) == Roots(node.tree.root.to_bytes(32, "big"))
 
 
 def test_coin_whose_nullifier_is_under_way_is_spent_by_nobody_else() -> None:

@@ -6,9 +6,13 @@ what becomes of a lock are all the same one. Public inputs, in this order:
     anon             in 0 ... (commitments)                  out 0 ...   net   delegate   binding
     anon_nullifier   nf 0 ... (nullifiers)   root  pending   out 0 ...   net   delegate   binding
 
+The kinds with `_kyc` have one more before the binding: `identities`, the root of the tree of registered owners
+(`identities.py`). The owner of the inputs and the owner of every output are in that tree.
+
 A slot that is not used shows zero and holds a coin that is worth nothing. The rules, by the names that their
-constraints have: *ownership*, *conservation*, *range*, *opening*, *nullifying*, *membership*, *switching*, *binding*.
-The rule of the delegate is one of opening: the coins that are spent are opened with the delegate that is shown.
+constraints have: *ownership*, *conservation*, *range*, *opening*, *nullifying*, *membership*, *registration*,
+*switching*, *binding*. The rule of the delegate is one of opening: the coins that are spent are opened with the
+delegate that is shown.
 
 Values of inputs have no range of their own: every coin was an output once, of this same circuit, or its issuer has
 signed for it, who may make any amount.
@@ -26,6 +30,7 @@ from rota.domains.zeto.babyjubjub import SCALAR_BITS
 from rota.domains.zeto.coins import NO_COIN, NO_DELEGATE, VALUE_BITS, Coin
 from rota.domains.zeto.constraints import Structure, System, Trace, W
 from rota.domains.zeto.field import is_element
+from rota.domains.zeto.identities import IDENTITY_LEVELS, IDENTITY_MARK
 from rota.domains.zeto.tree import CHILDREN, EMPTY, LEVELS_MAX, NODE_CAPACITY, Path
 
 
@@ -34,6 +39,18 @@ class Kind(Enum):
 
     ANON = "anon"
     ANON_NULLIFIER = "anon_nullifier"
+    ANON_KYC = "anon_kyc"
+    ANON_NULLIFIER_KYC = "anon_nullifier_kyc"
+
+    @property
+    def has_nullifiers(self) -> bool:
+        """Whether coins are spent by nullifiers, and are proved to be in the tree of all coins."""
+        return self in (Kind.ANON_NULLIFIER, Kind.ANON_NULLIFIER_KYC)
+
+    @property
+    def has_identities(self) -> bool:
+        """Whether only registered owners spend and get coins."""
+        return self in (Kind.ANON_KYC, Kind.ANON_NULLIFIER_KYC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +68,8 @@ class Circuit:
     @property
     def public_count(self) -> int:
         """How many public inputs a proof has."""
-        return self.input_count + (2 if self.kind is Kind.ANON_NULLIFIER else 0) + self.output_count + 3
+        trees = (2 if self.kind.has_nullifiers else 0) + (1 if self.kind.has_identities else 0)
+        return self.input_count + trees + self.output_count + 3
 
 
 CIRCUITS: Final = (
@@ -59,8 +77,11 @@ CIRCUITS: Final = (
     Circuit(Kind.ANON, 10, 8),
     Circuit(Kind.ANON_NULLIFIER, 2, 2),
     Circuit(Kind.ANON_NULLIFIER, 5, 8),
+    Circuit(Kind.ANON_KYC, 2, 2),
+    Circuit(Kind.ANON_NULLIFIER_KYC, 2, 2),
 )
 INPUTS_MAX: Final = {kind: max(one.input_count for one in CIRCUITS if one.kind is kind) for kind in Kind}
+OUTPUTS_MAX: Final = {kind: max(one.output_count for one in CIRCUITS if one.kind is kind) for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +97,8 @@ class Statement:
     """All that a proof is made of: what is shown, and what only the prover knows.
 
     `scalar` is the owner's, 0 where nothing is spent; it does not show. `pending` is the commitment of a coin that the
-    transition reads by name, 0 if none.
+    transition reads by name, 0 if none. `identities` is the root of the tree of registered owners; `owner_path` leads
+    there from the owner of the inputs, and each of `output_paths` from the owner of an output.
     """
 
     kind: Kind
@@ -88,6 +110,9 @@ class Statement:
     delegate: int = NO_DELEGATE
     root: int = EMPTY
     pending: int = EMPTY
+    identities: int = EMPTY
+    owner_path: Path = ()
+    output_paths: tuple[Path, ...] = ()
 
     @property
     def circuit(self) -> Circuit:
@@ -106,18 +131,19 @@ class Statement:
     def public_inputs(self) -> tuple[int, ...]:
         """What the verifier is told, in order."""
         circuit = self.circuit
-        if self.kind is Kind.ANON:
-            spent = [one.coin.commitment for one in self.inputs]
-        else:
+        if self.kind.has_nullifiers:
             spent = [one.coin.nullifier(self.scalar) for one in self.inputs]
+        else:
+            spent = [one.coin.commitment for one in self.inputs]
         made = [coin.commitment for coin in self.outputs]
-        trees = (self.root, self.pending) if self.kind is Kind.ANON_NULLIFIER else ()
+        trees = (self.root, self.pending) if self.kind.has_nullifiers else ()
         return (
             *_padded(spent, circuit.input_count),
             *trees,
             *_padded(made, circuit.output_count),
             self.net,
             self.delegate,
+            *((self.identities,) if self.kind.has_identities else ()),
             self.binding,
         )
 
@@ -145,9 +171,9 @@ def structure(circuit: Circuit) -> Structure:
 def _synthesise(system: System[W], circuit: Circuit, statement: Statement, shown: tuple[int, ...]) -> None:
     """Every constraint of the circuit, in one order; the statement tells values alone, never what is asked for."""
     wires = [system.public(value) for value in shown]
-    inputs, outputs = wires[: circuit.input_count], wires[-3 - circuit.output_count : -3]
-    trees = wires[circuit.input_count : -3 - circuit.output_count]
-    net, delegate, binding = wires[-3:]
+    inputs, rest = wires[: circuit.input_count], wires[circuit.input_count :]
+    trees, rest = (rest[:2], rest[2:]) if circuit.kind.has_nullifiers else ([], rest)
+    outputs, (net, delegate, *identities, binding) = rest[: circuit.output_count], rest[circuit.output_count :]
 
     system.rule = "binding"
     system.product(binding, binding)
@@ -156,6 +182,7 @@ def _synthesise(system: System[W], circuit: Circuit, statement: Statement, shown
     bits = system.bits(statement.scalar, SCALAR_BITS)
     owner = gadgets.multiple_of_base(system, bits)
     scalar = _number(system, bits)
+    registered = [_identities_of(system, owner, statement.owner_path) for _ in identities]
 
     total = net
     for number, public in enumerate(inputs):
@@ -165,13 +192,14 @@ def _synthesise(system: System[W], circuit: Circuit, statement: Statement, shown
         system.rule = "opening"
         commitment = gadgets.poseidon(system, (value, salt, *owner, delegate))
         switch = _switch(system, is_used, value)
-        if circuit.kind is Kind.ANON:
-            system.rule = "opening"
-            system.require(switch, commitment, public)
-        else:
+        if circuit.kind.has_nullifiers:
             system.rule = "nullifying"
             system.require(switch, gadgets.poseidon(system, (value, salt, scalar)), public)
             _require_member(system, switch, commitment, spent, trees)
+        else:
+            system.rule = "opening"
+            system.require(switch, commitment, public)
+        _require_same(system, switch, registered, identities)
         total = total + value
 
     for number, public in enumerate(outputs):
@@ -183,6 +211,9 @@ def _synthesise(system: System[W], circuit: Circuit, statement: Statement, shown
         switch = _switch(system, is_used, value)
         system.rule = "opening"
         system.require(switch, gadgets.poseidon(system, (value, *hidden)), public)
+        path = statement.output_paths[number] if number < len(statement.output_paths) else ()
+        found = [_identities_of(system, (hidden[1], hidden[2]), path) for _ in identities]
+        _require_same(system, switch, found, identities)
         total = total - value
 
     system.rule = "conservation"
@@ -215,6 +246,31 @@ def _require_member(system: System[W], switch: W, commitment: W, spent: Spent, t
     root, pending = trees
     difference = system.product(current - root, current - pending)
     system.require(switch, difference, system.constant(0))
+
+
+def _identities_of(system: System[W], owner: tuple[W, W], path: Path) -> W:
+    """The root that a path leads to from the identity of an owner.
+
+    All paths have as many levels as the tree: a node of it is on no level of identities, and passes for none.
+    """
+    system.rule = "registration"
+    mark = (system.constant(0), system.constant(IDENTITY_MARK))
+    current = gadgets.poseidon(system, (*owner, *mark), NODE_CAPACITY)
+    for level in range(IDENTITY_LEVELS):
+        is_used = level < len(path)
+        children = [
+            system.secret(path[level][place]) if is_used else system.unbound(current) for place in range(CHILDREN)
+        ]
+        gadgets.require_one_of(system, current, children)
+        current = gadgets.poseidon(system, children, NODE_CAPACITY)
+    return current
+
+
+def _require_same(system: System[W], switch: W, found: list[W], identities: list[W]) -> None:
+    """The owner of a slot that is used is in the tree of the identities that are shown, where the kind has one."""
+    system.rule = "registration"
+    for own, shown in zip(found, identities, strict=True):
+        system.require(switch, own - shown, system.constant(0))
 
 
 def _number(system: System[W], bits: list[W]) -> W:

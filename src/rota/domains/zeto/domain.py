@@ -7,22 +7,23 @@ speaks of (decision 130). What is assembled here is proved before it counts as s
 Only who makes and who gets a coin ever see it. The issuer's node signs for coins that are made of nothing, and learns
 of no others. Change is spent before it is confirmed, by whoever made it: nobody else knows of it yet.
 
-There are two kinds. `Zeto_Anon` names the coins that it spends. `Zeto_AnonNullifier` spends by nullifiers, and proves
-that its coins are in the tree of all that were made (`membership.py`). What is not in it yet is read by name, one coin
-at most, which shows whose change it is: so what is confirmed is spent first.
+There are two ways to spend. `Zeto_Anon` names the coins that it spends. `Zeto_AnonNullifier` spends by nullifiers, and
+proves that its coins are in the tree of all that were made (`membership.py`). What is not in it yet is read by name,
+one coin at most, which shows whose change it is: so what is confirmed is spent first. Of each way there is a kind whose
+coins only registered owners spend and get (`registration.py`).
 
 Coins are made of a public token too, if the contract was given one, and turned into it (`reserve.py`).
 
 A circuit takes two coins and makes two, so that a transfer pays one party and gives the rest back. Its large form takes
-ten, or five of the second kind, and makes eight, which takes longer to prove: for whoever pays several at once, or has
-many small coins. With more than that they are joined first, by paying oneself.
+ten, or five with nullifiers, and makes eight, which takes longer to prove: for whoever pays several at once, or has
+many small coins. With more than that they are joined first, by paying oneself. Tokens of registered owners have the
+small form alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import ClassVar, Final
 
 from rota.domains.available import Available, Known, Selection, cover
@@ -44,18 +45,33 @@ from rota.domains.base import (
     Rejected,
     Request,
     Reverted,
+    Roots,
     Settled,
     party_of,
     unknown_elsewhere,
 )
 from rota.domains.contents import Role
 from rota.domains.records import Record
-from rota.domains.zeto.babyjubjub import SCALAR_BITS, Point, compress, decompress, key_of
-from rota.domains.zeto.circuits import CIRCUITS, INPUTS_MAX, Kind, Spent, Statement
-from rota.domains.zeto.coins import VALUE_MAX, Coin, net_of, nullifier_of
+from rota.domains.zeto.babyjubjub import compress
+from rota.domains.zeto.circuits import CIRCUITS, INPUTS_MAX, OUTPUTS_MAX, Kind, Spent, Statement
+from rota.domains.zeto.coins import VALUE_MAX, net_of
 from rota.domains.zeto.encryption import decrypt, encrypt
 from rota.domains.zeto.field import ORDER
+from rota.domains.zeto.identities import Identities
 from rota.domains.zeto.membership import Members
+from rota.domains.zeto.owners import (
+    about,
+    is_free,
+    is_of,
+    key_bytes,
+    nullifier,
+    opened,
+    owner_key_of,
+    point_of,
+    salt_of,
+    scalar_of,
+    shown_coin,
+)
 from rota.domains.zeto.records import (
     NO_ADDRESS,
     Account,
@@ -71,6 +87,7 @@ from rota.domains.zeto.records import (
     ZetoCoin,
     ZetoMemo,
 )
+from rota.domains.zeto.registration import path_of, registers, unregistered
 from rota.domains.zeto.reserve import (
     MOVE_GAS,
     deposit_call,
@@ -83,34 +100,29 @@ from rota.domains.zeto.reserve import (
     withdrawal_call,
 )
 from rota.model.state_ids import shown_state_id
-from rota.model.types import (
-    Call,
-    Contract,
-    ContractAddress,
-    Mode,
-    Party,
-    Preparation,
-    StateId,
-    SubmitMode,
-    address_bytes,
-    node_of,
-)
+from rota.model.types import Call, Contract, ContractAddress, Mode, Party, Preparation, StateId, SubmitMode, node_of
 
 ANON: Final = "Zeto_Anon"
 ANON_NULLIFIER: Final = "Zeto_AnonNullifier"
-KINDS: Final[Mapping[str, Kind]] = {ANON: Kind.ANON, ANON_NULLIFIER: Kind.ANON_NULLIFIER}
+ANON_KYC: Final = "Zeto_AnonKyc"
+ANON_NULLIFIER_KYC: Final = "Zeto_AnonNullifierKyc"
+KINDS: Final[Mapping[str, Kind]] = {
+    ANON: Kind.ANON,
+    ANON_NULLIFIER: Kind.ANON_NULLIFIER,
+    ANON_KYC: Kind.ANON_KYC,
+    ANON_NULLIFIER_KYC: Kind.ANON_NULLIFIER_KYC,
+}
 # Their term is whether the issuer may both mint coins and set an ERC-20.
 LEDGERS: Final[Mapping[str, ProvedLedger]] = {
     ANON: ProvedLedger("Proved", ("VerifierAnon2x2", "VerifierAnon10x8"), (False,)),
     ANON_NULLIFIER: ProvedLedger(
         "Nullified", ("VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8", "PoseidonTree"), (False,)
     ),
+    ANON_KYC: ProvedLedger("ProvedKyc", ("VerifierAnonKyc2x2", "PoseidonTree"), (False,)),
+    ANON_NULLIFIER_KYC: ProvedLedger("NullifiedKyc", ("VerifierAnonNullifierKyc2x2", "PoseidonTree"), (False,)),
 }
 MINTS_MAX: Final = 15
-OUTPUTS_MAX: Final = 8
 NO_CONDITION: Final = bytes(32)
-KEYS_KEPT_MAX: Final = 4_096
-NULLIFIERS_KEPT_MAX: Final = 65_536
 
 
 class Zeto(Domain[Configuration]):
@@ -171,7 +183,7 @@ class Zeto(Domain[Configuration]):
                     raise Rejected("from", f"must be {request.configuration.issuer}, who issues this token")
                 return (sender, *_receivers("mints", mints, MINTS_MAX, sender))
             case Transfer(transfers):
-                return (sender, *_receivers("transfers", transfers, OUTPUTS_MAX, sender))
+                return (sender, *_receivers("transfers", transfers, _outputs_max(request.configuration), sender))
             case Deposit(amount) | Withdraw(amount):
                 _require_amount("amount", amount)
                 return (sender,)
@@ -187,10 +199,14 @@ class Zeto(Domain[Configuration]):
                 most = _inputs_max(request.configuration)
                 if not 1 <= len(arguments.locked_inputs) <= most:
                     raise Rejected("lockedInputs", f"must be 1 to {most} coins")
-                return (sender, *_receivers("transfers", arguments.transfers, OUTPUTS_MAX, sender))
+                count_max = _outputs_max(request.configuration)
+                return (sender, *_receivers("transfers", arguments.transfers, count_max, sender))
 
     def assemble(self, work: Assembly[Configuration]) -> Outcome:
         """Which coins are spent, and which are made of them."""
+        refusal = unregistered(work, _owners_in(work))
+        if refusal:
+            return Reverted(refusal)
         match work.arguments:
             case Mint(mints):
                 if work.reserve is not None and not work.configuration.unbacked_mints:
@@ -223,11 +239,11 @@ class Zeto(Domain[Configuration]):
 
     def verifier_of(self, secret: bytes) -> str:
         """The compressed key of an owner."""
-        return "0x" + compress(_key_of(_scalar_of(secret))).hex()
+        return "0x" + compress(owner_key_of(scalar_of(secret))).hex()
 
     def commitments(self, made: tuple[tuple[Record, bytes], ...]) -> tuple[bytes, ...]:
         """Of each coin the one that its proof speaks of."""
-        return tuple(_opened(record, salt).commitment.to_bytes(32, "big") for record, salt in made)
+        return tuple(opened(record, salt).commitment.to_bytes(32, "big") for record, salt in made)
 
     def statement(self, claim: Claim[Configuration]) -> Statement | None:
         """What is spent and comes in is worth what is made and leaves. For a mint the issuer signs instead."""
@@ -235,26 +251,28 @@ class Zeto(Domain[Configuration]):
             return None
         statement = Statement(
             KINDS[claim.configuration.token_name],
-            _scalar_of(claim.secret) if claim.spends else 0,
-            tuple(Spent(_opened(known.record, known.salt)) for known in claim.spends),
-            tuple(_opened(known.record, known.salt) for known in claim.makes),
+            scalar_of(claim.secret) if claim.spends else 0,
+            tuple(Spent(opened(known.record, known.salt)) for known in claim.spends),
+            tuple(opened(known.record, known.salt) for known in claim.makes),
             int.from_bytes(claim.binding, "big") % ORDER,
             net=net_of(*moved_by(claim.calls)),
             delegate=int(claim.preparation.committer, 16) if claim.preparation is not None else 0,
         )
-        return _in_tree(statement, claim) if statement.kind is Kind.ANON_NULLIFIER else statement
+        if statement.kind.has_nullifiers:
+            statement = _in_tree(statement, claim)
+        return _of_registered(statement, claim) if statement.kind.has_identities else statement
 
     def nullifier(
         self, configuration: Configuration, state: Known[Record], secret_of: Callable[[Party], bytes | None]
     ) -> bytes | None:
         """Of a coin that is spent by one, if its owner is one of ours by name and key."""
         coin = state.record
-        if KINDS[configuration.token_name] is not Kind.ANON_NULLIFIER or not isinstance(coin, ZetoCoin):
+        if not KINDS[configuration.token_name].has_nullifiers or not isinstance(coin, ZetoCoin):
             return None
         secret = secret_of(coin.owner)
-        if secret is None or not _is_of(coin, self.verifier_of(secret)):
+        if secret is None or not is_of(coin, self.verifier_of(secret)):
             return None
-        return _nullifier(coin.amount, _salt_of(state.salt), _scalar_of(secret)).to_bytes(32, "big")
+        return nullifier(coin.amount, salt_of(state.salt), scalar_of(secret)).to_bytes(32, "big")
 
     def is_owned(self, state: Known[Record], secret_of: Callable[[Party], bytes | None]) -> bool:
         """Whether the coin has the key of its owner, and a value that can be spent."""
@@ -262,24 +280,33 @@ class Zeto(Domain[Configuration]):
         if not isinstance(coin, ZetoCoin) or coin.amount > VALUE_MAX:
             return False
         secret = secret_of(coin.owner)
-        return secret is None or _is_of(coin, self.verifier_of(secret))
+        return secret is None or is_of(coin, self.verifier_of(secret))
 
     def tree_of(self, configuration: Configuration) -> Members | None:
-        """Of the kind that has one."""
-        return Members() if KINDS[configuration.token_name] is Kind.ANON_NULLIFIER else None
+        """Of a kind with nullifiers."""
+        return Members() if KINDS[configuration.token_name].has_nullifiers else None
 
-    def shown_with(self, statement: object) -> bytes:
-        """The root."""
+    def roster_of(self, configuration: Configuration) -> Identities | None:
+        """Of a kind with registered owners."""
+        return Identities() if KINDS[configuration.token_name].has_identities else None
+
+    def shown_with(self, statement: object) -> Roots:
+        """The roots of coins and of identities."""
         assert isinstance(statement, Statement), "what this domain has stated"
-        return statement.root.to_bytes(32, "big") if statement.kind is Kind.ANON_NULLIFIER else b""
+        return Roots(
+            statement.root.to_bytes(32, "big") if statement.kind.has_nullifiers else b"",
+            statement.identities.to_bytes(32, "big") if statement.kind.has_identities else b"",
+        )
 
     def is_signed_too(self, claim: Claim[Configuration]) -> bool:
         """Nobody deposits another's tokens."""
         return any(map(is_deposit, claim.calls))
 
     def is_issuers(self, configuration: Configuration, sender: Party, call: bytes) -> bool:
-        """Who issues the coins says what they are made of."""
-        return sender == configuration.issuer and sets_token(call)
+        """Who issues the coins says what they are made of, and who may have them."""
+        if sender != configuration.issuer:
+            return False
+        return sets_token(call) or (KINDS[configuration.token_name].has_identities and registers(call))
 
     # Encryption.
 
@@ -288,14 +315,14 @@ class Zeto(Domain[Configuration]):
         if not isinstance(record, ZetoCoin) or record.owner != recipient.party:
             raise Rejected("state", f"must be a coin of {recipient.party}, whose key is in it")
         try:
-            key = _point_of(record.owner_key)
+            key = point_of(record.owner_key)
         except ValueError as error:
             raise Rejected("state", f"must have the key of {recipient.party}: {error}") from None
-        return encrypt(content, key, _scalar_of(entropy), _about(recipient))
+        return encrypt(content, key, scalar_of(entropy), about(recipient))
 
     def decrypt(self, encrypted: bytes, recipient: Recipient, secret: bytes) -> bytes:
         """By the scalar of its owner."""
-        return decrypt(encrypted, _scalar_of(secret), _about(recipient))
+        return decrypt(encrypted, scalar_of(secret), about(recipient))
 
     # Questions.
 
@@ -310,7 +337,7 @@ class Zeto(Domain[Configuration]):
 
     def receipt(self, settled: Settled[Configuration]) -> dict[str, object]:
         """The coins that this node may see; a locked one is named by its commitment in `transferLocked`."""
-        made = [_shown(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
+        made = [shown_coin(known) for known in settled.made if isinstance(known.record, ZetoCoin)]
         told = [known.record.data for known in settled.told if isinstance(known.record, ZetoMemo)]
         return {"coins": made, "data": ["0x" + data.hex() for data in told]}
 
@@ -349,20 +376,12 @@ def _free_coins(
     """
     key = verifiers.get(owner, "")
     coins = states.where(
-        ZetoCoin, lambda coin: _is_free(coin) and _is_of(coin, key) and coin.amount <= VALUE_MAX, owner=owner
+        ZetoCoin, lambda coin: is_free(coin) and is_of(coin, key) and coin.amount <= VALUE_MAX, owner=owner
     )
-    if KINDS[configuration.token_name] is not Kind.ANON_NULLIFIER:
+    if not KINDS[configuration.token_name].has_nullifiers:
         return coins
-    first = {(coin.record.amount, _salt_of(coin.salt)): coin for coin in reversed(coins)}
-    return tuple(coin for coin in coins if first[coin.record.amount, _salt_of(coin.salt)] is coin)
-
-
-def _is_of(coin: ZetoCoin, key: str) -> bool:
-    return "0x" + coin.owner_key.hex() == key
-
-
-def _is_free(coin: ZetoCoin) -> bool:
-    return coin.delegate == NO_ADDRESS
+    first = {(coin.record.amount, salt_of(coin.salt)): coin for coin in reversed(coins)}
+    return tuple(coin for coin in coins if first[coin.record.amount, salt_of(coin.salt)] is coin)
 
 
 def _paid(
@@ -377,9 +396,10 @@ def _paid(
     selection = _covered(work, coins, amount)
     if selection is None:
         return Reverted(_shortage(work, coins, amount))
-    if selection.change and len(payments) == OUTPUTS_MAX:
+    count_max = _outputs_max(work.configuration)
+    if selection.change and len(payments) == count_max:
         return Reverted(
-            f"{work.sender} has no coins worth exactly {amount}, and what pays {OUTPUTS_MAX} parties has no room for "
+            f"{work.sender} has no coins worth exactly {amount}, and what pays {count_max} parties has no room for "
             "change: pay them one after the other"
         )
     makes = [_coin_for(work, payment, delegate) for payment in payments]
@@ -396,7 +416,7 @@ def _covered(
     When more than one would have to be, `Behind`: they are confirmed soon.
     """
     most = _inputs_max(work.configuration)
-    if KINDS[work.configuration.token_name] is Kind.ANON:
+    if not KINDS[work.configuration.token_name].has_nullifiers:
         return cover(coins, amount, _worth, most)
     confirmed = [coin for coin in coins if work.states.is_confirmed(coin.id)]
     under_way = [coin for coin in coins if not work.states.is_confirmed(coin.id)]
@@ -419,7 +439,7 @@ def _spending(
     """By nullifiers, a coin that is not in the tree yet is read by name."""
     spends = tuple(coin.id for coin in coins)
     reads: tuple[StateId, ...] = ()
-    if KINDS[work.configuration.token_name] is Kind.ANON_NULLIFIER:
+    if KINDS[work.configuration.token_name].has_nullifiers:
         reads = tuple(state for state in spends if not work.states.is_confirmed(state))
     return Assembled(spends, reads, tuple(makes), _told(payments, work.sender), calls)
 
@@ -447,8 +467,9 @@ def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) ->
     change = sum(coin.record.amount for coin in coins) - sum(payment.amount for payment in arguments.transfers)
     if change < 0:
         return Reverted(f"the locked coins are worth {-change} less than what they shall pay")
-    if change and len(arguments.transfers) == OUTPUTS_MAX:
-        return Reverted(f"what pays {OUTPUTS_MAX} parties has no room for change, and {change} would be left")
+    count_max = _outputs_max(work.configuration)
+    if change and len(arguments.transfers) == count_max:
+        return Reverted(f"what pays {count_max} parties has no room for change, and {change} would be left")
     makes = [_coin_for(work, payment) for payment in arguments.transfers]
     if change:
         makes.append(_coin_for(work, Payment(work.sender, change)))
@@ -458,8 +479,8 @@ def _paid_from_lock(work: Assembly[Configuration], arguments: TransferLocked) ->
 def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[Known[ZetoCoin], ...]:
     """The coins that are meant, all of the sender and of one delegate. `Rejected` names the first that is not there."""
     key = work.verifiers.get(work.sender, "")
-    held = work.states.where(ZetoCoin, lambda coin: not _is_free(coin) and _is_of(coin, key), owner=work.sender)
-    named = {_opened(coin.record, coin.salt).commitment: coin for coin in held}
+    held = work.states.where(ZetoCoin, lambda coin: not is_free(coin) and is_of(coin, key), owner=work.sender)
+    named = {opened(coin.record, coin.salt).commitment: coin for coin in held}
     named |= {int.from_bytes(shown_state_id(coin.id), "big"): coin for coin in held}
     coins: list[Known[ZetoCoin]] = []
     for number, name in enumerate(arguments.locked_inputs):
@@ -471,7 +492,7 @@ def _locked(work: Assembly[Configuration], arguments: TransferLocked) -> tuple[K
     if len({coin.record.delegate for coin in coins}) != 1:
         raise Rejected("lockedInputs", "must be coins of one delegate, who commits this")
     under_way = sum(not work.states.is_confirmed(coin.id) for coin in coins)
-    if under_way > 1 and KINDS[work.configuration.token_name] is Kind.ANON_NULLIFIER:
+    if under_way > 1 and KINDS[work.configuration.token_name].has_nullifiers:
         raise Behind("lockedInputs: more than one of these coins is not confirmed yet")
     return tuple(coins)
 
@@ -481,17 +502,8 @@ def _coin_for(work: Assembly[Configuration], payment: Payment, delegate: Contrac
     key = work.verifiers.get(owner, "")
     if not key:
         raise Rejected("to", f"must be a party of its node, which does not know {owner}")
-    coin = ZetoCoin(payment.amount, owner, _key_bytes(owner, key), delegate)
+    coin = ZetoCoin(payment.amount, owner, key_bytes(owner, key), delegate)
     return NewState(coin, (owner,))
-
-
-def _key_bytes(owner: Party, key: str) -> bytes:
-    try:
-        compressed = bytes.fromhex(key.removeprefix("0x"))
-        _point_of(compressed)
-    except ValueError as error:
-        raise Rejected("to", f"must be a party with a key for coins, and {owner} has none: {error}") from None
-    return compressed
 
 
 def _told(payments: Iterable[Payment], sender: Party) -> tuple[NewState, ...]:
@@ -519,6 +531,22 @@ def _inputs_max(configuration: Configuration) -> int:
     return INPUTS_MAX[KINDS[configuration.token_name]]
 
 
+def _outputs_max(configuration: Configuration) -> int:
+    return OUTPUTS_MAX[KINDS[configuration.token_name]]
+
+
+def _owners_in(work: Assembly[Configuration]) -> tuple[Party, ...]:
+    """Whose coins a transaction spends or makes: an issuer that mints has no part in its coins."""
+    match work.arguments:
+        case Mint(payments):
+            own: tuple[Party, ...] = ()
+        case Transfer(payments) | TransferLocked(transfers=payments):
+            own = (work.sender,)
+        case _:
+            own, payments = (work.sender,), ()
+    return (*own, *(party_of("to", payment.to, node_of(work.sender)) for payment in payments))
+
+
 # Proving.
 
 
@@ -539,52 +567,12 @@ def _in_tree(statement: Statement, claim: Claim[Configuration]) -> Statement:
     return replace(statement, inputs=tuple(inputs), root=tree.root if needs_root else 0, pending=pending)
 
 
-# Coins and keys.
-
-
-def _opened(record: Record, salt: bytes) -> Coin:
-    """The coin that a record is; `ValueError` when it is none, as somebody may send it."""
-    if not isinstance(record, ZetoCoin):
-        raise ValueError("it is no coin")
-    return Coin(record.amount, _salt_of(salt), _point_of(record.owner_key), int(record.delegate, 16))
-
-
-def _salt_of(salt: bytes) -> int:
-    return int.from_bytes(salt, "big") % ORDER
-
-
-@lru_cache(maxsize=NULLIFIERS_KEPT_MAX)
-def _nullifier(value: int, salt: int, scalar: int) -> int:
-    return nullifier_of(value, salt, scalar)
-
-
-def _shown(known: Known[Record]) -> dict[str, object]:
-    assert isinstance(known.record, ZetoCoin), "a coin"
-    commitment = _opened(known.record, known.salt).commitment
-    shown: dict[str, object] = {"id": hex(commitment), "owner": known.record.owner, "amount": str(known.record.amount)}
-    return shown if _is_free(known.record) else shown | {"delegate": known.record.delegate}
-
-
-def _about(recipient: Recipient) -> bytes:
-    """All parts but the last have one length, so that it can be read in one way only."""
-    leaf, output = recipient.state
-    return address_bytes(recipient.contract) + leaf + output.to_bytes(4, "big") + recipient.party.encode()
-
-
-def _scalar_of(secret: bytes) -> int:
-    """The owner's scalar, or one of random bytes (decision 130)."""
-    return 1 + int.from_bytes(secret, "big") % ((1 << SCALAR_BITS) - 1)
-
-
-@lru_cache(maxsize=KEYS_KEPT_MAX)
-def _key_of(scalar: int) -> Point:
-    return key_of(scalar)
-
-
-@lru_cache(maxsize=KEYS_KEPT_MAX)
-def _point_of(compressed: bytes) -> Point:
-    """A key that somebody has; `ValueError` when it is none."""
-    point = decompress(compressed)
-    if not point.is_key:
-        raise ValueError("it is no key of an owner")
-    return point
+def _of_registered(statement: Statement, claim: Claim[Configuration]) -> Statement:
+    """The same with the ways of all owners to the root of identities."""
+    assert isinstance(claim.roster, Identities), "a token with registered owners has their identities"
+    return replace(
+        statement,
+        identities=claim.roster.root_number,
+        owner_path=path_of(claim, owner_key_of(statement.scalar)) if statement.inputs else (),
+        output_paths=tuple(path_of(claim, coin.owner) for coin in statement.outputs),
+    )

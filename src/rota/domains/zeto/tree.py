@@ -66,7 +66,7 @@ class Tree:
         assert 0 <= position < len(self), "there is no such leaf"
         path = []
         for level in self._levels[:-1]:
-            path.append(_children(level, position // CHILDREN))
+            path.append(children_of(level, position // CHILDREN))
             position //= CHILDREN
         return tuple(path)
 
@@ -82,7 +82,7 @@ class Tree:
             first = min(first // CHILDREN, len(self._levels[depth]))
             level = self._levels[depth]
             del level[first:]
-            level += [node_of(_children(below, number)) for number in range(first, -(-len(below) // CHILDREN))]
+            level += [node_of(children_of(below, number)) for number in range(first, -(-len(below) // CHILDREN))]
         del self._levels[depth + 1 :]
 
 
@@ -96,7 +96,8 @@ def root_of(commitment: int, path: Path) -> int | None:
     return current
 
 
-def _children(level: Sequence[int], number: int) -> Children:
+def children_of(level: Sequence[int], number: int) -> Children:
+    """The children of a node, given the level below it."""
     first, second, third, fourth = (
         level[place] if place < len(level) else EMPTY for place in range(CHILDREN * number, CHILDREN * (number + 1))
     )

@@ -93,7 +93,10 @@ class Public:
     async def _transaction(self, read: Read, intent: IntentId, sender: Party) -> PublicTransaction:
         submission, options = read.submission, read.submission.options
         require_prices(options)
-        data = await self._countersigned(sender, submission.to, _call_data(read))
+        try:
+            data = await self._countersigned(sender, submission.to, _call_data(read))
+        except Rejected as flaw:
+            raise errors.invalid(f"data.{flaw.field}", flaw.message) from None
         if len(data) > DATA_BYTES_MAX:
             raise errors.invalid("data", f"must be at most {DATA_BYTES_MAX} bytes with its bytecode, not {len(data)}")
         return PublicTransaction(
