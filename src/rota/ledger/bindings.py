@@ -18,6 +18,7 @@ from eth_abi.exceptions import DecodingError
 from rota.abi.codec import Entry, explain_revert
 from rota.abi.decoding import decode as abi_decode
 from rota.calldata import (
+    PERMITTED_UNTIL_S,
     ROUND_TOPIC,
     SKIPPED_TOPIC,
     FullLeaf,
@@ -26,6 +27,7 @@ from rota.calldata import (
     SkippedLog,
     decode_round_log,
     decode_skipped_log,
+    ended_reference,
 )
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
@@ -35,7 +37,17 @@ from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf
 from rota.ports import LeafCommitments
 
 # The contracts that we call, whose errors we know.
-CALLED: Final = ("Endorsed", "Proved", "Nullified", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
+CALLED: Final = (
+    "Endorsed",
+    "NotaryLedger",
+    "Proved",
+    "Nullified",
+    "Factory",
+    "Registry",
+    "Settlement",
+    "Epochs",
+    "Proposals",
+)
 CALL_FAILED: Final = 4
 SKIP_TEXTS: Final = {
     1: "intent used",
@@ -148,7 +160,8 @@ def _outcomes(
     for entry, committal in zip(given, told.committals, strict=True):
         intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
-            outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs)
+            ended = (ended_reference(intent),) if told.payload.valid_until_s == PERMITTED_UNTIL_S else ()
+            outcome = LedgerOutcome(intent, leaf, told.digest, LedgerStatus.COMMITTED, inputs=entry.inputs + ended)
         else:
             outcome = _skip(told.digest, intent, leaf, skips.get((intent, leaf)), failed.get(leaf))
         yield replace(outcome, transaction=log.transaction_hash, transaction_index=log.place, log_index=log.number)
