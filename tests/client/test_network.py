@@ -242,7 +242,7 @@ def test_delivery_and_payment_are_settled_together(to: ThreeNodes) -> None:
     async def story() -> None:
         async with clients(to, "bank", "buyer", "seller") as (bank, buyer, seller):
             settlement = await bank.ledger.deploy(SETTLEMENT.abi, "0x" + SETTLEMENT.bytecode.hex())
-            gold = await bank.tokens.deploy(name="Gold", symbol="AU", notary="bank@node1")
+            gold = await bank.tokens.deploy(name="Gold", symbol="AU", notary="bank@node1", public_locks=False)
             await (await gold.mint("buyer@node2", 100))
             mine = buyer.tokens.at(gold.address)
             locked = await mine.create_transfer_lock("buyer@node2", {"seller@node3": 40})

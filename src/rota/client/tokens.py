@@ -40,17 +40,22 @@ class Tokens:
         restrict_mint: bool = True,
         allow_burn: bool = True,
         allow_lock: bool = True,
+        public_locks: bool = True,
         sender: str = "",
         key: str = "",
     ) -> Token:
-        """A new token, when it can be used. With `restrict_mint` the notary alone mints."""
+        """A new token, when it can be used. With `restrict_mint` the notary alone mints.
+
+        With `public_locks` delegates end locks by calls of the token's contract. Without them, locks are private
+        states, which delegates end by prepared transitions, as settlements do.
+        """
         options = {"restrictMint": restrict_mint, "allowBurn": allow_burn, "allowLock": allow_lock}
         constructor = {
             "name": name,
             "symbol": symbol,
             "notary": notary,
             "notaryMode": "basic",
-            "options": {"basic": options},
+            "options": {"basic": options, "publicLocks": public_locks},
         }
         transaction = await self._client.deploy(DOMAIN, constructor, sender=sender, key=key)
         receipt = await transaction

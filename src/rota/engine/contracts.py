@@ -25,7 +25,7 @@ from rota.domains.pente.groups import group_in
 from rota.engine.development_keys import rests_on_development_keys
 from rota.host import AnyDomain, ContractDefaults, Hosted, SecretOf, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.proved_ledgers import LedgerCode, code_of
+from rota.ledger.proved_ledgers import LedgerCode, code_of, code_with
 from rota.model.blocks import FactoryDeployment
 from rota.model.digests import state_commitment
 from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash, told_threshold
@@ -308,10 +308,7 @@ class KnownContracts:
         """What a ledger is made of whose code the factory does not have, given what the factory tells of it."""
         if self._factory is None:
             return None
-        domains = self._domains.values()
-        ledgers = (ledger for domain in domains for ledger in (*domain.ledgers, *domain.signed_ledgers))
-        known = (code_of(ledger, self._factory) for ledger in ledgers)
-        return next((code for code in known if code.hash == hashed), None)
+        return code_with(hashed, self._domains.values(), self._factory)
 
     def _ledger_hash(self, ledger: ProvedLedger | None) -> bytes:
         if ledger is None:
