@@ -34,7 +34,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
 from rota.domains.contents import NewState, Recipient, Role, name_of, schema_of
-from rota.domains.locking import Locking, SettledLock
+from rota.domains.locking import Locking, SettledLock, StandsFor
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
 from rota.domains.records import Record, Rejected, Schema
 from rota.model.types import (
@@ -451,8 +451,8 @@ class Domain(ABC, Generic[C]):
         """The ledger of a contract with this configuration; None for `Endorsed`, whose code the factory has."""
         return None
 
-    def ended_by(self, record: Record) -> bytes | None:
-        """Of a state that stands for the record of a lock: its `ending_word`. The record's end spends the state."""
+    def stands_for(self, record: Record) -> StandsFor | None:
+        """Of a state that stands for the record of a lock: which. The record's end spends the state."""
         return None
 
     def verifier_of(self, secret: bytes) -> str:

@@ -9,14 +9,14 @@ An endorser's host compares the infos with the leaves in the record. It gives th
 What a domain has to do is compare that with the one that the request asks for: `proposal.lock == expected`.
 
 The domain makes a state that stands for the record, if it needs one: it names the owner, and the record's end spends it
-(`Domain.ended_by`). Such a state has no value of its own: whoever spends it must also change the record.
+(`Domain.stands_for`). Such a state has no value of its own: whoever spends it must also change the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.domains.contents import NewState, Role, told_in
 from rota.domains.records import Bytes32, Record, Uint8
@@ -79,6 +79,14 @@ class SettledLock:
     permitted: IntentId
     spend_args: bytes | None = None
     cancel_args: bytes | None = None
+
+
+class StandsFor(NamedTuple):
+    """The record of a lock: the `ending_word` of what it permits, the lock's id, and when it expires."""
+
+    word: bytes
+    lock: bytes
+    expires_at_s: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,8 @@ class KnownContracts:
             return None
         if hosted.domain.changes_locks:
             read = known_in(hosted.known, state)
-            return hosted.domain.ended_by(read.record) if read is not None else None
+            found = hosted.domain.stands_for(read.record) if read is not None else None
+            return found.word if found is not None else None
         if not hosted.domain.ledgers:
             return None
         key = (contract, state_commitment(state.content))

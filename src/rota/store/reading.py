@@ -71,7 +71,7 @@ from rota.store.encoding import (
 )
 from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
-from rota.store.state_pages import changes_page, page_since, unspent_page
+from rota.store.state_pages import changes_page, nullified_states, page_since, unspent_page
 from rota.store.transitions import transitions_found
 
 # Both databases take as many parameters in one statement.
@@ -350,6 +350,7 @@ class Asking:
     unspent_states: Final = staticmethod(unspent_page)
     state_changes: Final = staticmethod(changes_page)
     states_since: Final = staticmethod(page_since)
+    standing_states: Final = staticmethod(nullified_states)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""

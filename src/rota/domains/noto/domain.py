@@ -43,7 +43,7 @@ from rota.domains.base import (
     unknown_elsewhere,
 )
 from rota.domains.contents import Role
-from rota.domains.locking import Permitted, word_of
+from rota.domains.locking import Permitted, StandsFor, word_of
 from rota.domains.noto.locks import rules_of
 from rota.domains.noto.operations import (
     RULES,
@@ -147,9 +147,11 @@ class Noto(Domain[Configuration]):
         """Tokens whose locks are private states have the ledger of all contracts that endorsers sign for."""
         return LEDGER if configuration.public_locks else None
 
-    def ended_by(self, record: Record) -> bytes | None:
+    def stands_for(self, record: Record) -> StandsFor | None:
         """A recorded lock ends with its record."""
-        return record.permit if isinstance(record, RecordedLock) else None
+        if not isinstance(record, RecordedLock):
+            return None
+        return StandsFor(record.permit, record.lock_id, record.expires_at)
 
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
         """Who may ask for it at all, and with what amounts."""
