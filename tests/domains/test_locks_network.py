@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.service.kit import QUICK, Network
 from tests.server.three_nodes import Client, RpcFailed, ThreeNodes, three_nodes, until
 
 pytestmark = pytest.mark.slow
@@ -84,9 +86,14 @@ class Token:
         return str(node.ask("ptx_resolveVerifier", party, "ecdsa:secp256k1", "eth_address"))
 
 
+async def quick(nodes: Network) -> None:
+    """Automation looks often."""
+    nodes.automation = QUICK
+
+
 @pytest.fixture(scope="module")
 def to(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
-    with three_nodes(tmp_path_factory.mktemp("locks")) as running:
+    with three_nodes(tmp_path_factory.mktemp("locks"), quick) as running:
         yield running
 
 
@@ -123,17 +130,56 @@ def test_failures_of_delegates_are_named(gold: Token) -> None:
         assert not receipt.get("success")
         return str(receipt["failureMessage"])
 
-    assert "LockUnauthorized" in failure(gold.bobs, "bob", *spend)
+    assert "names one by the private function delegateLock" in failure(gold.bobs, "bob", *spend)
     gold.delegate(lock["lockId"], gold.address_of(gold.bobs, "bob"))
     assert "LockUnauthorized" in failure(gold.alices, "alice", *spend)
     assert "LockUnauthorized" in failure(gold.alices, "alice", *cancel)
     assert gold.public(gold.bobs, "bob", *cancel[:1], **cancel[1]).get("success")
     assert "LockNotActive" in failure(gold.bobs, "bob", *spend)
-    assert "LockNotActive" in failure(gold.bobs, "bob", *cancel)
+    assert "the lock was spent or cancelled" in failure(gold.bobs, "bob", *cancel)
     gold.holds(gold.alices, "alice@node2", gold.balance(gold.notary, "alice@node2"))
     asked = gold.request("alice", "cancelLock", {"lockId": lock["lockId"], "data": "0x"})
     found = gold.alices.wait_for("ptx_getTransactionReceipt", gold.alices.ask("ptx_sendTransaction", asked))
     assert "PD200028: Lock ID not found" in found["failureMessage"], "the record's end has spent what stood for it"
+
+
+def test_wrong_arguments_of_a_delegate_are_named(gold: Token) -> None:
+    """The other leaf's, those of another lock, and a lock that has expired."""
+    first, second = gold.lock(2), gold.lock(3)
+    bob = gold.address_of(gold.bobs, "bob")
+    gold.delegate(first["lockId"], bob)
+    for args in (first["cancelParams"]["cancelArgs"], second["unlockParams"]["spendArgs"]):
+        told = gold.public(gold.bobs, "bob", "spendLock", lockId=first["lockId"], spendArgs=args, data="0x")
+        assert "a lock permits only the spendArgs and cancelArgs" in told["failureMessage"]
+    assert gold.public(gold.bobs, "bob", "cancelLock", **first["cancelParams"]).get("success")
+
+
+def test_expired_lock_returns_to_its_owner_by_itself(gold: Token) -> None:
+    """A node of the owner or the notary cancels it, whoever the delegate is; none does twice."""
+    held = gold.balance(gold.notary, "alice@node2")
+    lock = gold.lock(11, expiresAt=int(time.time()) + 2)
+    assert int(lock["expiresAt"]) > 0
+    gold.delegate(lock["lockId"], "0x" + "dd" * 20)
+    gold.holds(gold.alices, "alice@node2", held - 11)
+    gold.holds(gold.alices, "alice@node2", held)
+    gold.holds(gold.notary, "alice@node2", held)
+    told = gold.public(gold.bobs, "bob", "spendLock", **lock["unlockParams"])
+    assert "LockNotActive" in told["failureMessage"]
+
+
+def test_recipient_that_was_away_has_its_coin_when_it_returns(to: ThreeNodes, gold: Token) -> None:
+    """The record was set while its node was down, and ended while it was down."""
+    before = gold.balance(gold.notary, "bob@node3")
+    to.stop("node3")
+    lock = gold.lock(6)
+    gold.delegate(lock["lockId"], gold.address_of(gold.alices, "alice"))
+    assert gold.public(gold.alices, "alice", "spendLock", **lock["unlockParams"]).get("success")
+    gold.holds(gold.notary, "bob@node3", before + 6)
+    to.start("node3")
+    gold.bobs = to.node3
+    gold.holds(gold.bobs, "bob@node3", before + 6)
+    paid = gold.bobs.ask("ptx_sendTransaction", gold.request("bob", "transfer", _paid("alice@node2", before + 6)))
+    gold.bobs.receipt(paid)
 
 
 def test_delegate_gives_the_lock_to_a_contract_that_swaps(to: ThreeNodes, gold: Token) -> None:
