@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,8 @@ from tests.server.three_nodes import three_nodes
 
 HERE: Final = Path(__file__).parent
 RECORDED: Final = HERE.parent / "server" / "clients"
+# Calls that succeed together, as applications deploy it.
+ATOM: Final = json.loads((HERE.parent / "contracts" / "artifacts" / "Atom.json").read_text())
 INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 
 
@@ -32,6 +35,7 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             "ROTA_SOCKET1": to.nodes.processes[NodeName("node1")].entrance.websocket_url,
             "ROTA_RECORDED": str(RECORDED),
             "ROTA_BYTECODE": BYTECODE,
+            "ROTA_ATOM": json.dumps({name: ATOM[name] for name in ("abi", "bytecode")}),
             "ROTA_WAIT_MS": str(int(1_000 * bounds.WAIT_S)),
         }
         ran = subprocess.run(
@@ -44,4 +48,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 4" in ran.stdout, ran.stdout
+    assert "# pass 8" in ran.stdout, ran.stdout
