@@ -273,6 +273,7 @@ def test_expired_locks_are_cancelled_once_by_whoever_is_there(strategy: Strategy
         return [(PROPOSALS, lock, end_s) for lock, end_s in expiries_s.items() if end_s < now_s]
 
     def arguments(contract: ContractAddress, leaf: bytes) -> bytes:
+        assert contract == PROPOSALS
         return b"" if leaf == b"chidden" else b"args of " + leaf
 
     reports = simulate_trigger(

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.service.kit import QUICK, Network
 from tests.server.three_nodes import Client, RpcFailed, ThreeNodes, three_nodes, until
+from tests.service.kit import QUICK, Network
 
 pytestmark = pytest.mark.slow
 

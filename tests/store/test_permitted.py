@@ -1,4 +1,4 @@
-"""What a lock's record permits: held when the record is set, there when the chain has it, and gone when neither can be."""
+"""What a lock's record permits: held when the record is set, there when the chain has it, deleted when it cannot be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.domains.noto.records import RecordedLock
 from rota.exchange.effects import StatesReceived
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
 from rota.model.consistency import Consistent
-from rota.model.types import BlockHash, ContractAddress, NodeName, Party, State, Transition
+from rota.model.types import BlockHash, ContractAddress, NodeName, Party, State, StateId, Transition
 from tests.domains.town import Town
 from tests.store.kit import FIRST, Make, Opened, digest, in_loop, opened_on
 
@@ -68,7 +68,7 @@ def block(height: int, *committed: Transition, time_s: int | None = None) -> Cha
     return ChainBlock(height, BlockHash(b"%d" % height), parent, time_s or height * 10, outcomes)
 
 
-def inputs_of(transition: Transition) -> tuple[object, ...]:
+def inputs_of(transition: Transition) -> tuple[StateId, ...]:
     return transition.inputs if transition.lock is not None else (ended_reference(transition.intent),)
 
 
