@@ -240,7 +240,7 @@ def test_each_node_asks_for_its_own_states_at_once() -> None:
 
 
 class Locks(ModelContract):
-    """The public side of `contracts/Lockable.sol`, as far as anybody can use it when a lock has expired."""
+    """The public side of `contracts/Lockable.sol`, for locks that have expired."""
 
     def __init__(self, expiries_s: dict[bytes, int]) -> None:
         self.expiries_s = expiries_s
@@ -262,7 +262,7 @@ class Locks(ModelContract):
 
 
 @BOTH
-def test_expired_locks_are_cancelled_once_by_whoever_is_there(strategy: Strategy) -> None:
+def test_expired_locks_are_cancelled_once_by_any_member(strategy: Strategy) -> None:
     """One expires before the others, one never; of one this node does not know what cancels it."""
     begin_s = BEGIN_MS // 1_000
     expiries_s = {b"l%d" % n: begin_s + 60 * n for n in range(4)} | {b"forever": 2**64 - 1, b"hidden": begin_s}

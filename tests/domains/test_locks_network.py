@@ -155,7 +155,7 @@ def test_wrong_arguments_of_a_delegate_are_named(gold: Token) -> None:
 
 
 def test_expired_lock_returns_to_its_owner_by_itself(gold: Token) -> None:
-    """A node of the owner or the notary cancels it, whoever the delegate is; none does twice."""
+    """A node of the owner or the notary cancels it, and no delegate has to do anything."""
     held = gold.balance(gold.notary, "alice@node2")
     lock = gold.lock(11, expiresAt=int(time.time()) + 2)
     assert int(lock["expiresAt"]) > 0

@@ -1,4 +1,4 @@
-"""Notary tokens whose locks have a record on the ledger: what it permits, who learns of it, and what is refused."""
+"""Notary tokens whose locks have a record on the ledger: permitted transitions, their readers, and refusals."""
 
 from __future__ import annotations
 
@@ -144,10 +144,10 @@ def test_id_of_the_permitted_transitions_is_on_nobodys_page(rich: Town) -> None:
             assert not is_id_of(spends.intent, party, ADDRESS, nonce)
 
 
-# Who learns what.
+# Readers.
 
 
-def test_each_reader_has_its_contents_when_the_record_is_set_and_nobody_elses(rich: Town) -> None:
+def test_each_reader_has_its_own_contents_when_the_record_is_set(rich: Town) -> None:
     setting = prepared(rich)
     seen = {
         node: [
@@ -237,7 +237,7 @@ def test_record_is_delegated_once_by_the_notary_and_then_in_public(rich: Town) -
             rich.assemble(ALICE, function, {"lockId": lock, "data": "0x", **arguments})
 
 
-def test_what_cannot_be_asked_of_a_lock_names_what_can(rich: Town) -> None:
+def test_refused_function_of_a_lock_names_another_one(rich: Town) -> None:
     locked: Any = rich.receipt(rich.do(ALICE, "lock", {"amount": 10, "data": "0x"}), NODE2)
     bare, recorded = locked["lockInfo"]["lockId"], lock_of(prepared(rich))
     cases = (
@@ -328,7 +328,7 @@ def test_notary_refuses_more_or_less_than_the_lock_was_prepared_for(rich: Town) 
 
 
 def test_notary_refuses_readers_that_are_not_those_of_the_output(rich: Town) -> None:
-    """A recipient that never learns of its coin, and somebody else who does."""
+    """A recipient that never learns of its coin, and another party that does."""
 
     def hidden(outcome: Assembled) -> Assembled:
         assert outcome.lock is not None
@@ -361,19 +361,19 @@ def test_notary_refuses_to_end_or_to_keep_another_lock(rich: Town) -> None:
         assert "what becomes of a lock" in refusal(rich, locked_as(kind=kind), function, asked)
 
 
-def test_infos_about_what_is_permitted_are_the_hosts_alone(rich: Town) -> None:
+def test_infos_about_permitted_transitions_are_the_hosts_alone(rich: Town) -> None:
     """Hidden contents: an info that is missing, too much, or for others is refused before the domain is asked."""
 
     def told(outcome: Assembled) -> Assembled:
         extra = NewState(Permitted(False, (), ()), (NOTARY, ALICE), Role.INFO)
         return replace(outcome, info=(*outcome.info, extra))
 
-    assert "must be told to the readers of each output" in refusal(rich, told)
+    assert "must be in an info for its readers" in refusal(rich, told)
     paid = {"to": BOB, "amount": 1, "data": "0x"}
     assert "sets no record of a lock" in refusal(rich, told, "transfer", paid)
 
 
-def test_leaf_that_nobody_is_shown_is_refused(rich: Town) -> None:
+def test_leaf_that_no_endorser_sees_is_refused(rich: Town) -> None:
     """The record names a leaf whose outputs the endorsers do not see."""
     made = rich.assemble(ALICE, "createTransferLock", transfer_lock(bob=25))
     assert made.lock is not None
@@ -382,7 +382,7 @@ def test_leaf_that_nobody_is_shown_is_refused(rich: Town) -> None:
         leaf = leaf_of_transition(rich.hosted.separator, lie)
         outputs = tuple(replace(each, id=StateId(leaf, n)) for n, each in enumerate(lie.outputs))
         shown = replace(lie, leaf=leaf, outputs=outputs)
-        assert "the leaves of its lock are not those of the outputs that it tells of" in rich.refusal(shown, ALICE)
+        assert "the leaves of its lock are not those of the outputs in its infos" in rich.refusal(shown, ALICE)
 
 
 def test_record_of_another_lock_state_is_not_spent_as_coins(rich: Town) -> None:

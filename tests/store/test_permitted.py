@@ -47,7 +47,7 @@ class Swap:
         return StatesReceived(digest(1), (Consistent(seen),), peer=NodeName("peer"))
 
     def ended_by(self, _: ContractAddress, state: State) -> bytes | None:
-        """As `KnownContracts.nullifier_of` says it."""
+        """As in `KnownContracts.nullifier_of`."""
         read = known_in(self.town.hosted.known, state)
         found = self.town.hosted.domain.stands_for(read.record) if read is not None else None
         return found.word if found is not None else None
@@ -103,12 +103,12 @@ async def test_contents_may_come_after_the_end(make: Make, swap: Swap) -> None:
         await opened.write(FIRST, swap.received(BOBS))
         assert await records(opened, swap) == ["Coin"]
         await opened.write(FIRST, swap.received(NOTARYS))
-        assert "RecordedLock" not in await records(opened, swap), "what stands for the record ended with it"
+        assert "RecordedLock" not in await records(opened, swap), "the counterpart of the record ended with it"
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
 @in_loop
-async def test_end_of_a_record_spends_what_stands_for_it(make: Make, swap: Swap, is_cancelled: bool) -> None:
+async def test_end_of_a_record_spends_its_counterpart(make: Make, swap: Swap, is_cancelled: bool) -> None:
     async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:
         await opened.write(FIRST, swap.received(NOTARYS))
         await opened.write(FIRST, BlocksIndexed(0, (block(1, swap.setting),)))
@@ -126,7 +126,7 @@ async def test_end_of_a_record_spends_what_stands_for_it(make: Make, swap: Swap,
 
 @in_loop
 async def test_contents_stay_for_as_long_as_the_record_and_no_longer(make: Make, swap: Swap) -> None:
-    """A record outlives the signatures of the transition that set it. What was never set is deleted."""
+    """A record outlives the signatures of its transition. Contents of a record that was never set are deleted."""
     other = swap.version(41)
     forgotten = [each for each in permitted_by(swap.town.hosted.separator, other) if each is not None]
     async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:

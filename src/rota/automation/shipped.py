@@ -37,7 +37,7 @@ from rota.model.types import ContractAddress
 
 # What beginning an epoch costs at most; it is measured by a test.
 ADVANCE_GAS: Final = 150_000
-# What cancelling a lock costs at most, whatever goes back to the owner; a test measures it, too.
+# The most gas that cancelling a lock takes; a test measures it.
 CANCEL_GAS: Final = 200_000
 PROPOSALS_LOOKED_AT_MAX: Final = 1_000
 VOTES_REMEMBERED_MAX: Final = 1_000
@@ -272,7 +272,7 @@ class CancelExpiredLocks(Trigger):
         return not (yield Read(ContractAddress(contract), "isLockActive(bytes32)", (lock,), ("bool",)))
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """In our own name; what is cancelled goes to its owner, whoever cancels."""
+        """In our own name. The owner gets everything back, and the caller nothing."""
         contract, lock, arguments = tasks[0].arguments
         call = (lock, arguments, b"")
         return Call(ContractAddress(str(contract)), "cancelLock(bytes32,bytes,bytes)", call, CANCEL_GAS)

@@ -48,7 +48,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NewState:
-    """A state that a transition makes, and which parties may see it. Who coordinates or endorses may anyway."""
+    """A state that a transition makes, and the parties that may see it, besides coordinators and endorsers."""
 
     record: Record
     readers: tuple[Party, ...]
@@ -57,7 +57,7 @@ class NewState:
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
+    """A reader of the bytes of a state. Bytes that are encrypted for one of these mean nothing to another."""
 
     party: Party
     contract: ContractAddress
@@ -171,7 +171,7 @@ def _unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
 
 
 def told_in(sealed: bytes, record_type: type[R]) -> tuple[R, ...]:
-    """The infos of one class that a state's bytes carry, whatever its domain; what cannot be read is left out."""
+    """The infos of one class that a state's bytes carry, in any domain; none where the bytes cannot be read."""
     name = name_of(record_type)
     if name.encode() not in sealed:
         return ()

@@ -1,7 +1,7 @@
 """Locks on the ledger, as a domain states them: the record that a transition writes, and what the record permits.
 
 A transition that sets a record permits two others, of which the delegate commits one later, without signatures
-(`Lockable.sol`). A domain says what each of them makes (`Locking`). Neither has inputs. The host computes their leaves,
+(`Lockable.sol`). A domain states the outputs of each (`Locking`). Neither has inputs. The host computes their leaves,
 and tells the contents of each output to its readers, in an info of the transition that sets the record (`Permitted`).
 So readers have the contents before the outputs exist, and endorsers judge both leaves when they sign the record.
 
@@ -9,7 +9,7 @@ An endorser's host compares the infos with the leaves in the record. It gives th
 What a domain has to do is compare that with the one that the request asks for: `proposal.lock == expected`.
 
 The domain makes a state that stands for the record, if it needs one: it names the owner, and the record's end spends it
-(`Domain.stands_for`). Such a state has no value of its own: whoever spends it must also change the record.
+(`Domain.stands_for`). Such a state has no value of its own: a transition that spends it must also change the record.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def permitted_leaf(separator: bytes, intent: IntentId, commitments: tuple[bytes,
 def permitted_by(separator: bytes, transition: Transition) -> tuple[Transition | None, Transition | None]:
     """What spends and what cancels the record that a transition sets, as far as its outputs here tell; else None.
 
-    Each is what its leaf says: whatever else is told of it is left out. A content is only what its commitment binds.
+    Each has the leaf that the record names, and each content the commitment that the leaf binds. Others are left out.
     """
     lock = transition.lock
     if lock is None or lock.kind is not LockKind.SET:

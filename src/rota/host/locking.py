@@ -1,4 +1,4 @@
-"""Translates what domains state of locks (`domains.locking`) to what leaves bind, and back."""
+"""Translates statements about locks (`domains.locking`) to sections and infos of transitions, and back."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Readers: TypeAlias = tuple[Party, ...]
 def contents_of(
     makes: Iterable[NewState], infos: Iterable[NewState], salt_key: bytes, about: bytes
 ) -> tuple[Content, ...]:
-    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+    """The states in their order, each with the infos for its readers; then carriers of the infos that are left.
 
-    The first state of its readers takes what is for them. Each has a salt of its own, which nobody else can work out.
+    The first state of its readers takes their infos. Each has a salt of its own, which no other node can work out.
     """
     riders: dict[Readers, list[Told]] = {}
     for number, info in enumerate(infos):
@@ -41,7 +41,7 @@ def contents_of(
 
 
 def makes_of(contents: Sequence[Content]) -> tuple[NewState, ...]:
-    """The inverse: what the domain said that is made, the states, then the infos, each in its order."""
+    """The inverse: the domain's list, the states, then the infos, each in its order."""
     states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
     infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
     infos.sort(key=lambda info: info[0])
@@ -81,18 +81,18 @@ def stated_lock(
     """What the domain stated, given what an endorser sees of a transition: what it makes, and what it does to a lock.
 
     `Refused` unless the infos about what the record permits are exactly those that the leaves in it ask for: then each
-    output's content is told to all that may read it.
+    output's content goes to all that may read it.
     """
     shown = tuple(each for each in makes if isinstance(each.record, Permitted))
     change = transition.lock
     if change is None or change.kind is not LockKind.SET:
         if shown:
-            raise Refused("it tells of permitted transitions, and sets no record of a lock")
+            raise Refused("it has infos about permitted transitions, and sets no record of a lock")
         return makes, _locking(change, Permit(), Permit()) if change is not None else None
-    # A permitted transition whose outputs are not all told of is not known here, and so is one of another form.
+    # A permitted transition of another form, or with an output that is in no info, is not found.
     spends, cancels = permitted_by(hosted.separator, transition)
     if spends is None or cancels is None or spends.leaf == cancels.leaf:
-        raise Refused("the leaves of its lock are not those of the outputs that it tells of")
+        raise Refused("the leaves of its lock are not those of the outputs in its infos")
     permits, expected = [], []
     for is_cancel, permitted in ((False, spends), (True, cancels)):
         sealed = tuple(state.content for state in permitted.outputs if state.content is not None)
@@ -102,7 +102,7 @@ def stated_lock(
         permits.append(Permit(makes_of([unseal(hosted.known, each) for each in sealed])))
     others = tuple(each for each in makes if not isinstance(each.record, Permitted))
     if makes != (*others, *expected):
-        raise Refused("what its lock permits must be told to the readers of each output, behind all other infos")
+        raise Refused("each output that its lock permits must be in an info for its readers, behind all other infos")
     return others, _locking(change, *permits)
 
 

@@ -12,16 +12,16 @@ _ADVICE: Final = {
     for signature, advice in {
         "LockNotActive(bytes32)": (
             "the lock was spent or cancelled, or no prepared lock has this id; the receipt of its preparation and "
-            "the token's events LockSpent and LockCancelled tell which"
+            "the token's events LockSpent and LockCancelled show it"
         ),
         "LockUnauthorized(bytes32,address,address)": (
             "only the delegate in the second value may do this; with the zero address the lock has none, and its owner "
             "names one by the private function delegateLock"
         ),
         "LockExpired(bytes32,uint256,uint256)": (
-            "nobody can spend or delegate the lock any more; cancelLock returns it to its owner, whoever calls it"
+            "the lock can only be cancelled now: every account may call cancelLock, and the owner gets it back"
         ),
-        "NotCommitted(uint8,bytes32,uint8)": "what the lock permits was committed before or needs what is not there",
+        "NotCommitted(uint8,bytes32,uint8)": "the permitted transition was committed before, or an input is missing",
         "TooFewSignatures(uint256,uint256)": (
             "a lock permits only the spendArgs and cancelArgs in the receipt of its preparation, and each only for its "
             "own function"

@@ -164,7 +164,7 @@ def is_id_of(intent: IntentId, party: Party, contract: ContractAddress, nonce: b
 def permitted_intent(separator: bytes, intent: IntentId) -> IntentId:
     """The id of the two transitions that the record of a lock permits, given the intent that sets the record.
 
-    It is on nobody's page (`page_of`). So endorsers sign nothing under it, and nobody can use it up.
+    It is on no party's page (`page_of`). So endorsers sign nothing under it, and no party can use it up.
     """
     return IntentId(keccak(_word(separator) + b"permitted" + intent)[:INTENT_BYTES])
 

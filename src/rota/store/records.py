@@ -233,7 +233,7 @@ class Writing:
     def _permitted(
         self, contract: ContractAddress, setting: Transition, position: int, peer: NodeName
     ) -> Iterator[Statement]:
-        """What the record of a lock permits, as far as it is told here: held as if a peer had sent it."""
+        """The transitions that the record of a lock permits, as far as known: held as if a peer had sent them."""
         for made in permitted_by(self.separators[contract], setting) if setting.lock is not None else ():
             if made is not None and states_with_bytes((made,)):
                 digest = Digest(keccak(encode(made)))

@@ -50,7 +50,7 @@ def page_since(
 
 
 def nullified_states(contract: ContractAddress, limit: int) -> Reading[tuple[State, ...]]:
-    """The unspent ones on the chain that something else than their ids spends; of a few sizes, as their domain says."""
+    """The unspent ones on the chain that a word spends in place of their ids, the oldest first."""
     rows: Any = yield Statement(_NULLIFIED, (contract, limit))
     return tuple(decode_state(state) for (state,) in rows)
 

@@ -1,4 +1,4 @@
-"""What a receipt tells of a lock: its id, its delegate, and the calls that end it."""
+"""The lock in a receipt: its id, its delegate, and the calls that end it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WORD_BYTES = 32
 def lock_info_of(settled: Settled[Configuration]) -> dict[str, object]:
     """As far as this node may see it; nothing where there is no lock.
 
-    The calls are those of the delegate, whoever that will be: `unlockCall` is what `spendLock` of the token's contract
+    The calls are those of any later delegate: `unlockCall` is what `spendLock` of the token's contract
     is called with. They are known when the record is set, and stay what they are.
     """
     record = settled.lock

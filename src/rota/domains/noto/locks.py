@@ -1,12 +1,12 @@
 """Locks with a record on the ledger (`Lockable.sol`): what the functions of such a token do to locks.
 
-A lock that is prepared has a record, which says what its delegate may commit: either what spends it or what cancels it.
-The record itself stands for the locked amount, because what it permits has no inputs. A `RecordedLock` tells owner and
-notary of it, and every private change of the record spends that state. It has no value of its own: whoever spends it
-also changes the record, and the ledger skips the transition unless the record has no delegate.
+A prepared lock has a record of two transitions. Its delegate may commit either the one that spends it or the other.
+The record itself stands for the locked amount, because both have no inputs. A `RecordedLock` tells owner and
+notary of it, and every private change of the record spends that state. It has no value of its own: its spender also
+changes the record, and the ledger skips the transition unless the record has no delegate.
 
     lock, createLock                coins -> a lock that is the owner's alone, without a record
-    create...Lock, prepare...       coins, or such a lock -> a record that nobody may use yet
+    create...Lock, prepare...       coins, or such a lock -> a record without a delegate
     delegateLock                    the record gets its first delegate; from then on the delegate alone acts, in public
     spendLock, cancelLock           the owner ends a record that has no delegate
     unlock                          pays from a lock without a record
@@ -75,7 +75,18 @@ def _makes_new(asked: Asked, spent: Spent) -> Made:
         case _:
             raise AssertionError(asked.function)
     end = expires_at or LOCK_EXPIRY_MAX
-    lock = RecordedLock(spent.lock_id, owner, total, owner, spent.permit, end, is_mint, burned, shares, unlock_data)
+    lock = RecordedLock(
+        lock_id=spent.lock_id,
+        owner=owner,
+        amount=total,
+        spender=owner,
+        permit=spent.permit,
+        expires_at=end,
+        is_mint=is_mint,
+        burned=burned,
+        recipients=shares,
+        unlock_data=unlock_data,
+    )
     return _recorded(asked, lock, data, change_for(asked, owner, spent.change))
 
 
@@ -98,7 +109,15 @@ def _makes_prepared(asked: Asked, spent: Spent) -> Made:
             raise AssertionError(asked.function)
     end = expires_at or LOCK_EXPIRY_MAX
     lock = RecordedLock(
-        old.lock_id, old.owner, old.amount, old.owner, spent.permit, end, False, burned, shares, unlock_data
+        lock_id=old.lock_id,
+        owner=old.owner,
+        amount=old.amount,
+        spender=old.owner,
+        permit=spent.permit,
+        expires_at=end,
+        burned=burned,
+        recipients=shares,
+        unlock_data=unlock_data,
     )
     return _recorded(asked, lock, data)
 
@@ -129,7 +148,7 @@ def _makes_delegated(asked: Asked, spent: Spent) -> Made:
 
 
 def _makes_spent(asked: Asked, spent: Spent) -> Made:
-    """The owner does what the lock was prepared for; nobody else may yet."""
+    """The owner does what the lock was prepared for, as long as there is no delegate."""
     lock = _own_record(asked, spent)
     arguments = _ending(asked)
     data = arguments.data or lock.unlock_data
@@ -154,7 +173,7 @@ def _makes_unlocked(asked: Asked, spent: Spent) -> Made:
 
 
 def _spending(asked: Asked, lock: RecordedLock) -> tuple[NewState, ...]:
-    """Recipients get theirs, and the owner what is left; what is minted was not there before."""
+    """Recipients get their shares, and the owner the rest of locked coins; a mint has no rest."""
     given = sum(share.amount for share in lock.recipients)
     rest = 0 if lock.is_mint else lock.amount - lock.burned - given
     return (*coins_for(asked, lock.owner, lock.recipients), *change_for(asked, lock.owner, rest))

@@ -90,7 +90,7 @@ Need: TypeAlias = FromCoins | FromLock | FromNothing
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent for an operation: coins with so much change, or a lock.
+    """The inputs of an operation: coins with so much change, or a lock.
 
     `lock_id` and `permit` are those of a lock, and of a record of one, that is to be made.
     """
@@ -103,7 +103,7 @@ class Spent:
 
 
 class Made(NamedTuple):
-    """What is made: states, infos, and what becomes of a lock's record on the ledger."""
+    """The states and infos that an operation makes, and its change of a lock's record on the ledger."""
 
     states: tuple[NewState, ...]
     infos: tuple[NewState, ...]
@@ -395,7 +395,7 @@ def makes_cancelled(asked: Asked, spent: Spent) -> Made:
 def own_lock(asked: Asked, spent: Spent) -> Lock:
     """A lock that its owner has not delegated; the owner asks, or the notary."""
     lock = spent.lock
-    assert isinstance(lock, Lock), "what needs a lock is given one"
+    assert isinstance(lock, Lock), "operations on locks get one"
     if asked.sender != lock.owner and not asked.is_notary:
         text = f"PD200031: Only the lock creator can perform unlock: expected={lock.owner} actual={asked.sender}"
         raise Rejected("lockId", text)
@@ -407,7 +407,7 @@ def own_lock(asked: Asked, spent: Spent) -> Lock:
 def _lock_to_end(asked: Asked, spent: Spent) -> Lock:
     """Its spender ends it: a party by asking for it, an address by committing what the owner asked for."""
     lock = spent.lock
-    assert isinstance(lock, Lock), "what needs a lock is given one"
+    assert isinstance(lock, Lock), "operations on locks get one"
     if lock.spender == lock.owner:
         return own_lock(asked, spent)
     if asked.sender != lock.owner and not asked.is_notary:

@@ -47,7 +47,7 @@ class Constructor(Record):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Record):
-    """What a token is. Before there were locks on the ledger, no configuration said anything of them."""
+    """What a token is. Configurations of earlier releases have no `publicLocks`."""
 
     later = ("publicLocks",)
 
@@ -295,7 +295,7 @@ class Promised(Record):
 
 @dataclass(frozen=True, slots=True)
 class RecordedLock(Record):
-    """What stands for a lock's record on the ledger: whose it is, and what the record permits (`locks.py`).
+    """The private counterpart of a lock's record on the ledger: its owner and its outcome (`locks.py`).
 
     `spender` is the owner, or the address to which the owner gave the lock. `permit` is the word of the record's end.
     """

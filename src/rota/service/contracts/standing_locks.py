@@ -1,4 +1,4 @@
-"""The locks with a record on the ledger that this node knows, for whoever cancels those that have expired.
+"""The locks with a record on the ledger that this node knows, for the trigger that cancels expired ones.
 
 The node knows a lock by the state that stands for its record, which the record's end spends. A look goes through some
 contracts, and the next one goes on behind them.
