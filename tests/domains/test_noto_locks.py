@@ -13,8 +13,10 @@ from rota.domains.base import Assembled, Assembly, NewState, Outcome, Rejected
 from rota.domains.contents import Role
 from rota.domains.locking import Locking, Permit, Permitted, permitted_by
 from rota.domains.noto import Noto
+from rota.domains.noto.domain import LEDGER
 from rota.domains.noto.records import Coin, Configuration, RecordedLock
-from rota.host import UserCall, init
+from rota.domains.records import packed, unpacked
+from rota.host import UserCall, deploy, init
 from rota.model.digests import is_id_of, leaf_of_transition, permitted_intent
 from rota.model.types import (
     LOCK_EXPIRY_MAX,
@@ -255,6 +257,16 @@ def test_refused_function_of_a_lock_names_another_one(rich: Town) -> None:
             rich.assemble(BOB, function, {"lockId": recorded, "data": "0x"})
     rich.do(ALICE, "cancelLock", {"lockId": bare, "data": "0x"})
     assert balance(rich, ALICE) == 65
+
+
+def test_token_of_an_earlier_release_keeps_private_locks() -> None:
+    """Its configuration has no fifth value. The ledger follows from the configuration."""
+    before = unpacked(Configuration, ["Gold", "AU", NOTARY, [True, True, True]])
+    assert (before.public_locks, Noto().ledger_of(before)) == (False, None)
+    assert packed(before) == ["Gold", "AU", NOTARY, [True, True, True]]
+    made = deploy(Noto(), TOKEN, NOTARY).configuration
+    assert packed(made)[4:] == [True]
+    assert Noto().ledger_of(made) == LEDGER
 
 
 def test_private_locks_have_no_end() -> None:
