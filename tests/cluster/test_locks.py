@@ -23,16 +23,9 @@ WEI = 10**18
 
 async def lock_of(alice: Client, token: str, amount: int, expires_at: int = 0) -> dict[str, Any]:
     """A prepared lock for Bob, as its receipt shows it."""
-    arguments = {
-        "from": "alice@node1",
-        "recipients": [{"to": "bob@node2", "amount": amount}],
-        "unlockData": "0x",
-        "data": "0x",
-        "expiresAt": expires_at,
-    }
-    sent = await alice.send(token, "createTransferLock", arguments)
-    found: dict[str, Any] = ((await sent.full_receipt()).domain_receipt or {})["lockInfo"]
-    return found
+    hers = alice.tokens.at(token)
+    sent = await hers.create_transfer_lock("alice@node1", {"bob@node2": amount}, expires_at=expires_at)
+    return await hers.lock_info(sent.id)
 
 
 async def holds(client: Client, token: str, account: str, amount: int) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 
@@ -112,6 +113,12 @@ def test_party_of_a_node_spends_a_lock_that_it_was_given(gold: Token) -> None:
     assert receipt.get("success"), receipt
     gold.holds(gold.bobs, "bob@node3", before + 40)
     gold.holds(gold.notary, "bob@node3", before + 40)
+    for node in (gold.alices, gold.bobs):
+        # Both have a receipt of the end, under the id that was known when the lock was prepared.
+        ended = node.wait_for("ptx_getTransactionReceiptFull", str(UUID(lock["spendTxId"][2:34])))
+        assert ended["domainReceipt"]["lockInfo"] == {"lockId": lock["lockId"]}
+        assert [each["amount"] for each in ended["domainReceipt"]["transfers"]] == ["40"]
+        assert ended["transactionHash"] == receipt["transactionHash"]
     told = gold.bobs.ask("ptx_sendTransaction", gold.request("bob", "transfer", _paid("alice@node2", 5)))
     gold.bobs.receipt(told)
 
