@@ -94,8 +94,8 @@ def test_a_wrong_field_is_refused(field: str, value: object) -> None:
         decode_genesis(json.dumps(written, separators=(",", ":")).encode())
 
 
-def test_ledger_of_its_own_code_has_one_endorser_and_tells_no_threshold() -> None:
-    """The factory tells of the address that the constructor took, and of the code's hash."""
+def test_ledger_of_its_own_code_has_one_endorser() -> None:
+    """The factory logs the address that the constructor took, and the code's hash."""
     written: dict[str, Any] = json.loads(encode_genesis(_ordinary()))
     written |= {"endorsers": ["node1"], "threshold": 1, "ledger": "0x" + "1e" * 32}
     found = decode_genesis(json.dumps(written, separators=(",", ":")).encode())

@@ -232,7 +232,7 @@ class Store(Protocol):
         """
         ...
 
-    async def standing_states(self, contract: ContractAddress, limit: int) -> tuple[State, ...]:
+    async def standing_states(self, contract: ContractAddress, limit: int, skip: int = 0) -> tuple[State, ...]:
         """The unspent states on the chain that the end of a lock's record spends, the oldest first."""
         ...
 

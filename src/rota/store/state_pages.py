@@ -49,9 +49,9 @@ def page_since(
     return as_of, tuple(decode_state(state) for (state,) in rows)
 
 
-def nullified_states(contract: ContractAddress, limit: int) -> Reading[tuple[State, ...]]:
+def nullified_states(contract: ContractAddress, limit: int, skip: int = 0) -> Reading[tuple[State, ...]]:
     """The unspent ones on the chain that a word spends in place of their ids, the oldest first."""
-    rows: Any = yield Statement(_NULLIFIED, (contract, limit))
+    rows: Any = yield Statement(_NULLIFIED, (contract, limit, skip))
     return tuple(decode_state(state) for (state,) in rows)
 
 
@@ -79,7 +79,7 @@ def _fitting(sizes: Iterable[int]) -> int:
 _NULLIFIED: Final = """
 SELECT state FROM states
 WHERE contract = ? AND nullifier IS NOT NULL AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
-ORDER BY committed_at, place, output LIMIT ?"""
+ORDER BY committed_at, place, output LIMIT ? OFFSET ?"""
 
 _BEFORE_ALL: Final = StatePlace(-1, 0, 0)
 

@@ -1,7 +1,7 @@
 """The locks with a record on the ledger that this node knows, for the trigger that cancels expired ones.
 
 The node knows a lock by the state that stands for its record, which the record's end spends. A look goes through some
-contracts, and the next one goes on behind them.
+contracts, and through some locks of each. The next one goes on behind them: locks that never expire may be many.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class StandingLocks:
         self._store: Final = store
         self._contracts: Final = contracts
         self._next = 0
+        # Of contracts with more locks than a look goes through: where the next look begins.
+        self._skip: Final[dict[ContractAddress, int]] = {}
 
     async def expired(self, now_s: int) -> tuple[ExpiredLock, ...]:
         """Locks of the next contracts that no delegate can spend any more: contract, id, and when they expired."""
@@ -44,7 +46,10 @@ class StandingLocks:
         hosted = self._contracts.hosted(address)
         if hosted is None or not hosted.domain.changes_locks:
             return []
-        states = await self._store().standing_states(address, LOCKS_OF_CONTRACT_MAX)
+        skip = self._skip.pop(address, 0)
+        states = await self._store().standing_states(address, LOCKS_OF_CONTRACT_MAX, skip)
+        if len(states) == LOCKS_OF_CONTRACT_MAX:
+            self._skip[address] = skip + LOCKS_OF_CONTRACT_MAX
         known = (known_in(hosted.known, state) for state in states)
         records = (hosted.domain.stands_for(each.record) for each in known if each is not None)
         return [(address, each.lock, each.expires_at_s) for each in records if each and each.expires_at_s < now_s]
