@@ -189,6 +189,38 @@ def test_recipient_that_was_away_has_its_coin_when_it_returns(to: ThreeNodes, go
     gold.bobs.receipt(paid)
 
 
+def test_reorganisation_takes_the_end_of_a_lock_back_until_the_chain_has_it_again(to: ThreeNodes, gold: Token) -> None:
+    """The record exists again, and with it what stands for it. The delegate's node sends the spending once more."""
+    before = gold.balance(gold.bobs, "bob@node3")
+    lock = gold.lock(8)
+    gold.delegate(lock["lockId"], gold.address_of(gold.bobs, "bob"))
+    first = gold.public(gold.bobs, "bob", "spendLock", **lock["unlockParams"])
+    for node in (gold.notary, gold.bobs):
+        gold.holds(node, "bob@node3", before + 8)
+    to.run(to.nodes.client.call("anvil_reorg", hex(1), []))
+    until(lambda: _block_of(to, first["transactionHash"]) not in (None, first["blockNumber"]))
+    for node in (gold.notary, gold.bobs):
+        gold.holds(node, "bob@node3", before + 8)
+
+    def paid() -> str | None:
+        for node in (gold.notary, gold.alices, gold.bobs):
+            node.ask("node_acknowledgeFinality")  # They wait for no confirmations, so that the block was final.
+        try:
+            asked = gold.request("bob", "transfer", _paid("alice@node2", before + 8))
+            return str(gold.bobs.ask("ptx_sendTransaction", asked))
+        except RpcFailed:
+            return None
+
+    gold.bobs.receipt(until(paid))
+    again = gold.public(gold.bobs, "bob", "spendLock", **lock["unlockParams"])
+    assert "LockNotActive" in again["failureMessage"]
+
+
+def _block_of(to: ThreeNodes, transaction: str) -> int | None:
+    found: Any = to.run(to.nodes.client.call("eth_getTransactionReceipt", transaction))
+    return int(found["blockNumber"], 16) if found is not None else None
+
+
 def test_delegate_gives_the_lock_to_a_contract_that_swaps(to: ThreeNodes, gold: Token) -> None:
     """Prepare both unlocks, create the atom, delegate both locks, execute."""
     silver = Token(to, "Silver")
