@@ -114,7 +114,7 @@ def test_party_of_a_node_spends_a_lock_that_it_was_given(gold: Token) -> None:
     gold.holds(gold.bobs, "bob@node3", before + 40)
     gold.holds(gold.notary, "bob@node3", before + 40)
     for node in (gold.alices, gold.bobs):
-        # Both have a receipt of the end, under the id that was known when the lock was prepared.
+        # Both have a receipt of the end, under the id in the receipt of the preparation.
         ended = node.wait_for("ptx_getTransactionReceiptFull", str(UUID(lock["spendTxId"][2:34])))
         assert ended["domainReceipt"]["lockInfo"] == {"lockId": lock["lockId"]}
         assert [each["amount"] for each in ended["domainReceipt"]["transfers"]] == ["40"]
@@ -190,7 +190,7 @@ def test_recipient_that_was_away_has_its_coin_when_it_returns(to: ThreeNodes, go
 
 
 def test_reorganisation_takes_the_end_of_a_lock_back_until_the_chain_has_it_again(to: ThreeNodes, gold: Token) -> None:
-    """The record exists again, and with it what stands for it. The delegate's node sends the spending once more."""
+    """The record exists again, and so does its counterpart. The node of the delegate sends its transaction again."""
     before = gold.balance(gold.bobs, "bob@node3")
     lock = gold.lock(8)
     gold.delegate(lock["lockId"], gold.address_of(gold.bobs, "bob"))
