@@ -66,7 +66,7 @@ async def prepared(bank: Client, buyer: Client, seller: Client) -> Deal:
     settlement = await paid_for(bank, the_bank, deployed)
     await buyer.create_party("buyer")
     await seller.create_party("seller")
-    issued = await bank.tokens.deploy(name="Money", symbol="M", notary=the_bank)
+    issued = await bank.tokens.deploy(name="Money", symbol="M", notary=the_bank, public_locks=False)
     await (await issued.mint(the_buyer, MONEY))
     group = await seller.groups.create(members=[the_seller, the_buyer], name="shareholders")
     shares = await group.deploy(SHARES.abi, "0x" + SHARES.bytecode.hex(), ["Shares", "SHR"])

@@ -38,8 +38,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_needs_a_contract_runs_when_one_is_named() -> None:
-    assert list(load()) == ["ask-for-states"]
-    assert list(load(advance_epochs=CONTRACT)) == ["advance-epochs", "ask-for-states"]
+    assert list(load()) == ["ask-for-states", "cancel-expired-locks"]
+    assert list(load(advance_epochs=CONTRACT)) == ["advance-epochs", "ask-for-states", "cancel-expired-locks"]
 
 
 def test_a_trigger_has_settings_of_its_own() -> None:
@@ -50,7 +50,7 @@ def test_a_trigger_has_settings_of_its_own() -> None:
 
 def test_every_named_trigger_of_a_module_is_run(own: Path) -> None:
     (own / "own_one.py").write_text(MODULE)
-    assert list(load("own_one")) == ["ask-for-states", "first", "second"]
+    assert list(load("own_one")) == ["ask-for-states", "cancel-expired-locks", "first", "second"]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from rota.automation import shipped
 from rota.automation.settings import Strategy, TriggerSettings
 from rota.automation.shipped import (
     ASK_FOR_STATES,
+    CANCEL_ARGUMENTS,
+    EXPIRED_LOCKS,
     LACKING_STATES,
     PROPOSALS_LOOKED_AT_MAX,
     PRUNABLE_COMPLETIONS,
     PRUNE_COMPLETIONS,
     AdvanceEpochs,
     AskForStates,
+    CancelExpiredLocks,
     ExecuteProposals,
     PruneCompletions,
 )
@@ -234,6 +237,58 @@ def test_each_node_asks_for_its_own_states_at_once() -> None:
     )
     assert asked == ["0xaa", "0xbb"]
     assert (report.won, report.lost, report.failed) == (2, 0, 0)
+
+
+class Locks(ModelContract):
+    """The public side of `contracts/Lockable.sol`, for locks that have expired."""
+
+    def __init__(self, expiries_s: dict[bytes, int]) -> None:
+        self.expiries_s = expiries_s
+        self.returned: list[bytes] = []
+
+    def getLock(self, lock: bytes) -> tuple[str, str, bytes, bytes, int]:
+        if lock not in self.expiries_s:
+            raise Reverted("LockNotActive")
+        return EPOCHS, EPOCHS, b"s" * 32, b"c" + lock, self.expiries_s[lock]
+
+    def isLockActive(self, lock: bytes) -> bool:
+        return lock in self.expiries_s
+
+    def cancelLock(self, lock: bytes, arguments: bytes, data: bytes) -> None:
+        if lock not in self.expiries_s or arguments != b"args of c" + lock or self.time_s <= self.expiries_s[lock]:
+            raise Reverted("LockNotActive, LockUnauthorized or TooFewSignatures")
+        del self.expiries_s[lock]
+        self.returned.append(lock)
+
+
+@BOTH
+def test_expired_locks_are_cancelled_once_by_any_member(strategy: Strategy) -> None:
+    """One expires before the others, one never; of one this node does not know what cancels it."""
+    begin_s = BEGIN_MS // 1_000
+    expiries_s = {b"l%d" % n: begin_s + 60 * n for n in range(4)} | {b"forever": 2**64 - 1, b"hidden": begin_s}
+    ended = Locks(dict(expiries_s))
+
+    def expired(now_s: int) -> list[tuple[ContractAddress, bytes, int]]:
+        # A node learns late that a lock has ended.
+        return [(PROPOSALS, lock, end_s) for lock, end_s in expiries_s.items() if end_s < now_s]
+
+    def arguments(contract: ContractAddress, leaf: bytes) -> bytes:
+        assert contract == PROPOSALS
+        return b"" if leaf == b"chidden" else b"args of " + leaf
+
+    reports = simulate_trigger(
+        CancelExpiredLocks,
+        {PROPOSALS: ended},
+        seeds=range(3),
+        minutes=8,
+        strategy=strategy,
+        services={EXPIRED_LOCKS: expired, CANCEL_ARGUMENTS: arguments},
+    )
+    assert not trigger_findings(reports)
+    for report in reports:
+        assert sorted(report.performed) == [
+            f"lock/{PROPOSALS}/{lock.hex()}" for lock in sorted(expiries_s) if lock[:1] == b"l"
+        ]
 
 
 def test_each_node_prunes_what_is_old_enough_once() -> None:

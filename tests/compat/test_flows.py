@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +21,8 @@ from tests.service.kit import Network
 HERE: Final = Path(__file__).parent
 RECORDED: Final = HERE.parent / "server" / "clients"
 ERC20: Final = HERE.parent / "contracts" / "artifacts" / "TestToken.json"
+# Calls that succeed together, as applications deploy it.
+ATOM: Final = json.loads((HERE.parent / "contracts" / "artifacts" / "Atom.json").read_text())
 INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 
 
@@ -39,6 +42,7 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             "ROTA_RECORDED": str(RECORDED),
             "ROTA_BYTECODE": BYTECODE,
             "ROTA_ERC20": ERC20.read_text(encoding="utf-8"),
+            "ROTA_ATOM": json.dumps({name: ATOM[name] for name in ("abi", "bytecode")}),
             "ROTA_WAIT_MS": str(int(1_000 * bounds.WAIT_S)),
         }
         ran = subprocess.run(
@@ -51,4 +55,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 6" in ran.stdout, ran.stdout
+    assert "# pass 10" in ran.stdout, ran.stdout

@@ -19,9 +19,10 @@ def test_artifacts_were_compiled_from_the_sources_that_are_here() -> None:
     assert digest() == (ROOT / DIGEST).read_text(encoding="utf-8").strip(), "run `make contracts`"
 
 
-# Nodes compare the code of zero-knowledge tokens with their own (`ledger/proved_ledgers.py`). With other code they
+# Nodes compare the code of tokens with their own (`ledger/proved_ledgers.py`). With other code they
 # would not know the tokens that were deployed before. Other code of `Endorsed` changes the gas of all rounds.
 PINNED_CODE = {
+    "NotaryLedger": "844bf47dd85df1365cd2829f082cacc29ade4fb0934189b2119e42df84c552ef",
     "Endorsed": "4e33c526781fc71bbdd7d2add4792a87305a2dadff8bd0e11005601c6d0e5073",
     "Proved": "6b843ff831323fa0c70e9428ee8bdf3c291c6e096aed77e4d7ccbb183f44c80a",
     "Nullified": "c51f453375686410d78aa3c0470048f8df2a8b002fa89a42b1ffc4b13e5ddc61",
@@ -94,7 +95,7 @@ def test_shipped_contract_fits_into_an_account(path: Path) -> None:
     assert 0 < len(artifact.deployed_bytecode) <= CODE_BYTES_MAX
 
 
-FOR_TESTS_ALONE = {"Playground", "Target", "TestToken", "TestVerifier"}
+FOR_TESTS_ALONE = {"Atom", "Playground", "Target", "TestToken", "TestVerifier"}
 
 
 def test_contracts_for_tests_are_not_shipped() -> None:

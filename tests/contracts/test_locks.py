@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from eth_abi.abi import decode
 
+from rota.automation.shipped import CANCEL_GAS
 from rota.calldata import (
     PERMITTED_UNTIL_S,
     decode_round_log,
@@ -334,6 +335,16 @@ def test_expired_lock_is_cancelled_by_any_account_and_spent_by_none(locked: Lock
     assert names(answer) == ["LockCancelled", "Round"]
     assert address_in(answer.events[0].topics[2]) == CAROL
     assert locked.ledger.unspent(locked.cancelling.leaf) == 1
+
+
+def test_gas_of_cancelling_is_bounded() -> None:
+    """Nodes cancel with this limit, whatever a lock gives back."""
+    locked = Locked()
+    largest = locked.ledger.write(9, outputs=15, salt=b"back")
+    change = replace(locked.record(BOB, presumed=BOB), cancels=largest.leaf)
+    locked.ledger.commit(locked.ledger.write(10, lock=change))
+    answer = locked.cancel(transition=largest)
+    assert answer.gas < CANCEL_GAS - 60_000, "slots are warm here, and the base cost is not counted"
 
 
 def test_delegate_spends_in_the_last_second(locked: Locked) -> None:

@@ -27,7 +27,7 @@ class Lender:
     """Alice has ten in a lock for bob, which only the settlement may end."""
 
     def __init__(self, delegate: str = SETTLEMENT) -> None:
-        self.town = Town(Noto(), {"notary": NOTARY}, NOTARY)
+        self.town = Town(Noto(), {"notary": NOTARY, "options": {"publicLocks": False}}, NOTARY)
         self.town.do(NOTARY, "mint", [ALICE, 10])
         made = self.town.do(ALICE, "createTransferLock", [ALICE, [{"to": BOB, "amount": 10}]])
         self.lock_id = "0x" + lock_id_of(self.town.hosted.separator, made.intent).hex()

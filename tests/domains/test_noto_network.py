@@ -25,7 +25,7 @@ NOTARY = Party("notary@node1")
 async def deployed(nodes: Network) -> ContractAddress:
     """A token whose notary is at node1, known to all."""
     domain = Noto()
-    wanted = host.deploy(domain, {"notary": NOTARY, "name": "Gold"}, NOTARY)
+    wanted = host.deploy(domain, {"notary": NOTARY, "name": "Gold", "options": {"publicLocks": False}}, NOTARY)
     genesis = host.genesis_of(domain, wanted, host.ContractDefaults(CHAIN_ID), bytes(32))
     encoded, intent = nodes.deployed = encode_genesis(genesis), IntentId(b"a token.........")
     signer = await nodes.processes[NODE1].facade.endorser_address(intent)

@@ -78,7 +78,7 @@ class Leg:
 
 def leg(chain: Chain, payer: Party, payee: Party, amount: int) -> Leg:
     ledger = EndorsedLedger(1, 1, chain=chain)
-    town = Town(Noto(), {"notary": NOTARY}, NOTARY, ledger.address, chain.chain_id)
+    town = Town(Noto(), {"notary": NOTARY, "options": {"publicLocks": False}}, NOTARY, ledger.address, chain.chain_id)
     return Leg(payer, payee, amount, ledger, town)
 
 

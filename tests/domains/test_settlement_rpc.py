@@ -31,7 +31,13 @@ async def address_of(caller: Caller, party: str) -> str:
 
 async def locked_gold(bank: Caller, buyer: Caller, delegate: str) -> tuple[str, str]:
     """A token, and the id of the buyer's lock for the seller, which the delegate alone may end."""
-    data = {"notary": "bank@node1", "name": "Gold", "symbol": "AU", "notaryMode": "basic"}
+    data = {
+        "notary": "bank@node1",
+        "name": "Gold",
+        "symbol": "AU",
+        "notaryMode": "basic",
+        "options": {"publicLocks": False},
+    }
     gold = (await bank.succeed(type="private", domain="noto", from_="bank", data=data))["contractAddress"]
     # All nodes hear of the token before it has a round. One that came later would begin a new life, at another port.
     both = [{"to": party, "amount": 1} for party in ("buyer@node2", "seller@node3")]

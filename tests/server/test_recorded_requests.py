@@ -89,9 +89,11 @@ class Replay:
         )
         return receipt
 
-    def new_lock(self) -> str:
-        """A lock of one coin; its id stands in the receipt."""
-        locked = self._token_call("lock", {"amount": 1, "data": "0x"})
+    def new_lock(self, is_prepared: bool = False) -> str:
+        """A lock of one coin; its id stands in the receipt. Only one that is prepared can be delegated."""
+        shares = {"from": "a@node1", "recipients": [{"to": "b@node2", "amount": 1}], "unlockData": "0x"}
+        function, data = ("createTransferLock", shares) if is_prepared else ("lock", {"amount": 1})
+        locked = self._token_call(function, {**data, "data": "0x"})
         return str(locked["domainReceipt"]["lockInfo"]["lockId"])
 
     def params_of(self, recorded: dict[str, Any]) -> list[Any]:
@@ -139,7 +141,7 @@ class Replay:
     def send(self, recorded: dict[str, Any]) -> Any:  # noqa: ANN401  # whatever it answers
         """Send it; what it began is what its helper asks for next."""
         if "lockId" in json.dumps(recorded["params"]):
-            self.lock = self.new_lock()
+            self.lock = self.new_lock(is_prepared=recorded["helper"] == "noto.delegateLock")
         answer = self.node.ask(recorded["method"], *self.params_of(recorded))
         if recorded["method"].startswith(("ptx_send", "ptx_prepare", "pgroup_send")):
             self.latest[recorded["helper"]] = answer

@@ -215,7 +215,7 @@ async def test_the_command_line_shows_and_steers_triggers(tmp_path: Path) -> Non
         assert json.loads(paused.stdout) == {"name": EPOCHS, "paused": True}
         listed = await run("list", "--json")
         found = {each["name"]: each for each in json.loads(listed.stdout)}
-        assert list(found) == [EPOCHS, PROPOSALS, "ask-for-states"]
+        assert list(found) == [EPOCHS, PROPOSALS, "ask-for-states", "cancel-expired-locks"]
         assert found[EPOCHS]["paused"]
         assert found[EPOCHS]["attempted"]["won"] >= 1
         shown = await run("list")

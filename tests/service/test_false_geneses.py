@@ -13,7 +13,8 @@ import pytest
 from rota import host
 from rota.domains.base import Rejected
 from rota.domains.queries import Query
-from rota.engine.contracts import ContractRefused
+from rota.engine.contracts import ContractRefused, KnownContracts
+from rota.ledger.proved_ledgers import code_of
 from rota.model.blocks import FactoryDeployment
 from rota.model.genesis import Genesis, decode_genesis, encode_genesis, genesis_hash
 from rota.model.types import (
@@ -99,6 +100,32 @@ def test_genesis_with_other_terms_than_the_deployed_one_is_refused() -> None:
             ContractRefused, match=r"genesis: its hash must be 0x[0-9a-f]{64}, which stands on the chain"
         ):
             contracts().judge(encode_genesis(told), deployed, SIGNER)
+
+
+def test_token_with_locks_is_taken_in_only_with_the_ledger_that_has_them() -> None:
+    """A liar deploys another ledger under a genesis with public locks, or leaves the hash of the code out."""
+    domain = host.load_domains()["noto"]
+    known = KnownContracts(NODE, CHAIN_ID, host.load_domains(), bytes(32), factory=OTHER)
+    ledger = domain.ledger_of(host.deploy(domain, {"notary": "bank@node2"}, Party("bank@node2")).configuration)
+    assert ledger is not None
+    hashed = code_of(ledger, OTHER).hash
+    genesis = known.plan(
+        "noto", {"notary": "bank@node2"}, Party("bank@node2"), host.ContractDefaults(CHAIN_ID), bytes(32)
+    )
+    assert (genesis.ledger, genesis.threshold) == (hashed, 1)
+    encoded = encode_genesis(genesis)
+    deployed = FactoryDeployment(ID, CONTRACT, genesis_hash(encoded), (OURS,), 0, ledger=hashed)
+    assert known.judge(encoded, deployed, SIGNER).contract.threshold == 1
+    for lie, reason in (
+        (replace(deployed, ledger=b"x" * 32), "made of other code"),
+        (replace(deployed, ledger=b"", threshold=1), "made of other code"),
+        (replace(deployed, threshold=1), "asks for 1 of 1 signatures"),
+    ):
+        with pytest.raises(ContractRefused, match=reason):
+            known.judge(encoded, lie, SIGNER)
+    bare = encode_genesis(replace(genesis, ledger=b""))
+    with pytest.raises(ContractRefused, match=r"genesis.ledger: must be 0x[0-9a-f]{64}, the code that node1 has"):
+        known.judge(bare, replace(deployed, genesis=genesis_hash(bare)), SIGNER)
 
 
 @in_loop

@@ -28,7 +28,13 @@ from tests.service.faults import install
 from tests.service.kit import ALICE, CHAIN_ID, network
 
 NODE1, NODE2 = NodeName("node1"), NodeName("node2")
-NOTO = {"name": "Coin", "symbol": "COIN", "notary": f"notary@{NODE1}", "notaryMode": "basic"}
+NOTO = {
+    "name": "Coin",
+    "symbol": "COIN",
+    "notary": f"notary@{NODE1}",
+    "notaryMode": "basic",
+    "options": {"publicLocks": False},
+}
 SHOP = ContractAddress("0x" + "99" * 20)
 PAY_ABI: dict[str, JsonValue] = {"type": "function", "name": "pay", "inputs": [{"name": "amount", "type": "uint256"}]}
 

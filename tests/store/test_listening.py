@@ -300,7 +300,7 @@ async def test_a_listener_is_kept_with_its_position(make: Make) -> None:
 @in_loop
 async def test_looking_for_what_is_due_goes_through_what_is_due_alone(tmp_path: Path) -> None:
     async with opened_on(new_sqlite(tmp_path)) as opened:
-        for sql, parameters in ((_COMMITTED_AND_DUE, (1, 1, 1, 1)), (_ENDED_AND_DUE, (1,)), (_EXPIRED, (1, 1))):
+        for sql, parameters in ((_COMMITTED_AND_DUE, (1, 1, 1, 1)), (_ENDED_AND_DUE, (1,)), (_EXPIRED, (1, 1, 1))):
             plan = await opened.store._database.read(_rows(f"EXPLAIN QUERY PLAN {sql}", *parameters))
             steps = [str(row[3]) for row in plan]
             assert not any(step.startswith(("SCAN outcomes", "SCAN intents")) for step in steps), steps

@@ -134,7 +134,7 @@ LOCK_CHANGES: Final = st.one_of(
         lock=_LOCK_WORDS,
         presumed=st.just(CONTRACT),
         delegate=st.just(CONTRACT),
-        expires_at_s=NUMBERS,
+        expires_at_s=st.integers(0, types.LOCK_EXPIRY_MAX),
         spends=_LOCK_WORDS,
         cancels=_LOCK_WORDS,
     ),

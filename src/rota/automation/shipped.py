@@ -3,6 +3,7 @@
     advance-epochs       begin the next epoch of an `Epochs` contract when it is due
     execute-proposals    execute proposals of a `Proposals` contract that have their votes
     ask-for-states       ask peers again for private states that this node lacks
+    cancel-expired-locks give expired locks of tokens back to their owners, as far as this node knows them
     prune-completions    forget completions of commands that are old enough
 
 The first two are told their contracts by the configuration and do not run without; who may act is what the contract
@@ -36,16 +37,22 @@ from rota.model.types import ContractAddress
 
 # What beginning an epoch costs at most; it is measured by a test.
 ADVANCE_GAS: Final = 150_000
+# The most gas that cancelling a lock takes; a test measures it.
+CANCEL_GAS: Final = 200_000
 PROPOSALS_LOOKED_AT_MAX: Final = 1_000
 VOTES_REMEMBERED_MAX: Final = 1_000
 # The services of a node that lacks states.
 LACKING_STATES: Final = "contracts that lack states"
 ASK_FOR_STATES: Final = "ask peers for states"
+# The services of a node that knows locks with a record on the ledger.
+EXPIRED_LOCKS: Final = "locks that have expired"
+CANCEL_ARGUMENTS: Final = "what cancels a lock"
 # Those of a node that takes commands.
 PRUNABLE_COMPLETIONS: Final = "completions that may be pruned"
 PRUNE_COMPLETIONS: Final = "prune completions"
 DAY_MS: Final = 86_400_000
 
+_LOCK_INFO: Final = ("address", "address", "bytes32", "bytes32", "uint64")
 _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
 
@@ -231,6 +238,46 @@ class AskForStates(Trigger):
         return Ask(ASK_FOR_STATES, tasks[0].arguments)
 
 
+class CancelExpiredLocks(Trigger):
+    """Each lock that has expired is a task: the ledger lets every account cancel it.
+
+    The nodes of its owner and of its notary know it. Where two of them are as fast, the ledger refuses the second.
+    """
+
+    name: ClassVar[str] = "cancel-expired-locks"
+
+    def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
+        """Those that have expired and that this node knows, some at a time."""
+        expired = yield Ask(EXPIRED_LOCKS, (here.ledger_ms // 1_000,))
+        tasks = []
+        for contract, lock, expires_at_s in expired:
+            arguments = yield from self._arguments(contract, lock)
+            if arguments:
+                ready_ms = (expires_at_s + 1) * 1_000
+                tasks.append(Task(f"lock/{contract}/{lock.hex()}", ready_ms, arguments=(contract, lock, arguments)))
+        return tuple(tasks)
+
+    def _arguments(self, contract: ContractAddress, lock: bytes) -> Work[bytes]:
+        """What the ledger's own record wants; nothing when there is no record, or this node does not know its leaf."""
+        try:
+            record = yield Read(contract, "getLock(bytes32)", (lock,), _LOCK_INFO)
+        except Reverted:
+            return b""
+        return bytes((yield Ask(CANCEL_ARGUMENTS, (contract, record[3]))))
+
+    def is_stale(self, task: Task, here: Here) -> Work[bool]:
+        """It has ended."""
+        contract, lock, _ = task.arguments
+        assert isinstance(contract, str)
+        return not (yield Read(ContractAddress(contract), "isLockActive(bytes32)", (lock,), ("bool",)))
+
+    def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
+        """In our own name. The owner gets everything back, and the caller nothing."""
+        contract, lock, arguments = tasks[0].arguments
+        call = (lock, arguments, b"")
+        return Call(ContractAddress(str(contract)), "cancelLock(bytes32,bytes,bytes)", call, CANCEL_GAS)
+
+
 class PruneCompletions(Trigger):
     """Whatever is old enough by now is one task."""
 
@@ -267,4 +314,10 @@ class PruneCompletions(Trigger):
         return Ask(PRUNE_COMPLETIONS, tasks[0].arguments)
 
 
-SHIPPED: Final[tuple[type[Trigger], ...]] = (AdvanceEpochs, ExecuteProposals, AskForStates, PruneCompletions)
+SHIPPED: Final[tuple[type[Trigger], ...]] = (
+    AdvanceEpochs,
+    ExecuteProposals,
+    AskForStates,
+    CancelExpiredLocks,
+    PruneCompletions,
+)

@@ -19,7 +19,7 @@ from rota.calldata.locks import (
     encode_spend_lock,
     permitted_payload,
 )
-from rota.calldata.references import NULLIFIER_OUTPUT, is_nullifier, nullifier_reference, shown_states
+from rota.calldata.references import NULLIFIER_OUTPUT, ended_reference, is_nullifier, nullifier_reference, shown_states
 from rota.calldata.rounds import (
     NO_CONDITION,
     PAYLOAD_BYTES_MAX,
@@ -71,6 +71,7 @@ __all__ = [
     "encode_delegate_lock",
     "encode_payload",
     "encode_spend_lock",
+    "ended_reference",
     "fitting",
     "gas_bound",
     "is_light",

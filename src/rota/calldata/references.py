@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.model.digests import WORD_BYTES
-from rota.model.types import Leaf, StateId, Transition
+from rota.model.digests import WORD_BYTES, ending_word
+from rota.model.types import IntentId, Leaf, StateId, Transition
 
 NULLIFIER_OUTPUT: Final = 0xFF
 
@@ -18,6 +18,11 @@ def nullifier_reference(nullifier: bytes) -> StateId:
     """What a transition has as its input that spends by this nullifier."""
     assert len(nullifier) == WORD_BYTES, f"a nullifier is {WORD_BYTES} bytes, not {len(nullifier)}"
     return StateId(Leaf(nullifier), NULLIFIER_OUTPUT)
+
+
+def ended_reference(permitted: IntentId) -> StateId:
+    """What the end of a lock's record spends besides its inputs, in an index: the states that stand for the record."""
+    return nullifier_reference(ending_word(permitted))
 
 
 def is_nullifier(reference: StateId) -> bool:

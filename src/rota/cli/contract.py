@@ -203,7 +203,7 @@ def create(
         async with _nodes(urls, headers, tls) as nodes, _paying(ledger_url, key_file) as (account, chain_id):
             party = Party(sender or f"operator@{next(iter(nodes))}")
             defaults = ContractDefaults(chain_id, Rotation(rotation), range_size)
-            genesis = genesis_for(domain, constructor, party, defaults)
+            genesis = genesis_for(domain, constructor, party, defaults, factory)
             return await create_contract(genesis, nodes, factory, account)
 
     with _told_plainly():

@@ -67,9 +67,17 @@ def command() -> None:
 @click.option("--anybody-mints", is_flag=True, help="Not the notary alone may make new coins.")
 @click.option("--no-burn", is_flag=True, help="Holders cannot destroy their coins.")
 @click.option("--no-lock", is_flag=True, help="Holders cannot lock their coins.")
+@click.option("--private-locks", is_flag=True, help="Locks are private states, which settlements can use.")
 @makes
 def deploy(
-    sending: Sending, name: str, symbol: str, notary: str, anybody_mints: bool, no_burn: bool, no_lock: bool
+    sending: Sending,
+    name: str,
+    symbol: str,
+    notary: str,
+    anybody_mints: bool,
+    no_burn: bool,
+    no_lock: bool,
+    private_locks: bool,
 ) -> None:
     """Deploy a new token, and print its address when it can be used.
 
@@ -88,6 +96,7 @@ def deploy(
             restrict_mint=not anybody_mints,
             allow_burn=not no_burn,
             allow_lock=not no_lock,
+            public_locks=not private_locks,
             key=sending.key,
         ),
         f"the token {name}",

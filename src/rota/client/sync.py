@@ -192,6 +192,7 @@ class SyncToken(Facing[Token]):
     delegate_lock = blocking_to(SyncTransaction, Token.delegate_lock)
     spend_lock = blocking_to(SyncTransaction, Token.spend_lock)
     cancel_lock = blocking_to(SyncTransaction, Token.cancel_lock)
+    lock_info = blocking(Token.lock_info)
     lock_id = blocking(Token.lock_id)
     balance_of = blocking(Token.balance_of)
     name = blocking(Token.name)

@@ -40,17 +40,22 @@ class Tokens:
         restrict_mint: bool = True,
         allow_burn: bool = True,
         allow_lock: bool = True,
+        public_locks: bool = True,
         sender: str = "",
         key: str = "",
     ) -> Token:
-        """A new token, when it can be used. With `restrict_mint` the notary alone mints."""
+        """A new token, when it can be used. With `restrict_mint` the notary alone mints.
+
+        With `public_locks` delegates end locks by calls of the token's contract. Without them, locks are private
+        states, which delegates end by prepared transitions, as settlements do.
+        """
         options = {"restrictMint": restrict_mint, "allowBurn": allow_burn, "allowLock": allow_lock}
         constructor = {
             "name": name,
             "symbol": symbol,
             "notary": notary,
             "notaryMode": "basic",
-            "options": {"basic": options},
+            "options": {"basic": options, "publicLocks": public_locks},
         }
         transaction = await self._client.deploy(DOMAIN, constructor, sender=sender, key=key)
         receipt = await transaction
@@ -112,7 +117,7 @@ class Token:
         """Destroy coins of an owner; for that owner and for the notary."""
         return await self._send("burnFrom", {"from": owner, "amount": str(amount), "data": data}, sender, key)
 
-    # Locks. `recipients` are payees with their amounts.
+    # Locks. `recipients` are payees with their amounts. `expires_at` is in seconds of the chain's time.
 
     async def lock(self, amount: int, *, data: str = NO_DATA, sender: str = "", key: str = "") -> Transaction:
         """Lock coins of the sender; `lock_id` of the transaction names the lock."""
@@ -124,13 +129,14 @@ class Token:
         recipients: Mapping[str, int],
         *,
         unlock_data: str = NO_DATA,
+        expires_at: int = 0,
         data: str = NO_DATA,
         sender: str = "",
         key: str = "",
     ) -> Transaction:
         """Lock coins of an owner that these recipients get when the lock is spent."""
         arguments = {"from": owner, "recipients": _shares(recipients), "unlockData": unlock_data, "data": data}
-        return await self._send("createTransferLock", arguments, sender, key)
+        return await self._send("createTransferLock", arguments | _end(expires_at), sender, key)
 
     async def create_burn_lock(
         self,
@@ -138,26 +144,28 @@ class Token:
         amount: int,
         *,
         unlock_data: str = NO_DATA,
+        expires_at: int = 0,
         data: str = NO_DATA,
         sender: str = "",
         key: str = "",
     ) -> Transaction:
         """Lock coins of an owner that are burned when the lock is spent."""
         arguments = {"from": owner, "amount": str(amount), "unlockData": unlock_data, "data": data}
-        return await self._send("createBurnLock", arguments, sender, key)
+        return await self._send("createBurnLock", arguments | _end(expires_at), sender, key)
 
     async def create_mint_lock(
         self,
         recipients: Mapping[str, int],
         *,
         unlock_data: str = NO_DATA,
+        expires_at: int = 0,
         data: str = NO_DATA,
         sender: str = "",
         key: str = "",
     ) -> Transaction:
         """A lock of nothing, from which these recipients are minted coins when it is spent."""
         arguments = {"recipients": _shares(recipients), "unlockData": unlock_data, "data": data}
-        return await self._send("createMintLock", arguments, sender, key)
+        return await self._send("createMintLock", arguments | _end(expires_at), sender, key)
 
     async def prepare_unlock(
         self,
@@ -166,6 +174,7 @@ class Token:
         recipients: Mapping[str, int],
         *,
         unlock_data: str = NO_DATA,
+        expires_at: int = 0,
         data: str = NO_DATA,
         sender: str = "",
         key: str = "",
@@ -173,7 +182,7 @@ class Token:
         """Settle who gets what of a lock when it is spent."""
         shares = _shares(recipients)
         arguments = {"lockId": lock_id, "from": owner, "recipients": shares, "unlockData": unlock_data, "data": data}
-        return await self._send("prepareUnlock", arguments, sender, key)
+        return await self._send("prepareUnlock", arguments | _end(expires_at), sender, key)
 
     async def prepare_burn_unlock(
         self,
@@ -182,13 +191,14 @@ class Token:
         amount: int,
         *,
         unlock_data: str = NO_DATA,
+        expires_at: int = 0,
         data: str = NO_DATA,
         sender: str = "",
         key: str = "",
     ) -> Transaction:
         """Settle that a lock is burned when it is spent."""
         arguments = {"lockId": lock_id, "from": owner, "amount": str(amount), "unlockData": unlock_data, "data": data}
-        return await self._send("prepareBurnUnlock", arguments, sender, key)
+        return await self._send("prepareBurnUnlock", arguments | _end(expires_at), sender, key)
 
     async def prepare_mint_unlock(
         self,
@@ -233,13 +243,17 @@ class Token:
         """Give all of a lock back to its owner."""
         return await self._send("cancelLock", {"lockId": lock_id, "data": data}, sender, key)
 
-    async def lock_id(self, transaction_id: str) -> str:
-        """The lock that a transaction made, once it is confirmed."""
+    async def lock_info(self, transaction_id: str) -> dict[str, Any]:
+        """The lock that a transaction made or prepared, once it is confirmed: its id, and the calls of its delegate."""
         full = await self._client.transaction(transaction_id).full_receipt()
         info = (full.domain_receipt or {}).get("lockInfo")
         if not isinstance(info, dict):
             raise Unreachable(f"this node knows of no lock that {transaction_id} made")
-        return read(info.get("lockId"), str)
+        return info
+
+    async def lock_id(self, transaction_id: str) -> str:
+        """The id of the lock that a transaction made, once it is confirmed."""
+        return read((await self.lock_info(transaction_id)).get("lockId"), str)
 
     # Looking.
 
@@ -286,6 +300,11 @@ class Token:
     async def _text(self, function: str, sender: str) -> str:
         answer = await self._call(function, {}, sender)
         return read(next(iter(answer.values()), None) if isinstance(answer, dict) else answer, str)
+
+
+def _end(expires_at: int) -> dict[str, Any]:
+    """When a lock expires, in seconds of the chain's time; without it never."""
+    return {"expiresAt": str(expires_at)} if expires_at else {}
 
 
 def _shares(recipients: Mapping[str, int]) -> list[dict[str, str]]:

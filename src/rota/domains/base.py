@@ -33,7 +33,8 @@ from dataclasses import field
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
-from rota.domains.contents import Role, name_of, schema_of
+from rota.domains.contents import NewState, Recipient, Role, name_of, schema_of
+from rota.domains.locking import Locking, SettledLock, StandsFor
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
 from rota.domains.records import Record, Rejected, Schema
 from rota.domains.trees import CommitmentTree, Roots, Roster
@@ -215,6 +216,7 @@ class Proposal(Generic[C]):
     history: History = NO_HISTORY
     verifiers: Mapping[Party, str] = field(default_factory=dict)
     memory: Any = None
+    lock: Locking | None = None
 
     def created(self, record_type: type[R]) -> tuple[R, ...]:
         """The states of one kind that it makes."""
@@ -267,6 +269,7 @@ class Settled(Generic[C]):
     is_whole: bool
     sender: str = ""
     addresses: Mapping[Party, str] | None = None  # Of parties in its records, for clients; None where names are wanted.
+    lock: SettledLock | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,15 +292,6 @@ class Failure(Generic[C]):
 
 
 @dataclass(frozen=True, slots=True)
-class NewState:
-    """A state that a transition makes, and which parties may see it. Who coordinates or endorses may anyway."""
-
-    record: Record
-    readers: tuple[Party, ...]
-    role: Role = Role.STATE
-
-
-@dataclass(frozen=True, slots=True)
 class Assembled:
     """What an intent does. `info` is told to its readers and is nothing on the ledger that could be spent."""
 
@@ -306,6 +300,7 @@ class Assembled:
     makes: tuple[NewState, ...] = ()
     info: tuple[NewState, ...] = ()
     calls: tuple[Call, ...] = ()
+    lock: Locking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +339,10 @@ class Deployment(Generic[C]):
 
 @dataclass(frozen=True, slots=True)
 class ProvedLedger:
-    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name.
+    """A contract of the chain whose code the deployer gives to the factory, and the verifiers of its proofs, by name.
 
-    `terms` are what its constructor takes behind the verifiers. Its code's hash covers them.
+    Where endorsers sign, it has no verifiers, and the first argument of its constructor is the one endorser. `terms`
+    are what its constructor takes behind the verifiers. Its code's hash covers them.
     """
 
     contract: str
@@ -387,18 +383,6 @@ class Prover(Protocol):
         """Make ready for proofs of these circuits. An exception when that cannot be done now."""
 
 
-# Where states are encrypted on their way.
-
-
-@dataclass(frozen=True, slots=True)
-class Recipient:
-    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
-
-    party: Party
-    contract: ContractAddress
-    state: StateId
-
-
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -424,6 +408,11 @@ class Domain(ABC, Generic[C]):
     calls_gas_max: ClassVar[int] = 0
     # Whether assemblies use `call_gas`: estimates of the gas that calls need, by target and data.
     estimates_calls: ClassVar[bool] = False
+    # Whether its transitions change locks on the ledger; its `states` then have `locking.Permitted`. Endorsers of other
+    # domains refuse every transition that changes one.
+    changes_locks: ClassVar[bool] = False
+    # The ledgers of their own code that its contracts may have where endorsers sign.
+    signed_ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
     # Whether its users bring code of their own: a node then has it answered in worker processes, within budgets.
     runs_code: ClassVar[bool] = False
 
@@ -450,7 +439,11 @@ class Domain(ABC, Generic[C]):
         """A state that this node knows, spent or not; each before those that stand on it."""
 
     def ledger_of(self, configuration: C) -> ProvedLedger | None:
-        """The ledger of a contract with this configuration, where transitions are proved."""
+        """The ledger of a contract with this configuration; None for `Endorsed`, whose code the factory has."""
+        return None
+
+    def stands_for(self, record: Record) -> StandsFor | None:
+        """Of a state that stands for the record of a lock: which. The record's end spends the state."""
         return None
 
     def verifier_of(self, secret: bytes) -> str:

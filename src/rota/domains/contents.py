@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from rota.domains.records import Bytes32, Field, Record, Rejected, Schema, fields_of, packed, shown, unpacked
 from rota.model.frozen import dataclass
-from rota.model.types import Contract, Mode, NodeName, Party, node_of
+from rota.model.types import Contract, ContractAddress, Mode, NodeName, Party, StateId, node_of
 
 SALT_BYTES: Final = 32
 READERS_MAX: Final = 64
@@ -36,12 +36,32 @@ REMEMBERED_BYTES_MAX: Final = 1_024
 
 _NO_STATE: Final = b"[null,"
 
+R = TypeVar("R", bound=Record)
+
 
 class Role(Enum):
     """What the ledger does with it."""
 
     STATE = "state"
     INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """A state that a transition makes, and the parties that may see it, besides coordinators and endorsers."""
+
+    record: Record
+    readers: tuple[Party, ...]
+    role: Role = Role.STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A reader of the bytes of a state. Bytes that are encrypted for one of these mean nothing to another."""
+
+    party: Party
+    contract: ContractAddress
+    state: StateId
 
 
 class Told(NamedTuple):
@@ -148,6 +168,18 @@ def _unseal(known: Mapping[str, type[Record]], sealed: bytes) -> Content:
     if seal(content) != sealed:
         raise Rejected("state", "is not in its canonical form")
     return content
+
+
+def told_in(sealed: bytes, record_type: type[R]) -> tuple[R, ...]:
+    """The infos of one class that a state's bytes carry, in any domain; none where the bytes cannot be read."""
+    name = name_of(record_type)
+    if name.encode() not in sealed:
+        return ()
+    try:
+        written = msgspec.json.decode(sealed, type=_Written)
+        return tuple(unpacked(record_type, values, name) for _, kind, values in written.infos if kind == name)
+    except (msgspec.MsgspecError, RecursionError, Rejected):
+        return ()
 
 
 def is_info(sealed: bytes) -> bool:

@@ -25,10 +25,10 @@ from rota.domains.pente.groups import group_in
 from rota.engine.development_keys import rests_on_development_keys
 from rota.host import AnyDomain, ContractDefaults, Hosted, SecretOf, deploy, genesis_of, open_genesis
 from rota.keys.names import endorser_key
-from rota.ledger.proved_ledgers import LedgerCode, code_of
+from rota.ledger.proved_ledgers import LedgerCode, code_of, code_with
 from rota.model.blocks import FactoryDeployment
 from rota.model.digests import state_commitment
-from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
+from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash, told_threshold
 from rota.model.types import (
     NO_CONTRACT,
     NOTHING_CHOSEN,
@@ -182,12 +182,18 @@ class KnownContracts:
         return hosted
 
     def nullifier_of(self, contract: ContractAddress, state: State) -> bytes | None:
-        """What spends a state in place of its id, if that is so and its owner is one of ours.
+        """What spends a state in place of its id: a nullifier, if its owner is one of ours, or the end of a lock.
 
         That takes milliseconds, so it is remembered, by the contents: what a peer says of a state's id may be false.
         """
         hosted = self._hosted.get(contract)
-        if hosted is None or not hosted.domain.ledgers or state.content is None:
+        if hosted is None or state.content is None:
+            return None
+        if hosted.domain.changes_locks:
+            read = known_in(hosted.known, state)
+            found = hosted.domain.stands_for(read.record) if read is not None else None
+            return found.word if found is not None else None
+        if not hosted.domain.ledgers:
             return None
         key = (contract, state_commitment(state.content))
         if key not in self._nullifiers:
@@ -301,11 +307,10 @@ class KnownContracts:
         return genesis
 
     def ledger_with(self, hashed: bytes) -> LedgerCode | None:
-        """What a ledger is made of whose transitions are proved, given what the factory tells of it."""
+        """What a ledger is made of whose code the factory does not have, given what the factory tells of it."""
         if self._factory is None:
             return None
-        known = (code_of(ledger, self._factory) for domain in self._domains.values() for ledger in domain.ledgers)
-        return next((code for code in known if code.hash == hashed), None)
+        return code_with(hashed, self._domains.values(), self._factory)
 
     def _ledger_hash(self, ledger: ProvedLedger | None) -> bytes:
         if ledger is None:
@@ -387,7 +392,7 @@ class KnownContracts:
             raise ContractRefused("genesis", f"its hash must be 0x{told.genesis.hex()}, which stands on the chain")
         if told.ledger != genesis.ledger:
             raise ContractRefused("genesis.ledger", "the contract on the chain is made of other code")
-        if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.threshold):
+        if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), told_threshold(genesis)):
             there = f"{told.threshold} of {len(told.endorsers)}"
             raise ContractRefused("genesis.endorsers", f"the contract on the chain asks for {there} signatures")
         if self._node in genesis.endorsers:

@@ -41,7 +41,7 @@ from rota.domains.base import (
     Reverted,
     Settled,
 )
-from rota.domains.contents import Content, Told, distribution_of, seal, unseal
+from rota.domains.contents import Content, distribution_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.host.checking import STATES_A_STEP, Checked, check, checking, finished
 from rota.host.contracts import (
@@ -62,9 +62,10 @@ from rota.host.contracts import (
 )
 from rota.host.encryption import OVERHEAD_BYTES_MAX
 from rota.host.geneses import SEQUENCING, ContractDefaults, genesis_of
+from rota.host.locking import contents_of, is_permitted_info, settled_lock, with_lock
 from rota.host.planning import attesters_of, has_plans, proposal_of
 from rota.host.proving import as_believed
-from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, keccak, leaf_of, state_commitment
+from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, leaf_of, state_commitment
 from rota.model.frozen import dataclass
 from rota.model.genesis import Genesis
 from rota.model.types import (
@@ -300,10 +301,11 @@ def receipt(
         tuple(state for state in map(referred.get, transition.inputs) if state is not None),
         tuple(state for state in map(referred.get, transition.reads) if state is not None),
         tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
-        _infos_in([(state, content) for state, content in seen if content is not None]),
+        tuple(info for info in _infos_in(seen) if not is_permitted_info(info.record)),
         all(content is not None for state, content in seen if node in state.distribution),
         sender=sender,
         addresses=addresses,
+        lock=settled_lock(hosted, transition),
     )
     try:
         return hosted.domain.receipt(settled)
@@ -500,7 +502,9 @@ def _transition(
     preparation: Preparation | None,
     binding: Binding | None,
 ) -> Transition:
-    made = _contents(hosted, order.request_id, intent, outcome)
+    about = _about(hosted, order.request_id, intent, outcome)
+    outcome, lock = with_lock(hosted, intent.id, outcome, about)
+    made = contents_of(outcome.makes, outcome.info, hosted.salt_key, about)
     for count, name in ((len(inputs), "inputs"), (len(outcome.reads), "reads"), (len(made), "outputs")):
         if count > STATES_MAX:
             raise Rejected("", f"a transition has at most {STATES_MAX} {name}, and this one needs {count}")
@@ -521,6 +525,7 @@ def _transition(
         outputs=commitments,
         info=info,
         calls=outcome.calls,
+        lock=lock,
     )
     if binding is not None and core != binding.core:
         # Its partners are held to the other core: nobody could ever commit this one.
@@ -540,38 +545,31 @@ def _transition(
         valid_until_s=order.valid_until_s if preparation is None else order.prepared_valid_until_s,
         calls=outcome.calls,
         preparation=preparation,
+        lock=lock,
     )
 
 
-def _contents(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assembled) -> tuple[Content, ...]:
-    """The states in their order, each with the infos for its readers; then what carries the infos that are left.
+def _about(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assembled) -> bytes:
+    """What the salts of an intent's states depend on.
 
-    Each has a salt of its own, which nobody else can work out. The same request has the same salts; an external intent
-    has them whatever the request, so that its core is known before it is asked for (`drafting`). Where transitions are
-    proved, what spends the same has the same, so that a proof that was made for an earlier request still serves.
+    The same request has the same salts; an external intent has them whatever the request, so that its core is known
+    before it is asked for (`drafting`). Where transitions are proved, what spends the same has the same, so that a
+    proof that was made for an earlier request still serves.
     """
-    riders: dict[tuple[Party, ...], list[Told]] = {}
-    for number, info in enumerate(outcome.info):
-        riders.setdefault(info.readers, []).append(Told(number, info.record))
-    # The first state of its readers takes what is for them.
-    drafts = [(new.record, tuple(riders.pop(new.readers, ())), new.readers) for new in outcome.makes]
-    carried = [(None, tuple(infos), readers) for readers, infos in riders.items()]
     about = b"%d/%d/" % request + intent.id
     if intent.submit_mode is SubmitMode.EXTERNAL:
         about = b"external/" + intent.id
     elif hosted.domain.ledgers:
         about = b"proved/" + intent.id + b"".join(state.leaf + bytes([state.output]) for state in outcome.spends)
-    return tuple(
-        Content(record, infos, readers, keccak(hosted.salt_key + keccak(about + bytes([number & 0xFF]))))
-        for number, (record, infos, readers) in enumerate((*drafts, *carried))
-    )
+    return about
 
 
-def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+def _infos_in(contents: Iterable[tuple[State, Content | None]]) -> tuple[Known[Record], ...]:
     """The infos that these states carry, in the order in which the domain gave them."""
     found = [
         (told.number, Known(state.id, told.record, content.salt, content.readers))
         for state, content in contents
+        if content is not None
         for told in content.infos
     ]
     return tuple(info for _, info in sorted(found, key=lambda each: each[0]))

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from rota.domains.available import Available, Known, known_in
 from rota.domains.base import Lacking, NewState, Proposal, Refused, Rejected
-from rota.domains.contents import Content, Role, distribution_of, unseal
+from rota.domains.contents import Content, distribution_of, unseal
 from rota.domains.records import Record
 from rota.host.contracts import NO_BACKGROUND, Background, Held, Hosted, bounded, flaw_of_calls, history_of, shelf_of
+from rota.host.locking import makes_of, stated_lock
 from rota.host.planning import attesters_of, fewer_than, has_plans
 from rota.model.digests import leaf_of_transition, state_commitment
 from rota.model.frozen import dataclass
@@ -202,8 +203,8 @@ class _Bench:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         if flaw := flaw_of_calls(self.hosted, transition.calls):
             return _Flaw(flaw)
-        if transition.lock is not None:
-            # What a record permits is never signed again, so that an endorser must have judged it: no domain asks yet.
+        if transition.lock is not None and not self.hosted.domain.changes_locks:
+            # What a record permits is never signed again: an endorser must have judged it.
             return _Flaw("its domain changes no locks on the ledger")
         try:
             proposal = self._proposal(transition, sender)
@@ -218,6 +219,7 @@ class _Bench:
 
     def _proposal(self, transition: Transition, sender: Party) -> Proposal[Any]:
         hosted = self.hosted
+        makes, lock = stated_lock(hosted, transition, self._makes(transition, sender))
         return Proposal(
             hosted.contract,
             hosted.configuration,
@@ -226,13 +228,14 @@ class _Bench:
             sender,
             tuple(self._read(reference) for reference in transition.inputs),
             tuple(self._read(reference) for reference in transition.reads),
-            self._makes(transition, sender),
+            makes,
             transition.calls,
             transition.preparation,
             self.available,
             self.history,
             self.verifiers,
             hosted.memory,
+            lock,
         )
 
     def _state(self, reference: StateId) -> State | None:
@@ -253,13 +256,7 @@ class _Bench:
 
     def _makes(self, transition: Transition, sender: Party) -> tuple[NewState, ...]:
         """What the domain said that it makes: the states, then the infos, each in its order."""
-        contents = [self._made(transition, sender, number) for number in range(len(transition.outputs))]
-        states = [NewState(content.record, content.readers) for content in contents if content.record is not None]
-        infos = [(told.number, told.record, content.readers) for content in contents for told in content.infos]
-        infos.sort(key=lambda info: info[0])
-        if [number for number, _, _ in infos] != list(range(len(infos))):
-            raise Refused("an info is missing, or there twice")
-        return (*states, *(NewState(record, readers, Role.INFO) for _, record, readers in infos))
+        return makes_of([self._made(transition, sender, number) for number in range(len(transition.outputs))])
 
     def _made(self, transition: Transition, sender: Party, number: int) -> Content:
         """An output must be whole, in its place, and go to exactly those who may see it."""

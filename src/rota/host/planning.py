@@ -72,6 +72,7 @@ def proposal_of(
         makes=(*outcome.makes, *(replace(info, role=Role.INFO) for info in outcome.info)),
         calls=outcome.calls,
         preparation=preparation,
+        lock=outcome.lock,
     )
 
 

@@ -18,6 +18,7 @@ from eth_abi.exceptions import DecodingError
 from rota.abi.codec import Entry, explain_revert
 from rota.abi.decoding import decode as abi_decode
 from rota.calldata import (
+    PERMITTED_UNTIL_S,
     ROUND_TOPIC,
     SKIPPED_TOPIC,
     FullLeaf,
@@ -26,6 +27,7 @@ from rota.calldata import (
     SkippedLog,
     decode_round_log,
     decode_skipped_log,
+    ended_reference,
 )
 from rota.ledger.artifacts import load_artifact
 from rota.ledger.reading import TOPICS_MAX, Log
@@ -37,7 +39,7 @@ from rota.ports import LeafCommitments
 
 # The contracts that we call, whose errors we know.
 CALLED: Final = (
-    *("Endorsed", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc"),
+    *("Endorsed", "NotaryLedger", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc"),
     *("Factory", "Registry", "Settlement", "Epochs", "Proposals"),
 )
 CALL_FAILED: Final = 4
@@ -152,12 +154,13 @@ def _outcomes(
     for entry, committal in zip(given, told.committals, strict=True):
         intent, leaf = committal.intent, committal.leaf
         if committal.is_committed:
+            ended = (ended_reference(intent),) if told.payload.valid_until_s == PERMITTED_UNTIL_S else ()
             yield LedgerOutcome(
                 intent,
                 leaf,
                 told.digest,
                 LedgerStatus.COMMITTED,
-                inputs=entry.inputs,
+                inputs=entry.inputs + ended,
                 transaction=log.transaction_hash,
                 transaction_index=log.place,
                 log_index=log.number,

@@ -1,4 +1,4 @@
-"""The ledgers that prove their transitions, as one factory deploys them: their code, and where their verifiers are.
+"""The ledgers whose code the factory does not have, as it deploys them: their code, and where their verifiers are.
 
 The factory has the code of none. What it is given it deploys, and tells the hash of it, so that whoever is told of a
 ledger knows whether that is the code which it trusts: the one that came with this Rota. Verifiers are placed by the
@@ -7,11 +7,13 @@ factory, once, at addresses that follow from their code; so all nodes of a netwo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from eth_abi.abi import encode as abi_encode
 
-from rota.domains.base import ProvedLedger
+from rota.domains.base import Domain, ProvedLedger
 from rota.ledger.artifacts import load_artifact
 from rota.model.digests import WORD_BYTES, keccak
 from rota.model.types import ContractAddress, address_bytes
@@ -45,6 +47,12 @@ def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
     types = ["address"] * len(verifiers) + ["bool"] * len(ledger.terms)
     arguments = abi_encode(types, [*(verifier.address for verifier in verifiers), *ledger.terms])
     return LedgerCode(load_artifact(ledger.contract).bytecode, arguments, verifiers)
+
+
+def code_with(hashed: bytes, domains: Iterable[Domain[Any]], factory: ContractAddress) -> LedgerCode | None:
+    """What the factory makes the ledger of whose hash this is, if one of these domains has it."""
+    ledgers = (ledger for domain in domains for ledger in (*domain.ledgers, *domain.signed_ledgers))
+    return next((code for each in ledgers if (code := code_of(each, factory)).hash == hashed), None)
 
 
 def placed_by(factory: ContractAddress, code: bytes) -> Placed:

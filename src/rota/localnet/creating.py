@@ -20,7 +20,8 @@ from rota import host
 from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.ledger.account import Account
-from rota.ledger.bindings import deploy_endorsed
+from rota.ledger.bindings import deploy_endorsed, deploy_proved
+from rota.ledger.proved_ledgers import code_of, code_with
 from rota.model.genesis import SALT_BYTES, Genesis, encode_genesis, genesis_hash
 from rota.model.types import NOTHING_CHOSEN, ContractAddress, IntentId, NodeName, Party, SequencingChoice, node_of
 
@@ -58,6 +59,7 @@ def genesis_for(
     arguments: object,
     sender: Party,
     defaults: host.ContractDefaults,
+    factory: ContractAddress,
     sequencing: SequencingChoice = NOTHING_CHOSEN,
 ) -> Genesis:
     """Encode a constructor's arguments by the domain. `domains.base.Rejected` names the wrong one."""
@@ -66,7 +68,9 @@ def genesis_for(
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {domain!r}")
     wanted = host.deploy(domains[domain], arguments, sender)
     salt = secrets.token_bytes(SALT_BYTES)
-    return host.genesis_of(domains[domain], wanted, defaults, salt, wanted=sequencing)
+    ledger = domains[domain].ledger_of(wanted.configuration)
+    hashed = code_of(ledger, factory).hash if ledger is not None else b""
+    return host.genesis_of(domains[domain], wanted, defaults, salt, hashed, sequencing)
 
 
 async def create_contract(
@@ -83,10 +87,26 @@ async def create_contract(
     deployment = IntentId(uuid4().bytes)
     encoded = encode_genesis(genesis)
     signers = await asyncio.gather(*(nodes[node].endorser_address(deployment) for node in genesis.endorsers))
-    await account.transact(
-        factory, deploy_endorsed(deployment, genesis_hash(encoded), tuple(signers), genesis.threshold)
-    )
+    await account.transact(factory, _call_of(genesis, encoded, deployment, tuple(signers), factory))
     return await hand_out(genesis, encoded, deployment, nodes)
+
+
+def _call_of(
+    genesis: Genesis,
+    encoded: bytes,
+    deployment: IntentId,
+    signers: tuple[ContractAddress, ...],
+    factory: ContractAddress,
+) -> bytes:
+    """What the factory is asked to deploy. Ledgers with verifiers are deployed by nodes, which place these first."""
+    if not genesis.ledger:
+        return deploy_endorsed(deployment, genesis_hash(encoded), signers, genesis.threshold)
+    code = code_with(genesis.ledger, host.load_domains().values(), factory)
+    assert code is not None, "the genesis was made by one of these domains"
+    if code.verifiers:
+        raise Rejected("domain", f"must be deployed by a node, as its ledger has verifiers: {genesis.domain}")
+    (issuer,) = signers
+    return deploy_proved(deployment, genesis_hash(encoded), issuer, code.code, code.arguments)
 
 
 async def hand_out(

@@ -339,7 +339,7 @@ class LocalNetwork:
     ) -> CreatedContract:
         """A contract that all running nodes take in."""
         sender = Party(f"{DEPLOYER}@{self.plan.names[0]}")
-        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id), sequencing)
+        genesis = genesis_for(domain, constructor, sender, ContractDefaults(self.chain_id), self.factory, sequencing)
         clients = {name: node.client for name, node in self.nodes.items() if node.is_running}
         return await create_contract(genesis, clients, self.factory, self.deployer)
 

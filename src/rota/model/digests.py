@@ -161,6 +161,19 @@ def is_id_of(intent: IntentId, party: Party, contract: ContractAddress, nonce: b
     return len(nonce) == NONCE_BYTES and intent[:PAGE_BYTES] == page_of(party, contract, nonce)
 
 
+def permitted_intent(separator: bytes, intent: IntentId) -> IntentId:
+    """The id of the two transitions that the record of a lock permits, given the intent that sets the record.
+
+    It is on no party's page (`page_of`). So endorsers sign nothing under it, and no party can use it up.
+    """
+    return IntentId(keccak(_word(separator) + b"permitted" + intent)[:INTENT_BYTES])
+
+
+def ending_word(permitted: IntentId) -> bytes:
+    """The word that stands for the end of a record in an index: a committed transition that the record permits."""
+    return keccak(b"rota.lock.ended" + permitted)
+
+
 def bound_hash(leaf: Leaf, valid_until_s: int) -> bytes:
     """What a party signs: its leaf and until when the leaf may be committed, so that both stand or fall together."""
     return keccak(_word(leaf) + _unsigned(valid_until_s, WORD_BYTES))

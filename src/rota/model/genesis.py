@@ -5,8 +5,9 @@ are members from the beginning. The address is not in it: the factory computes t
 so that nobody can put another contract in its place, and with the address the genesis gives the `Contract`. A salt
 makes the hash hide the names.
 
-Where no endorser signs, transitions are proved, and `ledger` is the hash that says by which contract of the chain, with
-which verifiers: the factory tells it of what it deploys. Elsewhere it is left out.
+`ledger` is the hash of the ledger's code and terms where the factory does not have that code: where transitions are
+proved, and where one endorser signs rounds of a ledger with locks. The factory tells it of what it deploys, and a node
+takes in only the code that its own domain names. Contracts without it are `Endorsed`.
 
 Canonical JSON: these keys in this order, no spaces, bytes as lower-case 0x hex. What decodes to a genesis but is not
 written so is refused, because two ways to write it would be two hashes.
@@ -57,8 +58,8 @@ class Genesis:
             raise ValueError(f"salt: must be {SALT_BYTES} bytes, not {len(self.salt)}")
         if len(self.ledger) not in (0, LEDGER_BYTES):
             raise ValueError(f"ledger: must be {LEDGER_BYTES} bytes, or none, not {len(self.ledger)}")
-        if self.ledger and self.threshold:
-            raise ValueError("ledger: must be left out where endorsers sign")
+        if self.ledger and len(self.endorsers) != 1:
+            raise ValueError(f"endorsers: must be one with a ledger of its own code, not {len(self.endorsers)}")
         if not 0 < self.chain_id < 1 << 64:
             raise ValueError("chain_id: must be from 1 to 2^64 - 1")
         self.contract(NO_CONTRACT)
@@ -148,6 +149,11 @@ def decode_genesis(encoded: bytes) -> Genesis:
     if encode_genesis(genesis) != encoded:
         raise MalformedGenesis("a genesis must be written canonically")
     return genesis
+
+
+def told_threshold(genesis: Genesis) -> int:
+    """The threshold in what the factory tells of such a deployment: of code that it does not have it knows none."""
+    return 0 if genesis.ledger else genesis.threshold
 
 
 def genesis_hash(encoded: bytes) -> bytes:

@@ -228,6 +228,10 @@ class Store(Protocol):
         """
         ...
 
+    async def standing_states(self, contract: ContractAddress, limit: int, skip: int = 0) -> tuple[State, ...]:
+        """The unspent states on the chain that the end of a lock's record spends, the oldest first."""
+        ...
+
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
     ) -> tuple[Leaf, ...]:

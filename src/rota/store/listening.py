@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from rota.model.blocks import LedgerOutcome, LedgerStatus
@@ -36,6 +37,7 @@ from rota.ports import BASE_LEDGER, DueReceipt, ListenerPosition, NumberedReceip
 from rota.store.database import Answer, Reading, Statement, Value, independent
 from rota.store.encoding import decode_deployed, decode_intent, decode_outcome
 from rota.store.finality import ACKNOWLEDGE, may_return, unacknowledged
+from rota.wire.sizes import transition_bytes
 
 NUMBERED_AT_ONCE_MAX: Final = 500
 # Rows of receipts that are read for the blocks of one answer.
@@ -55,6 +57,15 @@ def sent_due(
 ) -> Statement:
     """A peer sent it. The bound is its word, and no leaf binds it: it may be committed for so long whatever it says."""
     return Statement(_SENT_DUE, (*_due_of(contract, transition), least_s, peer, size_bytes), transition.leaf)
+
+
+def permitted_due(
+    contract: ContractAddress, permitted: Transition, setting: Transition, least_s: int, peer: NodeName
+) -> Iterator[Statement]:
+    """The record that a transition sets permits it: it may be committed for as long as that record is on the chain."""
+    bound = replace(permitted, valid_until_s=setting.valid_until_s)
+    yield sent_due(contract, bound, least_s, peer, transition_bytes(permitted))
+    yield Statement(_PERMITTED, (setting.intent, setting.leaf, contract, permitted.leaf), permitted.leaf)
 
 
 def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
@@ -155,7 +166,7 @@ class Listening:
     def _expired(self) -> Reading[list[tuple[str, bytes, bytes, int]]]:
         height = yield from self._final_height()
         time_s = yield from self._final_time_s(height)
-        rows: Any = yield Statement(_EXPIRED, (time_s, NUMBERED_AT_ONCE_MAX))
+        rows: Any = yield Statement(_EXPIRED, (time_s, height, NUMBERED_AT_ONCE_MAX))
         return [(contract, leaf, intent, time_s) for contract, leaf, intent in rows]
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
@@ -387,12 +398,26 @@ FROM receipts_due LEFT JOIN intents ON intents.id = receipts_due.intent AND inte
 LEFT JOIN receipts ON receipts.intent = receipts_due.intent AND receipts.contract = receipts_due.contract
 WHERE receipts_due.is_final = 1 ORDER BY intents.position LIMIT ?"""
 
+_SETTER_COMMITTED: Final = f"""EXISTS (
+    SELECT 1 FROM outcomes
+    WHERE outcomes.intent = receipts_due.set_intent AND outcomes.contract = receipts_due.contract
+    AND outcomes.leaf = receipts_due.set_leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')"""
+# Versions of one intent may permit the same leaf. The version that the chain has is the one that counts.
+_PERMITTED: Final = f"""
+UPDATE receipts_due SET set_intent = ?, set_leaf = ?
+WHERE contract = ? AND leaf = ? AND NOT {_SETTER_COMMITTED}"""
+
+# What a record permits stays while the record does: until a final block has a transition with the id of both.
 _EXPIRED: Final = f"""
 SELECT contract, leaf, intent FROM receipts_due
 WHERE is_final = 0 AND valid_until_s > 0 AND valid_until_s < ? AND NOT EXISTS (
     SELECT 1 FROM outcomes
     WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
     AND outcomes.leaf = receipts_due.leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')
+AND (NOT {_SETTER_COMMITTED} OR EXISTS (
+    SELECT 1 FROM outcomes
+    WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
+    AND outcomes.status = '{LedgerStatus.COMMITTED.value}' AND outcomes.height <= ?))
 LIMIT ?"""
 
 # Nothing else in the place of a leaf has this length.

@@ -71,7 +71,7 @@ from rota.store.encoding import (
 )
 from rota.store.leaves import leaf_outcomes
 from rota.store.listening import places_of
-from rota.store.state_pages import changes_page, page_since, unspent_page
+from rota.store.state_pages import changes_page, nullified_states, page_since, unspent_page
 from rota.store.transitions import transitions_found
 
 # Both databases take as many parameters in one statement.
@@ -345,6 +345,7 @@ class Asking:
     unspent_states: Final = staticmethod(unspent_page)
     state_changes: Final = staticmethod(changes_page)
     states_since: Final = staticmethod(page_since)
+    standing_states: Final = staticmethod(nullified_states)
 
     def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> Reading[tuple[State, ...]]:
         """Those of these that this node holds, in the order asked for."""
@@ -537,7 +538,7 @@ _ENDORSED: Final = f"SELECT kept FROM endorsed AS kept_for WHERE {_STILL_VALID} 
 # The chain has said nothing of these.
 _SENT: Final = """
 SELECT contract, leaf, peer, size_bytes, valid_until_s FROM receipts_due
-WHERE peer IS NOT NULL AND is_final = 0 AND NOT EXISTS (
+WHERE peer IS NOT NULL AND set_leaf IS NULL AND is_final = 0 AND NOT EXISTS (
     SELECT 1 FROM outcomes
     WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
     AND outcomes.leaf = receipts_due.leaf)

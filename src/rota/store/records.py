@@ -20,16 +20,18 @@ from typing import Final, TypeAlias
 from rota.calldata import NULLIFIER_OUTPUT, is_nullifier
 from rota.chain.effects import BlocksIndexed, DispatchRepriced, FinalityBroken, RoundDispatch
 from rota.directory.effects import ContractTaken, DeploymentAgreed, DeploymentProposed, ProposalForgotten
-from rota.exchange.distribution import deliveries_of, order_of
+from rota.domains.locking import permitted_by
+from rota.exchange.distribution import deliveries_of, order_of, states_with_bytes
 from rota.exchange.effects import StatesAcknowledged, StatesReceived
 from rota.machine.effects import DispatchRound, IntentAccepted, IntentFinalised, Record, TransitionPrepared
 from rota.model.blocks import ChainBlock, LedgerStatus
 from rota.model.config import Config
 from rota.model.consistency import is_whole
-from rota.model.digests import void_leaf
+from rota.model.digests import keccak, void_leaf
 from rota.model.types import (
     NO_CONTRACT,
     ContractAddress,
+    Digest,
     Intent,
     IntentId,
     KeptStates,
@@ -59,6 +61,7 @@ from rota.store.groups import group_of_contract, group_of_deployment
 from rota.store.listening import (
     COMMITTED_IN_BLOCK,
     ending_due,
+    permitted_due,
     sent_due,
     signed_due,
     transition_due,
@@ -227,10 +230,24 @@ class Writing:
             else:
                 size_bytes = transition_bytes(transition)
                 yield sent_due(contract, transition, self.sent_due_s, sent.peer, size_bytes)
-        yield from self._states(contract, transition, position)
+        yield from self._states(contract, transition, position, sent.peer if sent is not None else None)
 
-    def _states(self, contract: ContractAddress, transition: Transition, position: int) -> Iterator[Statement]:
+    def _permitted(
+        self, contract: ContractAddress, setting: Transition, position: int, peer: NodeName
+    ) -> Iterator[Statement]:
+        """The transitions that the record of a lock permits, as far as known: held as if a peer had sent them."""
+        for made in permitted_by(self.separators[contract], setting) if setting.lock is not None else ():
+            if made is not None and states_with_bytes((made,)):
+                digest = Digest(keccak(encode(made)))
+                yield sent_transition(contract, digest, made, position)
+                yield from permitted_due(contract, made, setting, self.sent_due_s, peer)
+                yield from _held(contract, made, position, self.clock())
+
+    def _states(
+        self, contract: ContractAddress, transition: Transition, position: int, peer: NodeName | None = None
+    ) -> Iterator[Statement]:
         yield from _held(contract, transition, position, self.clock())
+        yield from self._permitted(contract, transition, position, peer or self.node)
         for state in transition.outputs:
             nullifier = self.nullifier_of(contract, state) if state.content is not None else None
             if nullifier is not None:

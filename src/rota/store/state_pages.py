@@ -49,6 +49,12 @@ def page_since(
     return as_of, tuple(decode_state(state) for (state,) in rows)
 
 
+def nullified_states(contract: ContractAddress, limit: int, skip: int = 0) -> Reading[tuple[State, ...]]:
+    """The unspent ones on the chain that a word spends in place of their ids, the oldest first."""
+    rows: Any = yield Statement(_NULLIFIED, (contract, limit, skip))
+    return tuple(decode_state(state) for (state,) in rows)
+
+
 def _changes_up_to(contract: ContractAddress, since: int, limit: int) -> Reading[tuple[int, bool]]:
     """The change with which a page is full, and whether it is the latest: a page has whole changes."""
     rows: Any = yield Statement(_LATEST_CHANGE, (contract,))
@@ -69,6 +75,11 @@ def _fitting(sizes: Iterable[int]) -> int:
         count += 1
     return count
 
+
+_NULLIFIED: Final = """
+SELECT state FROM states
+WHERE contract = ? AND nullifier IS NOT NULL AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
+ORDER BY committed_at, place, output LIMIT ? OFFSET ?"""
 
 _BEFORE_ALL: Final = StatePlace(-1, 0, 0)
 

@@ -70,7 +70,7 @@ def lock_change(wire: pb.LockChange) -> types.LockChange:
         lock=word(wire.lock, "a lock's id"),
         presumed=contract_address(wire.presumed),
         delegate=contract_address(wire.delegate) if kind in types.NAMING_DELEGATE else types.NO_DELEGATE,
-        expires_at_s=number(wire.expires_at_s),
+        expires_at_s=wire.expires_at_s,  # Of 64 bits, as on the ledger: 2**64 - 1 is never.
         spends=leaf(wire.spends) if is_set else types.NO_LEAF,
         cancels=leaf(wire.cancels) if is_set else types.NO_LEAF,
     )

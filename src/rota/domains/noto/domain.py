@@ -19,7 +19,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from rota.domains.available import Available, cover_in_order
+from rota.domains.available import Available, Known, cover_in_order
 from rota.domains.base import (
     INPUTS_MAX,
     NOT_ACTIVE,
@@ -32,6 +32,7 @@ from rota.domains.base import (
     Outcome,
     Parked,
     Proposal,
+    ProvedLedger,
     Question,
     Refused,
     Rejected,
@@ -42,6 +43,8 @@ from rota.domains.base import (
     unknown_elsewhere,
 )
 from rota.domains.contents import Role
+from rota.domains.locking import Permitted, StandsFor, word_of
+from rota.domains.noto.locks import rules_of
 from rota.domains.noto.operations import (
     RULES,
     Asked,
@@ -67,6 +70,8 @@ from rota.domains.noto.records import (
     Nothing,
     Payment,
     Promised,
+    RecordedLock,
+    Released,
     Requested,
     TransferFrom,
 )
@@ -75,8 +80,12 @@ from rota.model.types import Contract, ContractAddress, Mode, Party, Preparation
 
 DECIMALS: Final = 4
 NAME_BYTES_MAX: Final = 255
+# With locks that have a public side; its code is not that of `Endorsed`.
+LEDGER: Final = ProvedLedger("NotaryLedger", ())
 # A node's setting, and what it is about.
 PARK_TRANSFERS: Final = "park_transfers"
+# The states that are locks.
+LOCKS: Final = (Lock, RecordedLock)
 TRANSFERS: Final = ("transfer", "transferFrom")
 
 
@@ -93,7 +102,9 @@ class Noto(Domain[Configuration]):
         "symbol": Nothing,
         "decimals": Nothing,
     }
-    states = (Coin, Lock, Requested, Attached, Promised)
+    states = (Coin, Lock, Requested, Attached, Promised, RecordedLock, Released, Permitted)
+    changes_locks = True
+    signed_ledgers = (LEDGER,)
 
     def __init__(self) -> None:
         self._parks_transfers = False
@@ -118,7 +129,8 @@ class Noto(Domain[Configuration]):
             if len(text.encode()) > NAME_BYTES_MAX:
                 raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
         notary = party_of("notary", arguments.notary, node_of(sender))
-        configuration = Configuration(arguments.name, arguments.symbol, notary, arguments.options.basic)
+        options = arguments.options
+        configuration = Configuration(arguments.name, arguments.symbol, notary, options.basic, options.public_locks)
         return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
 
     def configure(self, configuration: Configuration, contract: Contract) -> None:
@@ -131,10 +143,20 @@ class Noto(Domain[Configuration]):
                 "configuration.notary", f"must be of the one node that coordinates and endorses: {notary[0]}"
             )
 
+    def ledger_of(self, configuration: Configuration) -> ProvedLedger | None:
+        """Tokens whose locks are private states have the ledger of all contracts that endorsers sign for."""
+        return LEDGER if configuration.public_locks else None
+
+    def stands_for(self, record: Record) -> StandsFor | None:
+        """A recorded lock ends with its record."""
+        if not isinstance(record, RecordedLock):
+            return None
+        return StandsFor(record.permit, record.lock_id, record.expires_at)
+
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
         """Who may ask for it at all, and with what amounts."""
         asked = _asked(request.configuration, request.sender, request.function, request.arguments)
-        RULES[asked.function].needs(asked)
+        rules_of(asked)[asked.function].needs(asked)
         return parties_of(asked)
 
     # Assembling.
@@ -146,14 +168,14 @@ class Noto(Domain[Configuration]):
         if isinstance(chosen, Reverted | Parked):
             return chosen
         spends, spent = chosen
-        states, infos = RULES[asked.function].makes(asked, spent)
-        return Assembled(spends, makes=states, info=(*infos, _request_told(asked)))
+        made = rules_of(asked)[asked.function].makes(asked, spent)
+        return Assembled(spends, makes=made.states, info=(*made.infos, _request_told(asked)), lock=made.lock)
 
     def _choose(
         self, work: Assembly[Configuration], asked: Asked
     ) -> tuple[tuple[StateId, ...], Spent] | Reverted | Parked:
-        lock_id = lock_id_of(work.separator, work.intent)
-        match RULES[asked.function].needs(asked):
+        spent = Spent(lock_id_of(work.separator, work.intent), word_of(work.separator, work.intent))
+        match rules_of(asked)[asked.function].needs(asked):
             case FromCoins(owner, amount):
                 coins = work.states.largest_first(Coin, "owner", owner)
                 selection = cover_in_order(coins, amount, lambda coin: coin.amount, INPUTS_MAX)
@@ -161,18 +183,18 @@ class Noto(Domain[Configuration]):
                     lacking = _too_little(work.states, owner)
                     waits = self._parks_transfers and asked.function in TRANSFERS
                     return Parked(f"{lacking.reason}; resume it when there are funds") if waits else lacking
-                return tuple(coin.id for coin in selection.coins), Spent(lock_id, selection.change)
+                return tuple(coin.id for coin in selection.coins), replace(spent, change=selection.change)
             case FromLock(wanted):
-                found = work.states.where(Lock, lock_id=wanted)
-                if not found and work.states.is_withheld(Lock, lock_id=wanted):
+                found = _locks_with(work.states, wanted)
+                if not found and any(work.states.is_withheld(kind, lock_id=wanted) for kind in LOCKS):
                     words = "a prepared transaction has it, and waits for its committer"
                     return Reverted(f"PD200028: Lock ID not found: {words}", NOT_ACTIVE)
                 if not found:
                     return Reverted("PD200028: Lock ID not found", NOT_ACTIVE)
                 preparation = self.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
-                return (found[0].id,), Spent(lock_id, 0, found[0].record, _committer(preparation))
+                return (found[0].id,), replace(spent, lock=found[0].record, committer=_committer(preparation))
             case FromNothing():
-                return (), Spent(lock_id)
+                return (), spent
 
     def prepare(self, work: Assembly[Configuration]) -> Preparation | None:
         """What ends a lock that was delegated to an address is for that address to commit."""
@@ -197,9 +219,11 @@ class Noto(Domain[Configuration]):
         spent = _spent(asked, proposal)
         if proposal.reads:
             raise Refused("nothing is read")
-        expected = _all_of(rule.makes(asked, spent), asked)
-        if proposal.makes != expected:
+        expected = rules_of(asked)[told.function].makes(asked, spent)
+        if proposal.makes != _all_of(expected, asked):
             raise Refused(f"what is made is not what {told.function} makes")
+        if proposal.lock != expected.lock:
+            raise Refused(f"what becomes of a lock on the ledger is not what {told.function} makes of it")
 
     # Asking.
 
@@ -235,8 +259,7 @@ def _request_told(asked: Asked) -> NewState:
 
 
 def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
-    states, infos = made
-    return (*states, *infos, _request_told(asked))
+    return (*made.states, *made.infos, _request_told(asked))
 
 
 def _arguments_of(arguments_type: type[Record], written: str) -> Record:
@@ -252,22 +275,26 @@ def _committer(preparation: Preparation | None) -> str:
 
 def _spent(asked: Asked, proposal: Proposal[Configuration]) -> Spent:
     """What is spent must be what the request needs, and no more kinds of things."""
-    lock_id = lock_id_of(proposal.separator, proposal.intent)
+    spent = Spent(lock_id_of(proposal.separator, proposal.intent), word_of(proposal.separator, proposal.intent))
     records = [state.record for state in proposal.spends]
-    match RULES[asked.function].needs(asked):
+    match rules_of(asked)[asked.function].needs(asked):
         case FromCoins(owner, amount):
             total = sum(_worth(record, owner) for record in records)
             if total < amount:
                 raise Refused(f"PD200013: Invalid amount for 'inputs': expected={amount} actual={total}")
-            return Spent(lock_id, total - amount)
+            return replace(spent, change=total - amount)
         case FromLock(wanted):
-            if len(records) != 1 or not isinstance(records[0], Lock) or records[0].lock_id != wanted:
+            if len(records) != 1 or not isinstance(records[0], LOCKS) or records[0].lock_id != wanted:
                 raise Refused("PD200028: Lock ID not found")
-            return Spent(lock_id, 0, records[0], _committer(proposal.preparation))
+            return replace(spent, lock=records[0], committer=_committer(proposal.preparation))
         case FromNothing():
             if records:
                 raise Refused(f"{asked.function} spends nothing")
-            return Spent(lock_id)
+            return spent
+
+
+def _locks_with(states: Available, lock_id: bytes) -> list[Known[Lock] | Known[RecordedLock]]:
+    return [*states.where(Lock, lock_id=lock_id), *states.where(RecordedLock, lock_id=lock_id)]
 
 
 def _worth(record: Record, owner: Party) -> int:

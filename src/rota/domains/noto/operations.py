@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from rota.domains.base import OUTPUTS_MAX, NewState, Rejected, party_of
 from rota.domains.contents import Role
+from rota.domains.locking import Locking
 from rota.domains.noto.records import (
     Amount,
     Attached,
@@ -31,6 +32,7 @@ from rota.domains.noto.records import (
     PrepareMintUnlock,
     PrepareUnlock,
     Promised,
+    RecordedLock,
     Share,
     TransferFrom,
     Unlock,
@@ -88,15 +90,24 @@ Need: TypeAlias = FromCoins | FromLock | FromNothing
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is spent for an operation: coins with so much change, or a lock. `lock_id` is that of a lock to be made."""
+    """The inputs of an operation: coins with so much change, or a lock.
+
+    `lock_id` and `permit` are those of a lock, and of a record of one, that is to be made.
+    """
 
     lock_id: bytes
+    permit: bytes
     change: int = 0
-    lock: Lock | None = None
+    lock: Lock | RecordedLock | None = None
     committer: str = ""
 
 
-Made: TypeAlias = tuple[tuple[NewState, ...], tuple[NewState, ...]]
+class Made(NamedTuple):
+    """The states and infos that an operation makes, and its change of a lock's record on the ledger."""
+
+    states: tuple[NewState, ...]
+    infos: tuple[NewState, ...]
+    lock: Locking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +173,7 @@ def _require_owner(asked: Asked, owner: Party) -> Party:
     return owner
 
 
-def _require_minter(asked: Asked) -> None:
+def require_minter(asked: Asked) -> None:
     if asked.options.restrict_mint and not asked.is_notary:
         expected = asked.configuration.notary
         text = f"PD200009: Mint can only be initiated by notary: expected={expected} actual={asked.sender}"
@@ -179,10 +190,15 @@ def _require_lock(asked: Asked) -> None:
         raise Rejected("function", "PD200030: Lock is not enabled")
 
 
+def _require_expiry(asked: Asked) -> None:
+    if getattr(asked.arguments, "expires_at", 0) and not asked.configuration.public_locks:
+        raise Rejected("expiresAt", "must be left out: locks of this token are private states, which never expire")
+
+
 def _needs_mint(asked: Asked) -> Need:
     arguments = asked.arguments
     assert isinstance(arguments, Payment)
-    _require_minter(asked)
+    require_minter(asked)
     _require_amount(arguments.amount)
     return FromNothing()
 
@@ -208,8 +224,10 @@ def _needs_burn(asked: Asked) -> Need:
             raise AssertionError(asked.function)
 
 
-def _needs_new_lock(asked: Asked) -> Need:
+def needs_new_lock(asked: Asked) -> Need:
+    """Coins that cover the lock."""
     _require_lock(asked)
+    _require_expiry(asked)
     match asked.arguments:
         case Amount(amount):
             return FromCoins(asked.sender, _require_amount(amount))
@@ -219,16 +237,17 @@ def _needs_new_lock(asked: Asked) -> Need:
             _require_burn(asked)
             return FromCoins(_require_owner(asked, owner), _require_amount(amount))
         case CreateMintLock(shares):
-            _require_minter(asked)
+            require_minter(asked)
             _require_shares(shares)
             return FromNothing()
         case _:
             raise AssertionError(asked.function)
 
 
-def _needs_lock(asked: Asked) -> Need:
+def needs_lock(asked: Asked) -> Need:
     """What a lock allows is known when it is found."""
     _require_lock(asked)
+    _require_expiry(asked)
     match asked.arguments:
         case PrepareUnlock(lock_id, _, shares) | Unlock(lock_id, _, shares) | PrepareMintUnlock(lock_id, shares):
             _require_shares(shares)
@@ -248,38 +267,38 @@ def _needs_lock(asked: Asked) -> Need:
 
 def coin(asked: Asked, payer: Party, owner: Party, amount: int) -> NewState:
     """A coin, which its owner and who paid it may see."""
-    return NewState(Coin(owner, amount), _readers(asked, payer, owner))
+    return NewState(Coin(owner, amount), readers_of(asked, payer, owner))
 
 
-def _readers(asked: Asked, *parties: Party) -> tuple[Party, ...]:
+def readers_of(asked: Asked, *parties: Party) -> tuple[Party, ...]:
     return tuple(dict.fromkeys((asked.configuration.notary, *parties)))
 
 
-def _coins(asked: Asked, payer: Party, shares: tuple[Share, ...]) -> tuple[NewState, ...]:
+def coins_for(asked: Asked, payer: Party, shares: tuple[Share, ...]) -> tuple[NewState, ...]:
     return tuple(coin(asked, payer, share.to, share.amount) for share in shares)
 
 
-def _change(asked: Asked, payer: Party, amount: int) -> tuple[NewState, ...]:
+def change_for(asked: Asked, payer: Party, amount: int) -> tuple[NewState, ...]:
     return (coin(asked, payer, payer, amount),) if amount else ()
 
 
-def _attached(asked: Asked, payer: Party, shares: tuple[Share, ...], data: bytes) -> tuple[NewState, ...]:
+def attached_to(asked: Asked, payer: Party, shares: tuple[Share, ...], data: bytes) -> tuple[NewState, ...]:
     """What is attached is for everybody who gets or pays something."""
     if not data:
         return ()
-    readers = _readers(asked, payer, *(share.to for share in shares))
+    readers = readers_of(asked, payer, *(share.to for share in shares))
     return (NewState(Attached(data), readers, Role.INFO),)
 
 
 def _locked(asked: Asked, lock: Lock) -> tuple[NewState, ...]:
     """A lock, which its owner may see."""
-    return (NewState(lock, _readers(asked, lock.owner)),)
+    return (NewState(lock, readers_of(asked, lock.owner)),)
 
 
-def _promises(asked: Asked, lock: Lock) -> tuple[NewState, ...]:
+def promises_of(asked: Asked, lock: Lock | RecordedLock) -> tuple[NewState, ...]:
     """Each recipient is told what it will get, and nothing of the others."""
     return tuple(
-        NewState(Promised(lock.lock_id, share.to, share.amount), _readers(asked, lock.owner, share.to), Role.INFO)
+        NewState(Promised(lock.lock_id, share.to, share.amount), readers_of(asked, lock.owner, share.to), Role.INFO)
         for share in lock.recipients
     )
 
@@ -290,8 +309,8 @@ def _makes_coins(asked: Asked, spent: Spent) -> Made:
     payer = getattr(arguments, "from_", asked.sender)
     to, amount = getattr(arguments, "to", None), getattr(arguments, "amount", 0)
     shares = (Share(to, amount),) if to is not None else ()
-    states = (*_coins(asked, payer, shares), *_change(asked, payer, spent.change))
-    return states, _attached(asked, payer, shares, getattr(arguments, "data", b""))
+    states = (*coins_for(asked, payer, shares), *change_for(asked, payer, spent.change))
+    return Made(states, attached_to(asked, payer, shares, getattr(arguments, "data", b"")))
 
 
 def _makes_new_lock(asked: Asked, spent: Spent) -> Made:
@@ -307,50 +326,50 @@ def _makes_new_lock(asked: Asked, spent: Spent) -> Made:
             lock = Lock(spent.lock_id, asked.sender, 0, asked.sender, True, True, 0, shares, unlock_data)
         case _:
             raise AssertionError(asked.function)
-    states = (*_locked(asked, lock), *_change(asked, lock.owner, spent.change))
-    return states, (*_promises(asked, lock), *_attached(asked, lock.owner, (), data))
+    states = (*_locked(asked, lock), *change_for(asked, lock.owner, spent.change))
+    return Made(states, (*promises_of(asked, lock), *attached_to(asked, lock.owner, (), data)))
 
 
 def _makes_prepared(asked: Asked, spent: Spent) -> Made:
     """It is settled, or settled anew, what becomes of a lock that is still its owner's."""
-    old = _own_lock(asked, spent)
+    old = own_lock(asked, spent)
     match asked.arguments:
         case PrepareUnlock(_, owner, shares, unlock_data, data):
-            _require_lock_of(old, owner, is_mint=False)
-            _require_covered(old, sum(share.amount for share in shares))
+            require_lock_of(old, owner, is_mint=False)
+            require_covered(old, sum(share.amount for share in shares))
             burned = 0
         case PrepareBurnUnlock(_, owner, burned, unlock_data, data):
-            _require_lock_of(old, owner, is_mint=False)
-            _require_covered(old, burned)
+            require_lock_of(old, owner, is_mint=False)
+            require_covered(old, burned)
             shares = ()
         case PrepareMintUnlock(_, shares, unlock_data, data):
-            _require_minter(asked)
-            _require_lock_of(old, old.owner, is_mint=True)
+            require_minter(asked)
+            require_lock_of(old, old.owner, is_mint=True)
             burned = 0
         case _:
             raise AssertionError(asked.function)
     lock = replace(old, is_prepared=True, burned=burned, recipients=shares, unlock_data=unlock_data)
-    return _locked(asked, lock), (*_promises(asked, lock), *_attached(asked, lock.owner, (), data))
+    return Made(_locked(asked, lock), (*promises_of(asked, lock), *attached_to(asked, lock.owner, (), data)))
 
 
 def _makes_delegated(asked: Asked, spent: Spent) -> Made:
     arguments = asked.arguments
     assert isinstance(arguments, DelegateLock)
-    lock = replace(_own_lock(asked, spent), spender=str(arguments.delegate))
-    return _locked(asked, lock), _attached(asked, lock.owner, (), arguments.data)
+    lock = replace(own_lock(asked, spent), spender=str(arguments.delegate))
+    return Made(_locked(asked, lock), attached_to(asked, lock.owner, (), arguments.data))
 
 
-def _makes_unlocked(asked: Asked, spent: Spent) -> Made:
+def makes_unlocked(asked: Asked, spent: Spent) -> Made:
     """Recipients get theirs, and what is left stays locked."""
     arguments = asked.arguments
     assert isinstance(arguments, Unlock)
-    old = _own_lock(asked, spent)
-    _require_lock_of(old, arguments.from_, is_mint=False)
-    rest = _require_covered(old, sum(share.amount for share in arguments.recipients))
+    old = own_lock(asked, spent)
+    require_lock_of(old, arguments.from_, is_mint=False)
+    rest = require_covered(old, sum(share.amount for share in arguments.recipients))
     # What it was prepared for may no longer be there.
     left = _locked(asked, Lock(old.lock_id, old.owner, rest, old.spender)) if rest else ()
-    states = (*_coins(asked, old.owner, arguments.recipients), *left)
-    return states, _attached(asked, old.owner, arguments.recipients, arguments.data)
+    states = (*coins_for(asked, old.owner, arguments.recipients), *left)
+    return Made(states, attached_to(asked, old.owner, arguments.recipients, arguments.data))
 
 
 def _makes_spent(asked: Asked, spent: Spent) -> Made:
@@ -360,23 +379,23 @@ def _makes_spent(asked: Asked, spent: Spent) -> Made:
         raise Rejected("lockId", "must be of a lock that was prepared")
     given = sum(share.amount for share in lock.recipients)
     rest = 0 if lock.is_mint else lock.amount - lock.burned - given
-    states = (*_coins(asked, lock.owner, lock.recipients), *_change(asked, lock.owner, rest))
+    states = (*coins_for(asked, lock.owner, lock.recipients), *change_for(asked, lock.owner, rest))
     assert isinstance(asked.arguments, EndLock)
     data = asked.arguments.data or lock.unlock_data
-    return states, _attached(asked, lock.owner, lock.recipients, data)
+    return Made(states, attached_to(asked, lock.owner, lock.recipients, data))
 
 
-def _makes_cancelled(asked: Asked, spent: Spent) -> Made:
+def makes_cancelled(asked: Asked, spent: Spent) -> Made:
     """The owner has it all back."""
     lock = _lock_to_end(asked, spent)
     assert isinstance(asked.arguments, EndLock)
-    return _change(asked, lock.owner, lock.amount), _attached(asked, lock.owner, (), asked.arguments.data)
+    return Made(change_for(asked, lock.owner, lock.amount), attached_to(asked, lock.owner, (), asked.arguments.data))
 
 
-def _own_lock(asked: Asked, spent: Spent) -> Lock:
+def own_lock(asked: Asked, spent: Spent) -> Lock:
     """A lock that its owner has not delegated; the owner asks, or the notary."""
     lock = spent.lock
-    assert lock is not None, "what needs a lock is given one"
+    assert isinstance(lock, Lock), "operations on locks get one"
     if asked.sender != lock.owner and not asked.is_notary:
         text = f"PD200031: Only the lock creator can perform unlock: expected={lock.owner} actual={asked.sender}"
         raise Rejected("lockId", text)
@@ -388,9 +407,9 @@ def _own_lock(asked: Asked, spent: Spent) -> Lock:
 def _lock_to_end(asked: Asked, spent: Spent) -> Lock:
     """Its spender ends it: a party by asking for it, an address by committing what the owner asked for."""
     lock = spent.lock
-    assert lock is not None, "what needs a lock is given one"
+    assert isinstance(lock, Lock), "operations on locks get one"
     if lock.spender == lock.owner:
-        return _own_lock(asked, spent)
+        return own_lock(asked, spent)
     if asked.sender != lock.owner and not asked.is_notary:
         text = f"PD200031: Only the lock creator can perform unlock: expected={lock.owner} actual={asked.sender}"
         raise Rejected("lockId", text)
@@ -399,14 +418,14 @@ def _lock_to_end(asked: Asked, spent: Spent) -> Lock:
     return lock
 
 
-def _require_lock_of(lock: Lock, owner: Party, is_mint: bool) -> None:
+def require_lock_of(lock: Lock, owner: Party, is_mint: bool) -> None:
     if lock.owner != owner:
         raise Rejected("from", f"must be the owner of the lock: expected={lock.owner} actual={owner}")
     if lock.is_mint is not is_mint:
         raise Rejected("lockId", "must be of a mint lock" if is_mint else "must not be of a mint lock")
 
 
-def _require_covered(lock: Lock, amount: int) -> int:
+def require_covered(lock: Lock, amount: int) -> int:
     if amount > lock.amount:
         raise Rejected("", f"PD200005: Insufficient funds (available={lock.amount})")
     return lock.amount - amount
@@ -418,16 +437,16 @@ RULES: Final[Mapping[str, Rule]] = {
     "transferFrom": Rule(TransferFrom, _needs_transfer, _makes_coins),
     "burn": Rule(Amount, _needs_burn, _makes_coins),
     "burnFrom": Rule(BurnFrom, _needs_burn, _makes_coins),
-    "lock": Rule(Amount, _needs_new_lock, _makes_new_lock),
-    "createLock": Rule(Amount, _needs_new_lock, _makes_new_lock),
-    "createTransferLock": Rule(CreateTransferLock, _needs_new_lock, _makes_new_lock),
-    "createBurnLock": Rule(CreateBurnLock, _needs_new_lock, _makes_new_lock),
-    "createMintLock": Rule(CreateMintLock, _needs_new_lock, _makes_new_lock),
-    "prepareUnlock": Rule(PrepareUnlock, _needs_lock, _makes_prepared),
-    "prepareBurnUnlock": Rule(PrepareBurnUnlock, _needs_lock, _makes_prepared),
-    "prepareMintUnlock": Rule(PrepareMintUnlock, _needs_lock, _makes_prepared),
-    "delegateLock": Rule(DelegateLock, _needs_lock, _makes_delegated),
-    "unlock": Rule(Unlock, _needs_lock, _makes_unlocked),
-    "spendLock": Rule(EndLock, _needs_lock, _makes_spent),
-    "cancelLock": Rule(EndLock, _needs_lock, _makes_cancelled),
+    "lock": Rule(Amount, needs_new_lock, _makes_new_lock),
+    "createLock": Rule(Amount, needs_new_lock, _makes_new_lock),
+    "createTransferLock": Rule(CreateTransferLock, needs_new_lock, _makes_new_lock),
+    "createBurnLock": Rule(CreateBurnLock, needs_new_lock, _makes_new_lock),
+    "createMintLock": Rule(CreateMintLock, needs_new_lock, _makes_new_lock),
+    "prepareUnlock": Rule(PrepareUnlock, needs_lock, _makes_prepared),
+    "prepareBurnUnlock": Rule(PrepareBurnUnlock, needs_lock, _makes_prepared),
+    "prepareMintUnlock": Rule(PrepareMintUnlock, needs_lock, _makes_prepared),
+    "delegateLock": Rule(DelegateLock, needs_lock, _makes_delegated),
+    "unlock": Rule(Unlock, needs_lock, makes_unlocked),
+    "spendLock": Rule(EndLock, needs_lock, _makes_spent),
+    "cancelLock": Rule(EndLock, needs_lock, makes_cancelled),
 }

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from rota.domains.addressed import named, shown_with_addresses
 from rota.domains.available import Known
 from rota.domains.base import Settled
 from rota.domains.contents import schema_of
-from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised
+from rota.domains.noto.lock_info import lock_info_of
+from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised, RecordedLock, Released
 from rota.domains.records import Record, shown
 from rota.model.state_ids import shown_state_id
 from rota.model.types import Party
+
+_AMOUNTS: Final = Coin | Lock | RecordedLock
 
 
 def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
@@ -19,16 +23,16 @@ def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     addresses = settled.addresses
     states = {
         "inputs": _shown(settled.spent, Coin, addresses),
-        "lockedInputs": _shown(settled.spent, Lock, addresses),
+        "lockedInputs": [*_shown(settled.spent, Lock, addresses), *_shown(settled.spent, RecordedLock, addresses)],
         "outputs": _shown(settled.made, Coin, addresses),
-        "lockedOutputs": _shown(settled.made, Lock, addresses),
+        "lockedOutputs": [*_shown(settled.made, Lock, addresses), *_shown(settled.made, RecordedLock, addresses)],
         "preparedOutputs": _shown(settled.told, Promised, addresses),
     }
     told: dict[str, object] = {"states": {name: each for name, each in states.items() if each}}
     transfers = _transfers(settled)
     if transfers:
         told["transfers"] = transfers
-    lock = _lock_info(settled)
+    lock = lock_info_of(settled)
     if lock:
         told["lockInfo"] = lock
     attached = [state.record.data for state in settled.told if isinstance(state.record, Attached)]
@@ -61,6 +65,8 @@ def _shown(
 def _transfers(settled: Settled[Configuration]) -> list[object]:
     """What each party that did not pay has got; what went to nobody was burned."""
     payers = dict.fromkeys(owner for owner, _ in _owned(settled.spent))
+    # What a delegate commits spends the record of a lock, and no state.
+    payers |= dict.fromkeys(state.record.from_ for state in settled.told if isinstance(state.record, Released))
     payer = next(iter(payers), None) if len(payers) == 1 else None
     if len(payers) > 1:
         return []
@@ -85,16 +91,4 @@ def _named(field: str, party: Party, addresses: Mapping[Party, str] | None) -> d
 
 
 def _owned(states: Iterable[Known[Record]]) -> list[tuple[Party, int]]:
-    return [(state.record.owner, state.record.amount) for state in states if isinstance(state.record, Coin | Lock)]
-
-
-def _lock_info(settled: Settled[Configuration]) -> dict[str, object]:
-    locks = [state.record for state in (*settled.made, *settled.spent) if isinstance(state.record, Lock)]
-    promised = [state.record.lock_id for state in settled.told if isinstance(state.record, Promised)]
-    if not locks:
-        return {"lockId": "0x" + promised[0].hex()} if promised else {}
-    lock = locks[0]
-    info: dict[str, object] = {"lockId": "0x" + lock.lock_id.hex()}
-    if lock.spender != lock.owner:
-        info["delegate"] = lock.spender
-    return info
+    return [(state.record.owner, state.record.amount) for state in states if isinstance(state.record, _AMOUNTS)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rota.domains.records import Bytes32, Record, Uint256
+from rota.domains.records import Bytes32, Record, Uint64, Uint256
 from rota.model.types import ContractAddress, Party
 
 NO_CONDITION: Final = bytes(32)
@@ -28,9 +28,10 @@ class BasicOptions(Record):
 
 @dataclass(frozen=True, slots=True)
 class Options(Record):
-    """The options of each notary mode."""
+    """The options of each notary mode, and where locks are: on the ledger, or private states (`locks.py`)."""
 
     basic: BasicOptions = BasicOptions()
+    public_locks: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +47,15 @@ class Constructor(Record):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Record):
-    """What a token is."""
+    """What a token is. Configurations of earlier releases have no `publicLocks`."""
+
+    later = ("publicLocks",)
 
     name: str
     symbol: str
     notary: Party
     options: BasicOptions
+    public_locks: bool = False
 
 
 # Functions.
@@ -105,61 +109,79 @@ class BurnFrom(Record):
 class CreateTransferLock(Record):
     """A lock that is for these recipients when it is spent."""
 
+    later = ("expiresAt",)
+
     from_: Party
     recipients: tuple[Share, ...]
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CreateBurnLock(Record):
     """A lock that is burned when it is spent."""
 
+    later = ("expiresAt",)
+
     from_: Party
     amount: Uint256
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CreateMintLock(Record):
     """A lock of nothing, from which recipients are minted coins when it is spent."""
 
+    later = ("expiresAt",)
+
     recipients: tuple[Share, ...]
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareUnlock(Record):
     """Whom a lock is for when it is spent."""
 
+    later = ("expiresAt",)
+
     lock_id: Bytes32
     from_: Party
     recipients: tuple[Share, ...]
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareBurnUnlock(Record):
     """A lock is burned when it is spent."""
 
+    later = ("expiresAt",)
+
     lock_id: Bytes32
     from_: Party
     amount: Uint256
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareMintUnlock(Record):
     """Whom coins are minted for when a lock is spent."""
 
+    later = ("expiresAt",)
+
     lock_id: Bytes32
     recipients: tuple[Share, ...]
     unlock_data: bytes = b""
     data: bytes = b""
+    expires_at: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,3 +291,37 @@ class Promised(Record):
     lock_id: Bytes32
     to: Party
     amount: Uint256
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLock(Record):
+    """The private counterpart of a lock's record on the ledger: its owner and its outcome (`locks.py`).
+
+    `spender` is the owner, or the address to which the owner gave the lock. `permit` is the word of the record's end.
+    """
+
+    schema_name = "NotoRecordedLock"
+    labels = ("lockId", "owner")
+    addressed = ("owner",)
+
+    lock_id: Bytes32
+    owner: Party
+    amount: Uint256
+    spender: str
+    permit: Bytes32
+    expires_at: Uint64
+    is_mint: bool = False
+    burned: Uint256 = 0
+    recipients: tuple[Share, ...] = ()
+    unlock_data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Record):
+    """That a delegate ended a lock, told to its owner and to each that got something from it."""
+
+    schema_name = "NotoReleasedLock"
+
+    lock_id: Bytes32
+    from_: Party
+    is_cancelled: bool

@@ -15,11 +15,11 @@ from importlib import import_module
 from typing import Any, Final
 
 from rota.automation.settings import Strategy, TriggerSettings
-from rota.automation.shipped import SHIPPED, AskForStates
+from rota.automation.shipped import SHIPPED, AskForStates, CancelExpiredLocks
 from rota.automation.triggers import TRIGGERS_MAX, Trigger, require_trigger
 
 # Shipped triggers that run without a table of their own.
-ALWAYS: Final = (AskForStates,)
+ALWAYS: Final = (AskForStates, CancelExpiredLocks)
 SETTINGS: Final = tuple(field.name for field in fields(TriggerSettings))
 
 

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rota.automation.settings import Strategy
-from rota.automation.shipped import ASK_FOR_STATES, LACKING_STATES, PRUNABLE_COMPLETIONS, PRUNE_COMPLETIONS
+from rota.automation.shipped import (
+    ASK_FOR_STATES,
+    CANCEL_ARGUMENTS,
+    EXPIRED_LOCKS,
+    LACKING_STATES,
+    PRUNABLE_COMPLETIONS,
+    PRUNE_COMPLETIONS,
+)
 from rota.ledger.account import Account
 from rota.ledger.client import RpcClient
 from rota.model.types import ContractAddress, NodeName, address_bytes
@@ -18,6 +25,7 @@ from rota.service.automation.desk import LedgerWatch, Service, TriggerDesk
 from rota.service.automation.loading import LoadedTrigger
 from rota.service.commands.prunable import PrunableCompletions
 from rota.service.contracts.missing_states import MissingStates
+from rota.service.contracts.standing_locks import StandingLocks
 from rota.service.run import RunningNode
 from rota.transport import Announcement, GrpcPeers
 
@@ -45,7 +53,10 @@ def automate(
     missing = MissingStates(
         lambda: running.adapters.store, running.contracts.addresses, lambda: running.engine.core.height, running.tell
     )
+    locks = StandingLocks(lambda: running.adapters.store, running.contracts)
     services: dict[str, Service] = {
+        EXPIRED_LOCKS: locks.expired,
+        CANCEL_ARGUMENTS: locks.cancel_arguments,
         LACKING_STATES: missing.lacking,
         ASK_FOR_STATES: missing.ask,
         PRUNABLE_COMPLETIONS: pruning.offset,

@@ -8,6 +8,7 @@ from typing import Final
 from rota.abi.codec import SELECTOR_BYTES, Entry
 from rota.chain.public_transaction import PublicTransaction, gas_for
 from rota.ledger.bindings import explain_any
+from rota.ledger.lock_errors import advice_for
 from rota.ledger.public_chain import ChainLook, PublicChain, Refusal, Reverted
 from rota.model.types import ContractAddress
 from rota.ports import AbiStore
@@ -67,7 +68,10 @@ async def explained(
         hint = "it may have no such function, or a check without a text" if to is not None else "a check without a text"
         return f"{place} gave no reason{told}: {hint}; compare address, ABI and values"
     text = explain_any(why.output, await abis.entries("error", why.output[:SELECTOR_BYTES]))
-    return f"{text} ({place}; store the contract's ABI to read it)" if UNKNOWN_ERROR in text else f"{text} ({place})"
+    if UNKNOWN_ERROR in text:
+        return f"{text} ({place}; store the contract's ABI to read it)"
+    advice = advice_for(why.output)
+    return f"{text} ({place}): {advice}" if advice else f"{text} ({place})"
 
 
 def can_pay(held: Held, cost_wei: int, on_their_way: Sequence[Held], chain: ChainLook) -> bool:

@@ -14,7 +14,7 @@ from rota.testing.simulation import Ended, Scene, Workload
 NOTARY = Party("notary@A")
 USERS = tuple(Party(f"user@{node}") for node in "BCD")
 DELEGATE = "0x" + "de" * 20
-TOKEN = {"notary": NOTARY, "name": "Gold"}
+TOKEN = {"notary": NOTARY, "name": "Gold", "options": {"publicLocks": False}}
 
 
 @dataclass(slots=True)
