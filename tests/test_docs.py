@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli.docs import command
-from rota.cli.machine_pages import UndocumentedError, render_pages
+from rota.cli.machine_pages import UndocumentedError, arrows_of, render_pages, rows_of
 from rota.cli.metric_pages import render_metrics
-from rota.machine.tables import Event, Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, in_states, superstate
 from rota.sequencer.sender import Sender
 from rota.server.configuration import render_reference
 from rota.server.metrics import COUNTERS, GAUGES
@@ -217,6 +217,7 @@ def undocumented_entry(*_: object) -> None: ...
 
 
 IGNORED = (Ignored(Pulled, (Gate.SHUT, Gate.LOCKED, Gate.GONE, Gate.LOST), "shut | locked"),)
+HEAVY = Junction("Weighs", ((is_heavy, Gate.SHUT), (None, Gate.LOST)))
 ROWS = (
     Row(Gate.OPEN, Pushed, when=is_heavy),
     Row(Gate.OPEN, Pushed, then=Gate.SHUT, do=shut),
@@ -253,12 +254,62 @@ def test_diagram_has_an_arrow_for_each_change_of_state_with_its_events_merged(pa
         "stateDiagram-v2",
         "    direction LR",
         "    [*] --> Open",
+        "    Open",
+        "    Shut",
+        "    Locked",
+        "    Gone",
+        "    Lost",
         "    Open --> Shut: Pushed<br/>Pulled",
         "    Shut --> Locked: Pushed",
         "    Locked --> [*]",
         "    Gone --> [*]",
         "    Lost --> [*]",
     ]
+
+
+def test_diagram_draws_one_arrow_from_a_superstate_and_shares_a_junction() -> None:
+    fallen = superstate("Fallen", Gate.GONE, Gate.LOST)
+    closed = superstate("Closed", Gate.SHUT, Gate.LOCKED, fallen)
+    table = Table(
+        "Gate",
+        Gate.OPEN,
+        (Pushed, Pulled),
+        (
+            Row(Gate.OPEN, Pushed, then=HEAVY),
+            Row(fallen, Pushed, then=Gate.OPEN),
+            Row(closed, Pushed, then=Gate.LOCKED, do=shut),
+            Row(closed, Pulled, then=HEAVY),
+        ),
+        (Ignored(Pulled, (Gate.OPEN,), "open"),),
+    )
+    page = page_of(table)
+    assert page.partition("```mermaid\n")[2].partition("```")[0].splitlines() == [
+        "stateDiagram-v2",
+        "    direction LR",
+        "    [*] --> Open",
+        "    Open",
+        "    state Closed {",
+        "        any_Closed: any",
+        "        Shut",
+        "        Locked",
+        "        state Fallen {",
+        "            Gone",
+        "            Lost",
+        "        }",
+        "    }",
+        "    state Weighs <<choice>>",
+        "    Open --> Weighs: Pushed",
+        "    any_Closed --> Locked: Pushed",
+        "    Closed --> Weighs: Pulled",
+        "    Fallen --> Open: Pushed",
+        "    Weighs --> Shut: is heavy",
+        "    Weighs --> Lost: else",
+    ]
+    assert "| Closed | `Pushed` | | Locked | Let it fall (see v1.2). |" in page
+    assert "| Closed | `Pulled` | | Weighs | |" in page
+    assert "| Closed | Shut, Locked, Gone, Lost |\n| Fallen | Gone, Lost |" in page
+    assert "| Weighs | heavy \\| rusty | Shut |\n| Weighs | else | Lost |" in page
+    assert (rows_of(table), arrows_of(table)) == (6, 7)
 
 
 def test_rows_stand_in_order_with_neighbours_of_one_rule_merged_and_bars_escaped(page: str) -> None:

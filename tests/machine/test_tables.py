@@ -7,7 +7,7 @@ from enum import Enum
 
 import pytest
 
-from rota.machine.tables import Event, Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Event, Guard, Ignored, Junction, Machine, Row, Table, in_states, outside, superstate
 
 
 class Light(Enum):
@@ -56,6 +56,10 @@ def always(*_: object) -> bool:
 
 def never(*_: object) -> bool:
     return False
+
+
+def is_red(crossing: Crossing, _: Event) -> bool:
+    return crossing.state is Light.RED
 
 
 def enter(crossing: Crossing) -> None:
@@ -184,6 +188,90 @@ def test_same_rule_for_several_states_is_one_row_each() -> None:
         Row(Light.RED, Pressed, always, Light.RED, done),
         Row(Light.GREEN, Pressed, always, Light.RED, done),
     )
+
+
+# Superstates and junctions.
+
+
+TRAFFIC = superstate("Traffic", *Light)
+
+
+def test_row_of_a_superstate_holds_for_each_of_its_states() -> None:
+    row = Row(TRAFFIC, Pressed, then=Light.GREEN)
+    table = table_of(row)
+    assert table.written == (row,)
+    assert table.rows == tuple(Row(state, Pressed, then=Light.GREEN) for state in Light)
+    assert TRAFFIC.value == "Traffic"
+
+
+def test_superstate_may_be_made_of_others() -> None:
+    red = superstate("Stop", Light.RED)
+    assert superstate("Both", red, Light.GREEN).states == TRAFFIC.states
+    assert outside(red) == (Light.GREEN,)
+
+
+@pytest.mark.parametrize("guard", [None, always])
+def test_narrower_row_overrules_that_of_a_superstate_if_it_always_matches_or_has_its_guard(guard: Guard | None) -> None:
+    narrow = Row(Light.RED, Pressed, guard)
+    table = table_of(narrow, Row(TRAFFIC, Pressed, always, Light.RED))
+    assert table.rows == (narrow, Row(Light.GREEN, Pressed, always, Light.RED))
+
+
+def test_narrower_row_with_another_guard_goes_first() -> None:
+    table = table_of(Row(Light.RED, Pressed, never), Row(TRAFFIC, Pressed, always))
+    assert [row.when for row in table.rows_by_pair[Light.RED, Pressed]] == [never, always]
+
+
+def test_superstate_leaves_out_the_states_that_ignore_the_event() -> None:
+    table = table_of(Row(TRAFFIC, Pressed), ignored=(GREEN_IGNORES,))
+    assert table.rows_by_pair[Light.GREEN, Pressed] == ()
+
+
+def test_ignoring_may_name_a_superstate() -> None:
+    table = Table(
+        "Light", Light.RED, (Pressed, Elapsed), in_states(Light, Pressed), (Ignored(Elapsed, (TRAFFIC,), ""),)
+    )
+    assert table.ignored[0].states == (Light.RED, Light.GREEN)
+    assert table.superstates == (TRAFFIC,)
+
+
+def test_junction_leads_along_its_first_branch_that_holds_before_the_action() -> None:
+    fork = Junction("Fork", ((never, Light.RED), (is_red, Light.GREEN), (None, Light.RED)))
+    table = table_of(Row(TRAFFIC, Pressed, always, fork, saying("acted")))
+    crossing = Crossing(table)
+    crossing.handle(Pressed())
+    assert crossing.log == ["acted in Red", "changed Red to Green", "entered in Green"]
+    crossing.handle(Pressed())
+    assert crossing.state is Light.RED
+    assert table.junctions == (fork,)
+    first, second, last = table.rows_by_pair[Light.RED, Pressed]
+    assert first.when is not None
+    assert first.when.__name__ == "always_and_never"
+    assert second.when is not None
+    assert second.when(crossing, Pressed())
+    assert last.when is always
+
+
+def test_junction_without_a_guard_of_its_row_has_those_of_its_branches() -> None:
+    table = table_of(Row(TRAFFIC, Pressed, then=Junction("Fork", ((never, Light.RED), (None, Light.GREEN)))))
+    assert [row.when for row in table.rows_by_pair[Light.RED, Pressed]] == [never, None]
+
+
+def test_row_that_applies_nowhere_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Light: the row of Traffic for Pressed applies nowhere"):
+        table_of(*in_states(Light, Pressed), Row(TRAFFIC, Pressed))
+
+
+def test_superstates_that_overlap_are_refused() -> None:
+    class Three(Enum):
+        ONE, TWO, THREE = "One", "Two", "Three"
+
+    rows = (
+        Row(superstate("A", Three.ONE, Three.TWO), Pressed),
+        Row(superstate("B", Three.TWO, Three.THREE), Pressed, always),
+    )
+    with pytest.raises(AssertionError, match="Numbers: superstates overlap"):
+        Table("Numbers", Three.ONE, (Pressed,), (*rows[1:], *rows[:1]))
 
 
 # What cannot be built.

@@ -706,7 +706,7 @@ def test_intent_is_delegated_anew_when_its_submitter_has_been_silent_for_its_gra
     bench = way()
     bench.forget()
     bench.wait(3_999)
-    assert state(bench) in PERMITTED
+    assert state(bench) in PERMITTED.states
     bench.wait(1)
     assert is_pending_and_goes_on(bench)
     assert numbers(bench, B)[0] == FIRST

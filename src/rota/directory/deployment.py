@@ -81,7 +81,7 @@ TABLE = Table(
         SpreadEnded,
         CancelAsked,
     ),
-    rows=(
+    written=(
         Row(State.WAITING, Begun, when=rules.is_agreed, then=State.CALLING),
         Row(State.WAITING, Begun, when=rules.a_dependency_failed, then=State.FINAL, do=rules.revert_with_dependency),
         Row(State.WAITING, Begun, when=rules.waits_for_nothing, then=State.PROPOSING),

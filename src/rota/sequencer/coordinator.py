@@ -9,8 +9,8 @@ the rest (Flush), says goodbye for a while (Closing), and observes. A node that 
 that its own index has not reached yet holds what it is given (Standby). If the old one does not answer
 it is taken to be gone. Two active at a time waste work but break nothing: the ledger sees to that.
 
-Rows follow protocol §4.1; where a row there has "as for a request", the pair of rows here ends in Flush
-when a flush point is open and in Closing when none is.
+Rows follow protocol §4.1; where a row there has "as for a request", the row here leads to the
+junction Yields: Flush when a flush point is open, else Closing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import cast
 from rota.machine.effects import TransitionPrepared
 from rota.machine.events import StopRequested
 from rota.machine.pacing import VERIFIED_TIMES_MAX, Pacing
-from rota.machine.tables import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, in_states, outside
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.digests import round_digest
 from rota.model.types import (
@@ -89,7 +89,7 @@ from rota.sequencer.rules import coordinator as rules
 from rota.sequencer.selection import ranking
 from rota.sequencer.signers import Signers
 from rota.sequencer.slots import Slots
-from rota.sequencer.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
+from rota.sequencer.states.coordinator import ACTING, AWAITING_ROLE, EVERY, HEARTBEATING, LEAVING, WITHOUT_ROLE
 from rota.sequencer.states.coordinator_transaction import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
 from rota.sequencer.states.coordinator_transaction import State as TransactionState
 from rota.sequencer.turns import Turns
@@ -101,25 +101,7 @@ from rota.wire.messages import CoordinatorState as State
 REFUSED_INTENTS_MAX = 1_024
 
 
-def _with_flush_points(guard: Guard | None) -> Guard:
-    """The same guard, and a flush point is open: such a row ends in Flush."""
-
-    def guarded(coordinator: Coordinator, event: Event) -> bool:
-        return (guard is None or guard(coordinator, event)) and coordinator.has_flush_points
-
-    condition = f"{guard.__doc__}; and " if guard is not None else ""
-    guarded.__doc__ = f"{condition}a flush point is open"
-    guarded.__name__ = f"{guard.__name__}_with_flush_points" if guard is not None else "has_flush_points"
-    return guarded
-
-
-def _as_for_a_request(states: Iterable[State], event: type[Event], when: Guard | None, do: Action) -> tuple[Row, ...]:
-    """Flush when a flush point is open, else Closing."""
-    return (
-        *in_states(states, event, _with_flush_points(when), State.FLUSH, do),
-        *in_states(states, event, when, State.CLOSING, do),
-    )
-
+YIELDS = Junction("Yields", ((rules.has_flush_points, State.FLUSH), (None, State.CLOSING)))
 
 TABLE = Table(
     name="Coordinator",
@@ -142,25 +124,25 @@ TABLE = Table(
         LedgerLost,
         StopRequested,
     ),
-    rows=(
-        *in_states(EVERY, TransactionsDelegated, when=rules.has_no_ledger, do=rules.reject_no_ledger),
-        *in_states(EVERY, TransactionsDelegated, when=rules.is_not_allowed, do=rules.reject_not_allowed),
+    written=(
+        Row(EVERY, TransactionsDelegated, when=rules.has_no_ledger, do=rules.reject_no_ledger),
+        Row(EVERY, TransactionsDelegated, when=rules.is_not_allowed, do=rules.reject_not_allowed),
         Row(State.IDLE, TransactionsDelegated, when=rules.is_acceptable, then=State.ACTIVE, do=rules.accept_alone),
         Row(State.IDLE, TransactionsDelegated, do=rules.reject),
         Row(State.IDLE, HeartbeatReceived, when=rules.is_live_or_flushing, then=State.OBSERVING, do=rules.observe),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.active_one_is_preferred, do=rules.redirect),
-        *in_states(
-            YIELDING,
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=rules.active_one_is_preferred, do=rules.redirect),
+        Row(
+            WITHOUT_ROLE,
             TransactionsDelegated,
             when=rules.we_lead_in_a_later_range,
             then=State.STANDBY,
             do=rules.accept_for_later_range,
         ),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.ranges_differ, do=rules.reject_height),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.is_strict_and_not_acceptable, do=rules.reject),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.nobody_to_ask, then=State.ACTIVE, do=rules.accept_alone),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.may_be_elect, then=State.ELECT, do=rules.accept_and_ask),
-        *in_states(YIELDING, TransactionsDelegated, do=rules.redirect),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=rules.ranges_differ, do=rules.reject_height),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=rules.is_strict_and_not_acceptable, do=rules.reject),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=rules.nobody_to_ask, then=State.ACTIVE, do=rules.accept_alone),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=rules.may_be_elect, then=State.ELECT, do=rules.accept_and_ask),
+        Row(WITHOUT_ROLE, TransactionsDelegated, do=rules.redirect),
         Row(
             State.OBSERVING, HeartbeatInterval, when=rules.active_one_is_quiet, then=State.IDLE, do=rules.stop_observing
         ),
@@ -175,12 +157,10 @@ TABLE = Table(
             then=State.CLOSING,
             do=rules.doubt_and_abandon,
         ),
-        *in_states(AWAITING_ROLE, TransactionsDelegated, when=rules.may_hold, do=rules.accept),
-        *in_states(AWAITING_ROLE, TransactionsDelegated, do=rules.reject),
-        *in_states(
-            AWAITING_ROLE, HeartbeatReceived, when=rules.a_better_one_is_live, then=State.CLOSING, do=rules.abandon
-        ),
-        *in_states(
+        Row(AWAITING_ROLE, TransactionsDelegated, when=rules.may_hold, do=rules.accept),
+        Row(AWAITING_ROLE, TransactionsDelegated, do=rules.reject),
+        Row(AWAITING_ROLE, HeartbeatReceived, when=rules.a_better_one_is_live, then=State.CLOSING, do=rules.abandon),
+        Row(
             AWAITING_ROLE,
             HandoverRequestReceived,
             when=rules.requester_is_better,
@@ -205,79 +185,67 @@ TABLE = Table(
         Row(State.PREPARED, HeartbeatInterval, when=rules.flush_has_stalled, then=State.ACTIVE, do=rules.stop_waiting),
         Row(State.ACTIVE, TransactionsDelegated, when=rules.is_sticky_or_acceptable, do=rules.accept),
         Row(State.ACTIVE, TransactionsDelegated, do=rules.reject),
-        *_as_for_a_request(
-            (State.ACTIVE,), HandoverRequestReceived, rules.requester_may_take_over, rules.yield_to_requester
+        Row(
+            State.ACTIVE,
+            HandoverRequestReceived,
+            when=rules.requester_may_take_over,
+            then=YIELDS,
+            do=rules.yield_to_requester,
         ),
         Row(State.ACTIVE, HandoverRequestReceived, do=rules.refuse_handover),
         Row(State.ACTIVE, HandoverReceived, when=rules.is_answer, do=rules.import_handover),
-        *_as_for_a_request((State.ACTIVE,), HeartbeatReceived, rules.a_live_one_outranks_us, rules.yield_to_better),
-        *_as_for_a_request(
-            (State.ACTIVE,), HeartbeatReceived, rules.endorsers_follow_the_one_that_refuses_us, rules.yield_to_followed
+        Row(State.ACTIVE, HeartbeatReceived, when=rules.a_live_one_outranks_us, then=YIELDS, do=rules.yield_to_better),
+        Row(
+            State.ACTIVE,
+            HeartbeatReceived,
+            when=rules.endorsers_follow_the_one_that_refuses_us,
+            then=YIELDS,
+            do=rules.yield_to_followed,
         ),
         Row(State.ACTIVE, HeartbeatReceived, when=rules.we_outrank_a_live_one, do=rules.ask_to_yield),
-        *_as_for_a_request((State.ACTIVE,), NewBlock, rules.another_leads_the_new_range, rules.yield_to_leader),
+        Row(State.ACTIVE, NewBlock, when=rules.another_leads_the_new_range, then=YIELDS, do=rules.yield_to_leader),
         Row(State.ACTIVE, NewBlock, do=rules.drop_expired),
-        *_as_for_a_request(
-            (State.ACTIVE,), EndorserFollowsAnother, rules.endorsers_follow_a_silent_one, rules.step_down
+        Row(
+            State.ACTIVE,
+            EndorserFollowsAnother,
+            when=rules.endorsers_follow_a_silent_one,
+            then=YIELDS,
+            do=rules.step_down,
         ),
         Row(State.ACTIVE, EndorserFollowsAnother, do=rules.note_follower_of_another),
-        *_as_for_a_request(ACTING, LedgerLost, None, rules.yield_to_leader),
-        *_as_for_a_request(ACTING, StopRequested, None, rules.stop_and_yield),
-        *in_states((*FOLLOWING, *LEAVING), StopRequested, do=rules.note_stopping),
+        Row(ACTING, LedgerLost, then=YIELDS, do=rules.yield_to_leader),
+        Row(ACTING, StopRequested, then=YIELDS, do=rules.stop_and_yield),
+        Row(WITHOUT_ROLE, StopRequested, do=rules.note_stopping),
         Row(State.ACTIVE, TransactionStateTransition, do=rules.advance),
         *in_states((State.ACTIVE, State.FLUSH), TransactionDispatchConfirmed, do=rules.dispatch_ready),
-        *in_states(LEAVING, TransactionStateTransition, do=rules.finish_dispatching),
-        *in_states((*FOLLOWING, *AWAITING_ROLE), TransactionStateTransition, do=rules.note_change),
+        Row(LEAVING, TransactionStateTransition, do=rules.finish_dispatching),
+        Row(EVERY, TransactionStateTransition, do=rules.note_change),
         Row(State.ACTIVE, HeartbeatInterval, when=rules.idle_for_long, then=State.IDLE, do=rules.say_goodbye_and_rest),
-        *in_states((*LEAVING, *FOLLOWING), HandoverRequestReceived, do=rules.answer_handover),
+        Row(WITHOUT_ROLE, HandoverRequestReceived, do=rules.answer_handover),
         Row(State.FLUSH, TransactionConfirmed, when=rules.no_flush_point_is_open, then=State.CLOSING),
         Row(State.CLOSING, HeartbeatInterval, when=rules.said_goodbye_to_a_live_one, then=State.OBSERVING),
         Row(State.CLOSING, HeartbeatInterval, when=rules.said_goodbye, then=State.IDLE),
-        *in_states(HEARTBEATING, HeartbeatInterval, do=rules.beat),
+        Row(EVERY, HeartbeatInterval, do=rules.beat),
     ),
     ignored=(
         Ignored(
-            TransactionConfirmed,
-            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, State.CLOSING),
-            "the transactions themselves have heard it",
+            TransactionConfirmed, outside(State.PREPARED, State.FLUSH), "the transactions themselves have heard it"
         ),
-        Ignored(
-            TransactionDispatchConfirmed,
-            (*FOLLOWING, *AWAITING_ROLE, State.CLOSING),
-            "nobody asks for permission there",
-        ),
-        Ignored(HeartbeatReceived, (State.OBSERVING, *LEAVING), "the observer has taken note of it"),
-        Ignored(
-            NewBlock, (*FOLLOWING, State.ELECT, State.PREPARED, *LEAVING), "who is asked, or has left, waits for others"
-        ),
-        Ignored(
-            HandoverReceived,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, *LEAVING),
-            "nothing is asked, or it has been answered",
-        ),
+        Ignored(TransactionDispatchConfirmed, outside(State.ACTIVE, State.FLUSH), "nobody asks for permission there"),
+        Ignored(HeartbeatReceived, (State.OBSERVING, LEAVING), "the observer has taken note of it"),
+        Ignored(NewBlock, outside(State.STANDBY, State.ACTIVE), "who is asked, or has left, waits for others"),
+        Ignored(HandoverReceived, outside(State.ELECT, State.ACTIVE), "nothing is asked, or it has been answered"),
         Ignored(HeartbeatInterval, (State.IDLE,), "the timer stops when nothing is to be said"),
         Ignored(
             RequestTimeoutInterval,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
+            outside(State.ELECT),
             "only Elect repeats; Active asks at every heartbeat of the other",
         ),
-        Ignored(
-            HandoverTimeout,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
-            "only Elect waits for an answer",
-        ),
-        Ignored(
-            FlushTimeout,
-            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, *LEAVING),
-            "only Prepared waits for flush points",
-        ),
-        Ignored(
-            PeerLost,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
-            "the next heartbeat interval looks at who is silent",
-        ),
-        Ignored(EndorserFollowsAnother, (*FOLLOWING, *AWAITING_ROLE, *LEAVING), "only an Active gathers endorsements"),
-        Ignored(LedgerLost, (*FOLLOWING, *LEAVING), "there is no role to hand over"),
+        Ignored(HandoverTimeout, outside(State.ELECT), "only Elect waits for an answer"),
+        Ignored(FlushTimeout, outside(State.PREPARED), "only Prepared waits for flush points"),
+        Ignored(PeerLost, outside(State.ELECT), "the next heartbeat interval looks at who is silent"),
+        Ignored(EndorserFollowsAnother, outside(State.ACTIVE), "only an Active gathers endorsements"),
+        Ignored(LedgerLost, (WITHOUT_ROLE,), "there is no role to hand over"),
     ),
     entry={
         State.ELECT: rules.enter_elect,
@@ -425,7 +393,7 @@ class Coordinator(Machine):
         state = transaction.state
         if previous is TransactionState.ASSEMBLING:
             self.slots.leave(transaction)
-        awaits = state in AWAITING_ASSEMBLY
+        awaits = state in AWAITING_ASSEMBLY.states
         if awaits != transaction.awaits_assembly:
             move = self.slots.await_assembly if awaits else self.slots.stop_awaiting_assembly
             move(transaction, transaction.order)
@@ -487,7 +455,7 @@ class Coordinator(Machine):
             for leaf, holder in some
             if holder is not None
             and holder.is_apart
-            and holder.state in ASSEMBLED
+            and holder.state in ASSEMBLED.states
             and holder.leaf == leaf
             and (probation.has(holder.sender) or (holder.is_unapproved and unapproved.has(holder.sender)))
         )
@@ -617,7 +585,7 @@ class Coordinator(Machine):
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None:
             transaction.handle(Confirmed(outcome))
-            if self.state not in ACTING and transaction.state in UNDISPATCHED:
+            if self.state not in ACTING.states and transaction.state in UNDISPATCHED:
                 transaction.handle(Abandoned())
         self._give_up_all(doubtful)
         if outcome.inputs:
@@ -689,7 +657,7 @@ class Coordinator(Machine):
     def send_heartbeats(self, state: State | None = None) -> None:
         """To every member, every node with an intent here, and our own sender and observer."""
         state = state or cast(State, self.state)
-        successor = self.successor if state in LEAVING else None
+        successor = self.successor if state in LEAVING.states else None
         self.heartbeat_count += 1
         listed = self._listed()
         listeners = self._listeners()
@@ -709,8 +677,8 @@ class Coordinator(Machine):
         if node in self.told and self.state in HEARTBEATING and self.pacing.is_due(key, interval_ms):
             del self.told[node]
             self.heartbeat_count += 1
-            state = self.state
-            successor = self.successor if state in LEAVING else None
+            state = cast(State, self.state)
+            successor = self.successor if state in LEAVING.states else None
             self._send_heartbeat(node, state, self._listed().get(node, {}), successor)
 
     def _send_heartbeat(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Ignored, Junction, Machine, Row, Table, outside
 from rota.model.types import (
     NO_ATTESTERS,
     Attesters,
@@ -70,15 +70,27 @@ if TYPE_CHECKING:
 from rota.sequencer.rules import coordinator_transaction as rules
 from rota.sequencer.states.coordinator_transaction import (
     ASSEMBLED,
+    AWAITING_ASSEMBLY,
     ENDED,
-    ENDORSED,
     GONE,
+    HELD,
+    KNOWN,
     ON_THE_WAY,
+    RECALLABLE,
+    SENT,
     UNASSEMBLED,
-    UNBLOCKED,
     UNDER_WAY,
-    UNDISPATCHED,
     State,
+)
+
+BACK = Junction("Back", ((rules.still_waits, State.PREASSEMBLY_BLOCKED), (None, State.POOLED)))
+NEXT = Junction(
+    "Next",
+    (
+        (rules.may_be_prepared, State.PREPARED),
+        (rules.dependencies_are_ready, State.CONFIRMING_DISPATCH),
+        (None, State.BLOCKED),
+    ),
 )
 
 TABLE = Table(
@@ -114,7 +126,7 @@ TABLE = Table(
         ValidityEnded,
         Abandoned,
     ),
-    rows=(
+    written=(
         Row(
             State.INITIAL,
             Received,
@@ -123,18 +135,18 @@ TABLE = Table(
             do=rules.go_on_backing_off,
         ),
         Row(State.INITIAL, Received, then=State.POOLED, do=rules.go_on_backing_off),
-        *in_states(UNASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
+        Row(UNASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
         Row(State.ASSEMBLING, Received, when=rules.is_to_be_voided, do=rules.begin_voiding),
-        *in_states(
+        Row(
             ASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.drop_version_and_begin_voiding
         ),
         Row(State.REVERTED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
         Row(
             State.PREPARED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.leave_it_and_begin_voiding
         ),
-        *in_states((*UNDER_WAY, State.PREPARED), Received, do=rules.take_over_number),
-        *in_states(UNASSEMBLED, Selected, do=rules.join_slot),
-        *in_states(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
+        Row(HELD, Received, do=rules.take_over_number),
+        Row(UNASSEMBLED, Selected, do=rules.join_slot),
+        Row(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
         Row(
             State.ASSEMBLING,
             AssembleSuccess,
@@ -142,14 +154,7 @@ TABLE = Table(
             then=State.ENDORSEMENT_GATHERING,
             do=rules.place_transition,
         ),
-        Row(
-            State.ASSEMBLING,
-            AssembleSuccess,
-            when=rules.still_waits,
-            then=State.PREASSEMBLY_BLOCKED,
-            do=rules.note_unusable,
-        ),
-        Row(State.ASSEMBLING, AssembleSuccess, then=State.POOLED, do=rules.note_unusable),
+        Row(State.ASSEMBLING, AssembleSuccess, then=BACK, do=rules.note_unusable),
         Row(State.ASSEMBLING, AssembleRevertResponse, then=State.REVERTED, do=rules.keep_reason),
         Row(State.ASSEMBLING, AssembleParkResponse, then=State.FINAL),
         Row(
@@ -160,11 +165,8 @@ TABLE = Table(
             do=rules.give_up_as_refused,
         ),
         Row(State.ASSEMBLING, AssembleErrorResponse, then=State.FINAL),
-        Row(State.ASSEMBLING, AssembleTimeout, when=rules.still_waits, then=State.PREASSEMBLY_BLOCKED),
-        Row(State.ASSEMBLING, AssembleTimeout, then=State.POOLED),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, then=State.BLOCKED),
+        Row(State.ASSEMBLING, AssembleTimeout, then=BACK),
+        Row(State.ENDORSEMENT_GATHERING, Endorsed, then=NEXT),
         Row(
             State.ENDORSEMENT_GATHERING,
             EndorsedRejected,
@@ -180,8 +182,7 @@ TABLE = Table(
             do=rules.give_up_with_reason,
         ),
         Row(State.ENDORSEMENT_GATHERING, EndorsedRejected, then=State.POOLED, do=rules.reset_dependents_and_count),
-        Row(State.BLOCKED, DependencyReady, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.BLOCKED, DependencyReady, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
+        Row(State.BLOCKED, DependencyReady, then=NEXT),
         Row(
             State.PREASSEMBLY_BLOCKED,
             DependencyAssembled,
@@ -189,7 +190,7 @@ TABLE = Table(
             then=State.POOLED,
             do=rules.stop_waiting_for,
         ),
-        *in_states((State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), DependencyAssembled, do=rules.stop_waiting_for),
+        Row(AWAITING_ASSEMBLY, DependencyAssembled, do=rules.stop_waiting_for),
         Row(
             State.PREASSEMBLY_BLOCKED,
             DependencyReverted,
@@ -197,194 +198,99 @@ TABLE = Table(
             then=State.POOLED,
             do=rules.stop_waiting_for,
         ),
-        *in_states((State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), DependencyReverted, do=rules.stop_waiting_for),
-        *in_states(
-            ASSEMBLED,
+        Row(AWAITING_ASSEMBLY, DependencyReverted, do=rules.stop_waiting_for),
+        Row(State.READY_FOR_DISPATCH, DependencyReverted, when=rules.is_being_dispatched),
+        Row(
+            RECALLABLE,
             DependencyReverted,
             when=rules.its_makers_come_back,
             then=State.PREASSEMBLY_BLOCKED,
             do=rules.wait_for_makers,
         ),
-        *in_states(ASSEMBLED, DependencyReverted, then=State.POOLED, do=rules.give_up_transition),
-        Row(
-            State.READY_FOR_DISPATCH,
-            DependencyReverted,
-            when=rules.is_undispatched_and_its_makers_come_back,
-            then=State.PREASSEMBLY_BLOCKED,
-            do=rules.wait_for_makers,
-        ),
-        Row(
-            State.READY_FOR_DISPATCH,
-            DependencyReverted,
-            when=rules.is_undispatched,
-            then=State.POOLED,
-            do=rules.give_up_transition,
-        ),
+        Row(RECALLABLE, DependencyReverted, then=State.POOLED, do=rules.give_up_transition),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmed, then=State.READY_FOR_DISPATCH),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=rules.lacks_states, do=rules.ask_with_states),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=rules.drop_for_good),
         Row(State.PREPARED, Issued, then=State.FINAL),
         Row(State.READY_FOR_DISPATCH, Collected, then=State.DISPATCHED),
         Row(State.DISPATCHED, NonceAllocated, do=rules.note_nonce),
-        *in_states((State.DISPATCHED, State.SUBMITTED), Submitted, then=State.SUBMITTED, do=rules.note_submission),
-        *in_states(UNDER_WAY, Confirmed, when=rules.succeeded, then=State.CONFIRMED, do=rules.settle),
+        Row(SENT, Submitted, then=State.SUBMITTED, do=rules.note_submission),
+        Row(UNDER_WAY, Confirmed, when=rules.succeeded, then=State.CONFIRMED, do=rules.settle),
         Row(State.PREPARED, Confirmed, when=rules.succeeded, then=State.CONFIRMED),
-        *in_states(UNDER_WAY, Confirmed, when=rules.another_version_failed),
-        *in_states(UNDER_WAY, Confirmed, when=rules.lost_to_contention, then=State.POOLED, do=rules.back_off),
-        *in_states(UNDER_WAY, Confirmed, when=rules.may_be_retried, then=State.POOLED, do=rules.count_and_back_off),
-        *in_states(UNDER_WAY, Confirmed, then=State.REVERTED, do=rules.give_up_on_ledger),
+        Row(UNDER_WAY, Confirmed, when=rules.another_version_failed),
+        Row(UNDER_WAY, Confirmed, when=rules.lost_to_contention, then=State.POOLED, do=rules.back_off),
+        Row(UNDER_WAY, Confirmed, when=rules.may_be_retried, then=State.POOLED, do=rules.count_and_back_off),
+        Row(UNDER_WAY, Confirmed, then=State.REVERTED, do=rules.give_up_on_ledger),
         Row(
             State.CONFIRMED, ConfirmationUndone, when=rules.was_our_version, then=State.SUBMITTED, do=rules.watch_again
         ),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.FINAL),
-        *in_states(
-            (State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, State.PREPARED),
-            RequestTimeoutInterval,
-            do=rules.note_request,
-        ),
-        Row(State.BLOCKED, StateTimeout, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.BLOCKED, StateTimeout, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        *in_states(
-            (State.BLOCKED, State.CONFIRMING_DISPATCH), PermissionWithheld, then=State.POOLED, do=rules.drop_for_good
-        ),
-        Row(State.BLOCKED, StateTimeout, do=rules.start_state_timer),
+        Row(HELD, RequestTimeoutInterval, do=rules.note_request),
+        Row(State.BLOCKED, StateTimeout, then=NEXT, do=rules.start_state_timer),
+        Row(ASSEMBLED, PermissionWithheld, then=State.POOLED, do=rules.drop_for_good),
         Row(State.BLOCKED, StateTransition, do=rules.start_state_timer),
-        *in_states(UNBLOCKED, StateTransition, do=rules.stop_state_timer),
+        Row(KNOWN, StateTransition, do=rules.stop_state_timer),
         Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
-        *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
-        *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
-        Row(
-            State.READY_FOR_DISPATCH,
-            ValidityEnded,
-            when=rules.is_undispatched,
-            then=State.POOLED,
-            do=rules.reset_dependents,
-        ),
-        *in_states(UNDISPATCHED, Abandoned, then=State.FINAL, do=rules.drop_for_good),
+        Row(ENDED, HeartbeatInterval, then=State.FINAL),
+        Row(State.READY_FOR_DISPATCH, ValidityEnded, when=rules.is_being_dispatched),
+        Row(RECALLABLE, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
         Row(State.PREPARED, Abandoned, then=State.FINAL),
+        Row(UNDER_WAY, Abandoned, then=State.FINAL, do=rules.drop_for_good),
     ),
     ignored=(
         Ignored(Received, (State.CONFIRMED, State.FINAL), "it has ended here; the coordinator answers for it"),
-        Ignored(
-            Selected,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
-            "only the unassembled are selected",
-        ),
-        Ignored(
-            AssembleRequestSent,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
-            "only the unassembled are selected",
+        *(
+            Ignored(event, outside(UNASSEMBLED), "only the unassembled are selected")
+            for event in (Selected, AssembleRequestSent)
         ),
         *(
-            Ignored(event, (State.INITIAL, *UNASSEMBLED, *ASSEMBLED, *ENDORSED, *GONE), "a late answer changes nothing")
-            for event in (
-                AssembleSuccess,
-                AssembleRevertResponse,
-                AssembleParkResponse,
-                AssembleErrorResponse,
-                AssembleTimeout,
-            )
-        ),
-        *(
-            Ignored(
-                event,
+            Ignored(event, outside(place), "a late answer changes nothing")
+            for place, events in (
                 (
-                    State.INITIAL,
-                    *UNASSEMBLED,
                     State.ASSEMBLING,
-                    State.BLOCKED,
-                    State.CONFIRMING_DISPATCH,
-                    *ENDORSED,
-                    *GONE,
+                    (
+                        AssembleSuccess,
+                        AssembleRevertResponse,
+                        AssembleParkResponse,
+                        AssembleErrorResponse,
+                        AssembleTimeout,
+                    ),
                 ),
-                "a late answer changes nothing",
+                (State.ENDORSEMENT_GATHERING, (Endorsed, EndorsedRejected)),
+                (State.CONFIRMING_DISPATCH, (DispatchConfirmed, DispatchConfirmationRejected)),
             )
-            for event in (Endorsed, EndorsedRejected)
+            for event in events
         ),
+        Ignored(DependencyReady, outside(State.BLOCKED), "only Blocked waits for it; others look when they get there"),
         Ignored(
-            DependencyReady,
-            (
-                State.INITIAL,
-                *UNASSEMBLED,
-                State.ASSEMBLING,
-                State.ENDORSEMENT_GATHERING,
-                State.CONFIRMING_DISPATCH,
-                *ENDORSED,
-                *GONE,
-            ),
-            "only Blocked waits for it; others look when they get there",
-        ),
-        Ignored(
-            DependencyAssembled,
-            (State.INITIAL, State.POOLED, *ASSEMBLED, *ENDORSED, *GONE),
-            "it waits for nobody's assembly",
+            DependencyAssembled, outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), "it waits for nobody's assembly"
         ),
         Ignored(
             DependencyReverted,
-            (State.INITIAL, State.POOLED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING, RECALLABLE),
             "it stands on nothing yet, or only the ledger decides now",
         ),
-        *(
-            Ignored(
-                event,
-                (
-                    State.INITIAL,
-                    *UNASSEMBLED,
-                    State.ASSEMBLING,
-                    State.ENDORSEMENT_GATHERING,
-                    State.BLOCKED,
-                    *ENDORSED,
-                    *GONE,
-                ),
-                "a late answer changes nothing",
-            )
-            for event in (DispatchConfirmed, DispatchConfirmationRejected)
-        ),
-        Ignored(
-            Issued,
-            (State.INITIAL, *UNDISPATCHED, *ON_THE_WAY, *GONE),
-            "its sender voids it, or it has its outcome, or it has ended here",
-        ),
-        Ignored(
-            Collected,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
-            "collected once",
-        ),
-        Ignored(
-            NonceAllocated,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, State.SUBMITTED, *GONE),
-            "it follows Collected",
-        ),
-        Ignored(
-            Submitted,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, *GONE),
-            "it ended before it was told",
-        ),
-        Ignored(Confirmed, (State.INITIAL, *GONE), "it has its outcome"),
-        Ignored(
-            ConfirmationUndone,
-            (State.INITIAL, *UNDER_WAY, State.PREPARED, State.REVERTED, State.FINAL),
-            "nothing was confirmed here",
-        ),
+        Ignored(Issued, outside(State.PREPARED), "its sender voids it, or it has its outcome, or it has ended here"),
+        Ignored(Collected, outside(State.READY_FOR_DISPATCH), "collected once"),
+        Ignored(NonceAllocated, outside(State.DISPATCHED), "it follows Collected"),
+        Ignored(Submitted, outside(SENT), "it ended before it was told"),
+        Ignored(Confirmed, outside(HELD), "it has its outcome"),
+        Ignored(ConfirmationUndone, outside(State.CONFIRMED), "nothing was confirmed here"),
         Ignored(
             RequestTimeoutInterval,
-            (State.INITIAL, *UNASSEMBLED, State.BLOCKED, *ON_THE_WAY, *GONE),
+            outside(State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, State.PREPARED),
             "no request is open",
         ),
-        Ignored(StateTimeout, (State.INITIAL, *UNBLOCKED), "only Blocked has this timer"),
-        Ignored(
-            PermissionWithheld,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ENDORSED, *GONE),
-            "its permission is not awaited",
-        ),
+        Ignored(StateTimeout, outside(State.BLOCKED), "only Blocked has this timer"),
+        Ignored(PermissionWithheld, outside(State.BLOCKED, State.CONFIRMING_DISPATCH), "its permission is not awaited"),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
-        Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.PREPARED, State.FINAL), "it has not ended"),
+        Ignored(HeartbeatInterval, outside(ENDED), "it has not ended"),
         Ignored(
             ValidityEnded,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            outside(RECALLABLE),
             "no version is under way, or only the ledger decides now, or the issuing sees to it",
         ),
-        Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, *GONE), "past the point of no return, or ended"),
+        Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, GONE), "past the point of no return, or ended"),
     ),
     entry={State.PREPARED: rules.enter_prepared, State.FINAL: rules.forget},
 )
@@ -491,7 +397,7 @@ class CoordinatorTransaction(Machine):
     @property
     def is_gone(self) -> bool:
         """It has ended here and only waits to be forgotten."""
-        return self.state in GONE
+        return self.state in GONE.states
 
     @property
     def is_flush_point(self) -> bool:

@@ -392,7 +392,7 @@ class Rounds:
             return True
         makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
-        return any(each is not None and each.is_apart and each.state in ASSEMBLED for each in found)
+        return any(each is not None and each.is_apart and each.state in ASSEMBLED.states for each in found)
 
     def is_short(self, transition: Transition) -> bool:
         """Less than half of its validity is left: in a shared round all others would expire with it."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from rota.machine.effects import IntentAccepted, ReplyToUser
 from rota.machine.events import IntentSubmitted
 from rota.machine.pacing import VERIFIED_OF_PEER_MAX, VERIFIED_TIMES_MAX, Pacing
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Ignored, Machine, Row, Table
 from rota.model.awaited import REVERTED
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.consistency import Consistent
@@ -82,7 +82,14 @@ from rota.sequencer.observer import Observer
 from rota.sequencer.parties import Parties
 from rota.sequencer.progress import Progress
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
+from rota.sequencer.states.sender_transaction import (
+    DELEGATED,
+    PERMITTED,
+    UNDER_WAY,
+    HeldPrepared,
+    HeldRefusals,
+    Restored,
+)
 from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sequencer.turns import longest_rest_s
 from rota.wire.messages import (
@@ -101,7 +108,7 @@ if TYPE_CHECKING:
     from rota.sequencer.coordinator import Coordinator
 
 from rota.sequencer.rules import sender as rules
-from rota.sequencer.states.sender import LEAVING, Command, State
+from rota.sequencer.states.sender import EVERY, LEAVING, RESTING, Command, State
 
 # In `delegation_timeout`.
 REDIRECTS_AT_ONCE_MAX: Final = 8
@@ -127,10 +134,10 @@ TABLE = Table(
         PeerLost,
         PeerHeard,
     ),
-    rows=(
-        *in_states(State, DispatchAnswersDue, do=rules.answer_permission),
+    written=(
+        Row(EVERY, DispatchAnswersDue, do=rules.answer_permission),
         Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.keep_watching),
-        *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
+        Row(RESTING, TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
         Row(State.OBSERVING, HeartbeatReceived, do=rules.keep_watching),
         Row(State.OBSERVING, HeartbeatInterval, when=rules.nobody_is_live, then=State.IDLE),
         Row(State.OBSERVING, HeartbeatInterval, do=rules.keep_watching),
@@ -143,7 +150,7 @@ TABLE = Table(
             do=rules.rest_and_watch,
         ),
         Row(State.SENDING, TransactionConfirmed, when=rules.nothing_left, then=State.IDLE, do=rules.rest),
-        *in_states(State, TransactionConfirmed, do=rules.note_end),
+        Row(EVERY, TransactionConfirmed, do=rules.note_end),
         Row(State.SENDING, HeartbeatReceived, when=rules.is_from_delegate, do=rules.take_heartbeat),
         Row(State.SENDING, HeartbeatReceived, do=rules.follow_heartbeat),
         Row(State.SENDING, HeartbeatInterval, do=rules.check_delegate),
@@ -165,12 +172,12 @@ TABLE = Table(
         Row(State.SENDING, RetryDue, do=rules.try_again),
         Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
         Row(State.SENDING, PeerHeard, when=rules.may_be_chosen, do=rules.reconsider_for_peer),
-        *in_states(State, PeerHeard, do=rules.note_heard),
+        Row(EVERY, PeerHeard, do=rules.note_heard),
     ),
     ignored=(
         Ignored(HeartbeatInterval, (State.IDLE,), "nobody is watched"),
         *(
-            Ignored(event, (State.IDLE, State.OBSERVING), "nothing is to be delegated")
+            Ignored(event, (RESTING,), "nothing is to be delegated")
             for event in (
                 NewBlock,
                 BaseLedgerTransactionReverted,
@@ -217,8 +224,8 @@ class Sender(Machine):
         self.doubtful: dict[IntentId, SenderTransaction] = {}
         self.queues: dict[Enum, dict[IntentId, SenderTransaction]] = {
             TransactionState.PENDING: self.pending,
-            **dict.fromkeys(DELEGATED, self.delegated),
-            **dict.fromkeys(PERMITTED, self.permitted),
+            **dict.fromkeys(DELEGATED.states, self.delegated),
+            **dict.fromkeys(PERMITTED.states, self.permitted),
             TransactionState.ID_USED: self.doubtful,
         }
         self.final_time_s = self.latest_chain_time_s = context.chain_time_s
@@ -572,9 +579,7 @@ class Sender(Machine):
     @property
     def is_sending(self) -> bool:
         """Something is not permitted yet, or may have to be delegated again."""
-        return any(
-            transaction.is_undispatched or transaction.state in PERMITTED for transaction in self.transactions.values()
-        )
+        return any(transaction.state in UNDER_WAY.states for transaction in self.transactions.values())
 
     def is_available(self, node: NodeName) -> bool:
         """Not silent, demoted or found unavailable lately; ourselves not while we have stepped down."""

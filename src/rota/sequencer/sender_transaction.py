@@ -22,7 +22,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Ignored, Junction, Machine, Row, Table, in_states, outside
 from rota.model.consistency import Consistent
 from rota.model.digests import void_leaf
 from rota.model.types import (
@@ -87,13 +87,17 @@ from rota.sequencer.rules import sender_transaction_ending as ending
 from rota.sequencer.rules import sender_transaction_issued as issued
 from rota.sequencer.rules import sender_transaction_used as used
 from rota.sequencer.states.sender_transaction import (
+    BEING_ASSEMBLED,
     DELEGATED,
     ENDED,
+    KNOWN,
+    NUMBERED,
     OPEN,
     PERMITTED,
     REFUSABLE,
+    SETTLED,
+    UNDER_WAY,
     UNPERMITTED,
-    WAITING,
     HeldPrepared,
     HeldRefusals,
     HeldRequest,
@@ -101,8 +105,7 @@ from rota.sequencer.states.sender_transaction import (
     State,
 )
 
-_REFUSING_ASSEMBLY = "the sender machine answers for it with an error"
-_LATE = "a late result changes nothing"
+ENDS = Junction("Ends", ((ending.something_may_be_endorsed, State.ENDING), (None, State.REVERTED)))
 
 TABLE = Table(
     name="Sender's transaction",
@@ -143,7 +146,7 @@ TABLE = Table(
         Resumed,
         RetryDue,
     ),
-    rows=(
+    written=(
         Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
         Row(State.INITIAL, Created, when=used.was_used, then=State.ID_USED, do=used.restore_used),
         Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
@@ -151,36 +154,20 @@ TABLE = Table(
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
         *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.look_for_work),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            DependencyReverted,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.end_for_dependency,
-        ),
-        *in_states(
-            (State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=ending.end_for_dependency
-        ),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            PartyResolved,
-            when=ending.is_unknown_party_of_old,
-            then=State.ENDING,
-            do=ending.end_for_party,
-        ),
+        *in_states((State.PENDING, State.PARKED), DependencyReverted, then=ENDS, do=ending.end_for_dependency),
         *in_states(
             (State.PENDING, State.PARKED),
             PartyResolved,
             when=rules.is_unknown_party,
-            then=State.REVERTED,
+            then=ENDS,
             do=ending.end_for_party,
         ),
         *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.look_for_work),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
-        *in_states(DELEGATED, Delegated, do=rules.begin_lease),
-        *in_states(DELEGATED, CoordinatorChanged, then=State.PENDING, do=rules.lose_delegation),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
+        Row(DELEGATED, Delegated, do=rules.begin_lease),
+        Row(DELEGATED, CoordinatorChanged, then=State.PENDING, do=rules.lose_delegation),
+        Row(
+            UNDER_WAY,
             AssembleRequestReceived,
             when=rules.is_new_request,
             then=State.ASSEMBLING,
@@ -188,17 +175,10 @@ TABLE = Table(
         ),
         Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=rules.sign),
         Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=rules.answer_assembled),
-        Row(
-            State.ASSEMBLING,
-            AssembleRevert,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.answer_revert,
-        ),
-        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=ending.answer_revert),
+        Row(State.ASSEMBLING, AssembleRevert, then=ENDS, do=ending.answer_revert),
         Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
-        *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=rules.answer_error),
-        *in_states(
+        Row(BEING_ASSEMBLED, AssembleError, then=State.PENDING, do=rules.answer_error),
+        Row(
             DELEGATED,
             DispatchConfirmationRequestReceived,
             when=ending.asks_for_an_old_version,
@@ -211,139 +191,76 @@ TABLE = Table(
             when=ending.asks_for_an_old_version,
             do=ending.refuse_cancelled,
         ),
-        *in_states(
-            UNPERMITTED, DispatchConfirmationRequestReceived, when=issued.is_external, do=issued.refuse_external
-        ),
-        *in_states(
+        Row(UNPERMITTED, DispatchConfirmationRequestReceived, when=issued.is_external, do=issued.refuse_external),
+        Row(
             DELEGATED,
             DispatchConfirmationRequestReceived,
             when=rules.was_permitted_before,
             then=State.PREPARED,
             do=rules.grant_again,
         ),
-        *in_states(
+        Row(
             DELEGATED,
             DispatchConfirmationRequestReceived,
             when=rules.asks_for_assembled_leaf,
             then=State.PREPARED,
             do=rules.grant,
         ),
-        *in_states(
-            DELEGATED, DispatchConfirmationRequestReceived, when=rules.asks_for_earlier_leaf, do=rules.verify_leaf
-        ),
-        *in_states(DELEGATED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
+        Row(DELEGATED, DispatchConfirmationRequestReceived, when=rules.asks_for_earlier_leaf, do=rules.verify_leaf),
         Row(
             State.PENDING, DispatchConfirmationRequestReceived, when=rules.is_delegating_to_peer, do=rules.hold_request
         ),
-        Row(State.PENDING, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        *in_states(
-            PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again
-        ),
-        *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        *in_states((State.ISSUED, State.PARKED), DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
+        Row(PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again),
+        Row(UNDER_WAY, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
         Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
-        *in_states(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
-        *in_states(
-            UNPERMITTED, SignatureVerified, when=issued.bears_our_signature, then=State.ISSUED, do=issued.issue_held
-        ),
-        *in_states(UNPERMITTED, SignatureVerified, when=issued.is_of_held_prepared, do=issued.decline_held),
-        *in_states(
-            DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held
-        ),
-        *in_states(DELEGATED, SignatureVerified, do=rules.refuse_held),
+        Row(OPEN, DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
+        Row(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
+        Row(UNPERMITTED, SignatureVerified, when=issued.bears_our_signature, then=State.ISSUED, do=issued.issue_held),
+        Row(UNPERMITTED, SignatureVerified, when=issued.is_of_held_prepared, do=issued.decline_held),
+        Row(DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held),
+        Row(DELEGATED, SignatureVerified, do=rules.refuse_held),
         Row(State.PENDING, HoldExpired, do=rules.forget_held),
-        *in_states(
+        Row(
             UNPERMITTED,
             PreparedTransactionReceived,
             when=issued.is_what_we_assembled,
             then=State.ISSUED,
             do=issued.issue,
         ),
-        *in_states(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
-        *in_states((*OPEN, *ENDED), PreparedTransactionReceived, do=issued.decline),
-        *in_states(
-            (*UNPERMITTED, State.PREPARED),
-            Dispatched,
-            when=rules.is_permitted_leaf,
-            then=State.DISPATCHED,
-            do=rules.note_listed,
-        ),
-        *in_states(
-            (State.DISPATCHED, State.SEQUENCED, State.SUBMITTED),
-            Dispatched,
-            when=rules.is_permitted_leaf,
-            do=rules.note_listed,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.PREPARED, State.DISPATCHED),
-            NonceAssigned,
-            when=rules.is_permitted_leaf,
-            then=State.SEQUENCED,
-            do=rules.note_nonce,
-        ),
-        *in_states(
-            (State.SEQUENCED, State.SUBMITTED), NonceAssigned, when=rules.is_permitted_leaf, do=rules.note_nonce
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            Submitted,
-            when=rules.is_permitted_leaf,
-            then=State.SUBMITTED,
-            do=rules.note_listed,
-        ),
-        *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
-        *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
-        *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
-        *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
+        Row(KNOWN, PreparedTransactionReceived, do=issued.decline),
+        Row(NUMBERED, Dispatched, when=rules.is_permitted_leaf, do=rules.note_listed),
+        Row(UNDER_WAY, Dispatched, when=rules.is_permitted_leaf, then=State.DISPATCHED, do=rules.note_listed),
+        Row(State.SUBMITTED, NonceAssigned, when=rules.is_permitted_leaf, do=rules.note_nonce),
+        Row(UNDER_WAY, NonceAssigned, when=rules.is_permitted_leaf, then=State.SEQUENCED, do=rules.note_nonce),
+        Row(UNDER_WAY, Submitted, when=rules.is_permitted_leaf, then=State.SUBMITTED, do=rules.note_listed),
+        Row(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
+        Row(PERMITTED, SubmitterSilent, do=rules.keep_hold),
+        Row(UNPERMITTED, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
+        Row(UNPERMITTED, GivenUp, then=State.ENDING, do=ending.note_given_up),
         Row(State.PENDING, Dropped, when=rules.backs_off),
         Row(State.PENDING, Dropped, do=rules.delegate_later),
-        *in_states(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
-        *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
+        Row(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
+        Row(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
+        Row(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
+        Row(
+            UNDER_WAY,
             ConfirmedReverted,
             when=ending.void_has_failed,
             then=State.ENDING,
             do=ending.stop_voiding_on_ledger,
         ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            ConfirmedReverted,
-            when=rules.no_retry_is_left,
-            then=State.ENDING,
-            do=ending.give_up_on_ledger,
-        ),
-        *in_states(
+        Row(UNDER_WAY, ConfirmedReverted, when=rules.no_retry_is_left, then=State.ENDING, do=ending.give_up_on_ledger),
+        Row(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
-        *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            FailureJudged,
-            when=ending.is_not_worth_retrying,
-            then=State.ENDING,
-            do=ending.give_up_on_verdict,
-        ),
+        Row(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
         Row(
-            State.CONFIRMED,
-            ConfirmationUndone,
-            when=ending.was_ending_passively,
-            then=State.ENDING,
-            do=rules.forget_confirmation,
+            UNDER_WAY, FailureJudged, when=ending.is_not_worth_retrying, then=State.ENDING, do=ending.give_up_on_verdict
         ),
-        Row(
-            State.CONFIRMED,
-            ConfirmationUndone,
-            when=issued.was_issued_and_goes_on,
-            then=State.ISSUED,
-            do=rules.forget_confirmation,
-        ),
+        Row(SETTLED, ConfirmationUndone, when=ending.was_ending_passively, then=State.ENDING, do=used.forget_use),
+        Row(SETTLED, ConfirmationUndone, when=issued.was_issued_and_goes_on, then=State.ISSUED, do=used.forget_use),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
-        Row(State.ID_USED, ConfirmationUndone, when=ending.was_ending_passively, then=State.ENDING, do=used.forget_use),
-        Row(
-            State.ID_USED, ConfirmationUndone, when=issued.was_issued_and_goes_on, then=State.ISSUED, do=used.forget_use
-        ),
         Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=used.forget_use),
         Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED, do=ending.note_voided),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
@@ -354,104 +271,80 @@ TABLE = Table(
         Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
         Row(State.ID_USED, InquiryDue, do=used.ask_members),
         Row(State.ENDING, VersionsVoid, then=State.REVERTED),
-        *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
+        Row(UNDER_WAY, VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
         Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED, State.CONFIRMED),
-            CancelRequested,
-            when=ending.ends_anyway,
-            do=ending.agree_to_cancel,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.ISSUED, State.PARKED),
-            CancelRequested,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.accept_cancel,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.ISSUED, State.PARKED), CancelRequested, then=State.REVERTED, do=ending.cancel_at_once
-        ),
-        *in_states((*PERMITTED, *ENDED), CancelRequested, do=ending.refuse_cancel),
+        Row(UNDER_WAY, CancelRequested, when=ending.ends_anyway, do=ending.agree_to_cancel),
+        Row(State.CONFIRMED, CancelRequested, when=ending.ends_anyway, do=ending.agree_to_cancel),
         Row(State.ENDING, CancelRequested, do=ending.agree_to_cancel),
+        Row(PERMITTED, CancelRequested, do=ending.refuse_cancel),
+        Row(ENDED, CancelRequested, do=ending.refuse_cancel),
+        Row(OPEN, CancelRequested, then=ENDS, do=ending.accept_cancel),
         Row(State.ENDING, EndingBegun, when=ending.versions_are_void, then=State.REVERTED),
         Row(State.ENDING, EndingBegun, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
         Row(State.PARKED, Resumed, then=State.PENDING, do=rules.resume),
-        *in_states((*UNPERMITTED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
+        Row(KNOWN, Resumed, do=rules.refuse_resume),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
     ),
     ignored=(
-        Ignored(Created, (*OPEN, *ENDED), "created once"),
+        Ignored(Created, (KNOWN,), "created once"),
         *(
             Ignored(
                 event,
-                (State.INITIAL, *DELEGATED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED),
+                outside(State.PENDING, State.PARKED),
                 "it is not called back: the event counts when it is Pending again",
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
-        Ignored(
-            Delegated,
-            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
-            "it is held for its submitter, or nobody is to coordinate it",
-        ),
+        Ignored(Delegated, outside(UNPERMITTED), "it is held for its submitter, or nobody is to coordinate it"),
         Ignored(
             CoordinatorChanged,
-            (State.INITIAL, State.PENDING, *PERMITTED, *WAITING, *ENDED),
+            outside(DELEGATED),
             "it is held for its submitter, whatever the coordinator, or is not delegated",
         ),
-        Ignored(AssembleRequestReceived, (State.INITIAL, *WAITING, *ENDED), _REFUSING_ASSEMBLY),
+        Ignored(AssembleRequestReceived, outside(UNDER_WAY), "the sender machine answers for it with an error"),
         *(
-            Ignored(event, tuple(state for state in State if state is not State.ASSEMBLING), _LATE)
-            for event in (Assembled, AssembleRevert, AssemblePark)
-        ),
-        Ignored(AssembleAndSignSuccess, tuple(state for state in State if state is not State.SIGNING), _LATE),
-        Ignored(
-            AssembleError, tuple(state for state in State if state not in (State.ASSEMBLING, State.SIGNING)), _LATE
-        ),
-        Ignored(DispatchConfirmationRequestReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(SignatureVerified, (State.INITIAL, *PERMITTED, *WAITING, State.CONFIRMED, State.REVERTED), _LATE),
-        *(
-            Ignored(
-                event,
-                tuple(state for state in State if state is not State.ID_USED),
-                "nobody doubts whose the leaf on the chain is",
+            Ignored(event, outside(place), "a late result changes nothing")
+            for event, place in (
+                (Assembled, State.ASSEMBLING),
+                (AssembleRevert, State.ASSEMBLING),
+                (AssemblePark, State.ASSEMBLING),
+                (AssembleAndSignSuccess, State.SIGNING),
+                (AssembleError, BEING_ASSEMBLED),
             )
+        ),
+        *(
+            Ignored(event, (State.INITIAL,), "it is not known yet")
+            for event in (DispatchConfirmationRequestReceived, PreparedTransactionReceived, CancelRequested, Resumed)
+        ),
+        Ignored(SignatureVerified, outside(UNPERMITTED, State.ID_USED), "a late result changes nothing"),
+        *(
+            Ignored(event, outside(State.ID_USED), "nobody doubts whose the leaf on the chain is")
             for event in (LeafShown, InquiryDue)
         ),
-        Ignored(
-            HoldExpired,
-            tuple(state for state in State if state is not State.PENDING),
-            "what was held has been answered",
-        ),
+        Ignored(HoldExpired, outside(State.PENDING), "what was held has been answered"),
         *(
-            Ignored(event, (State.INITIAL, *WAITING, *ENDED), "only the chain's word counts there")
+            Ignored(event, outside(UNDER_WAY), "only the chain's word counts there")
             for event in (Dispatched, NonceAssigned, Submitted)
         ),
-        Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
+        Ignored(SubmitterSilent, outside(PERMITTED), "no permission is out"),
         Ignored(
             GivenUp,
-            tuple(state for state in State if state not in REFUSABLE),
+            outside(*REFUSABLE),
             "it is being assembled anew, or permission is out, or it has ended or waits here",
         ),
         Ignored(
-            Dropped,
-            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
-            "its submitter lists it or the hold ends, or it has ended or waits here",
+            Dropped, outside(UNPERMITTED), "its submitter lists it or the hold ends, or it has ended or waits here"
         ),
-        Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
-        Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
-        Ignored(FailureJudged, (State.INITIAL, *WAITING, *ENDED), "it waits, ends or has its outcome meanwhile"),
+        Ignored(ConfirmedSuccess, outside(OPEN), "it has its outcome"),
+        Ignored(ConfirmedReverted, outside(UNDER_WAY), "a failure of a version that nobody waits for"),
+        Ignored(FailureJudged, outside(UNDER_WAY), "it waits, ends or has its outcome meanwhile"),
         *(
-            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, *WAITING, State.REVERTED), "nothing was confirmed")
+            Ignored(event, outside(SETTLED), "nothing was confirmed")
             for event in (ConfirmationUndone, ConfirmationFinal)
         ),
-        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, *ENDED), "it is not ending, or has ended"),
-        Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
-        Ignored(PreparedTransactionReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(EndingBegun, tuple(state for state in State if state is not State.ENDING), "it has ended meanwhile"),
-        Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
-        Ignored(RetryDue, tuple(state for state in State if state is not State.PENDING), "it goes on without"),
+        Ignored(VersionsVoid, outside(UNDER_WAY, State.ISSUED, State.ENDING), "it is not ending, or has ended"),
+        Ignored(EndingBegun, outside(State.ENDING), "it has ended meanwhile"),
+        Ignored(RetryDue, outside(State.PENDING), "it goes on without"),
     ),
     entry={
         State.PENDING: rules.enter_pending,
@@ -644,7 +537,7 @@ class SenderTransaction(Machine):
     @property
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
-        return self.state in UNPERMITTED
+        return self.state in UNPERMITTED.states
 
     def refusable(self, leaf: Leaf) -> Transition | None:
         """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
@@ -669,7 +562,7 @@ class SenderTransaction(Machine):
     @property
     def is_ended(self) -> bool:
         """It has its outcome."""
-        return self.state in ENDED
+        return self.state in ENDED.states
 
     def changed(self, previous: Enum) -> None:
         """Keep the sender's queues true to the states, and the history that `explain` shows."""

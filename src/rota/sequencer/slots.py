@@ -215,7 +215,7 @@ class Slots:
         chosen: dict[IntentId, CoordinatorTransaction] = {}
         for _, intent in self.awaiting[sender]:
             transaction = self.coordinator.transactions[intent]
-            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
+            is_free = transaction.state in UNASSEMBLED.states and transaction.not_before_ms <= self.context.now_ms
             if is_free and all(awaited in chosen for awaited in transaction.waits_for):
                 chosen[intent] = transaction
                 if len(chosen) == self.size_max(sender):

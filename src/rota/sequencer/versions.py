@@ -75,7 +75,7 @@ def _is_under_way(transaction: SenderTransaction, dependency: Dependency) -> boo
         return False
     if other.state is State.CONFIRMED:
         return True
-    is_assembled = other.state in (State.ENDORSEMENT_GATHERING, *PERMITTED)
+    is_assembled = other.state in (State.ENDORSEMENT_GATHERING, *PERMITTED.states)
     return is_assembled and other.delegate == transaction.sender.delegate
 
 

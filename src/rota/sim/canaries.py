@@ -202,9 +202,9 @@ def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event:
 
 
 def _cancelled_although_permitted(row: Row) -> Row:
-    if row.do is not ending_rules.refuse_cancel or row.state not in PERMITTED:
+    if row.do is not ending_rules.refuse_cancel or row.state not in PERMITTED.states:
         return row
-    return replace(row, then=TransactionState.REVERTED, do=ending_rules.cancel_at_once)
+    return replace(row, then=TransactionState.REVERTED, do=ending_rules.accept_cancel)
 
 
 def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:

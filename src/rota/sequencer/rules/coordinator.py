@@ -177,6 +177,11 @@ def requester_is_better(coordinator: Coordinator, event: HandoverRequestReceived
     return _is_better(coordinator, event.peer)
 
 
+def has_flush_points(coordinator: Coordinator, event: Event) -> bool:
+    """a flush point is open"""
+    return coordinator.has_flush_points
+
+
 def is_answer_with_flush_points(coordinator: Coordinator, event: HandoverReceived) -> bool:
     """has flush points that have no outcome on our own index"""
     points = (handed.point for handed in event.handover.points)
@@ -301,7 +306,7 @@ def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:
 
 def _may_be_asked(coordinator: Coordinator, active: NodeName) -> bool:
     """It leaves, or we outrank it: nobody's word is needed."""
-    is_leaving = coordinator.observer.state_of(active) in LEAVING
+    is_leaving = coordinator.observer.state_of(active) in LEAVING.states
     return is_leaving or coordinator.observer.outranks(coordinator.context.node, active)
 
 

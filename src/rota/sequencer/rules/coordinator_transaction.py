@@ -76,14 +76,9 @@ def its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyR
     return bool(_makers_coming_back(transaction, event))
 
 
-def is_undispatched_and_its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
-    """its round is not on its way to the disk, and what it stands on will be assembled again"""
-    return is_undispatched(transaction, event) and its_makers_come_back(transaction, event)
-
-
-def is_undispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
-    """its round is not on its way to the disk"""
-    return transaction.coordinator.dispatching.is_undispatched(transaction)
+def is_being_dispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """its round is on its way to the disk"""
+    return not transaction.coordinator.dispatching.is_undispatched(transaction)
 
 
 def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:

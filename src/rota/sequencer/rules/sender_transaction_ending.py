@@ -55,11 +55,6 @@ def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> b
     return transaction.void_after_s > 0 and transaction.sender.final_time_s <= transaction.void_after_s
 
 
-def is_unknown_party_of_old(transaction: SenderTransaction, event: PartyResolved) -> bool:
-    """there is no such party, but a version of before a restart could have been endorsed"""
-    return rules.is_unknown_party(transaction, event) and something_may_be_endorsed(transaction, event)
-
-
 def asks_for_an_old_version(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """it is being voided, and the leaf is not the empty one"""
     return transaction.is_voiding and not transaction.is_void(event.item.leaf)
@@ -175,14 +170,8 @@ def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> Non
 
 
 def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """It ends when no version of it can happen any more."""
+    """It ends when no version of it can happen any more; where none could, its receipt is the record."""
     transaction.ending_reason, transaction.ending_code = CANCELLED, ""
-    agree_to_cancel(transaction, event)
-
-
-def cancel_at_once(transaction: SenderTransaction, event: CancelRequested) -> None:
-    """No version of it was ever assembled: the receipt itself is the record."""
-    transaction.ending_reason = CANCELLED
     agree_to_cancel(transaction, event)
 
 

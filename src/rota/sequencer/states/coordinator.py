@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rota.machine.tables import superstate
 from rota.wire.messages import CoordinatorState as State
 
-AWAITING_ROLE = (State.STANDBY, State.ELECT, State.PREPARED)
-ACTING = (*AWAITING_ROLE, State.ACTIVE)
-LEAVING = (State.FLUSH, State.CLOSING)
-YIELDING = (State.OBSERVING, *LEAVING)
-FOLLOWING = (State.IDLE, State.OBSERVING)
-HEARTBEATING = (*ACTING, *LEAVING)
-EVERY = tuple(State)
+AWAITING_ROLE = superstate("AwaitingRole", State.STANDBY, State.ELECT, State.PREPARED)
+ACTING = superstate("Acting", AWAITING_ROLE, State.ACTIVE)
+LEAVING = superstate("Leaving", State.FLUSH, State.CLOSING)
+FOLLOWING = superstate("Following", State.IDLE, State.OBSERVING)
+WITHOUT_ROLE = superstate("WithoutRole", FOLLOWING, LEAVING)
+HEARTBEATING = (*ACTING.states, *LEAVING.states)
+EVERY = superstate("Every", *State)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from rota.machine.tables import superstate
+
 
 class State(Enum):
     """Where an intent is at its coordinator (seed 2, and Prepared)."""
@@ -27,19 +29,21 @@ class State(Enum):
     __hash__ = object.__hash__
 
 
-UNASSEMBLED = (State.POOLED, State.PREASSEMBLY_BLOCKED)
-AWAITING_ASSEMBLY = (*UNASSEMBLED, State.ASSEMBLING)
-ASSEMBLED = (State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
-UNDISPATCHED = (*AWAITING_ASSEMBLY, *ASSEMBLED)
-ON_THE_WAY = (State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)
+UNASSEMBLED = superstate("Unassembled", State.POOLED, State.PREASSEMBLY_BLOCKED)
+AWAITING_ASSEMBLY = superstate("AwaitingAssembly", UNASSEMBLED, State.ASSEMBLING)
+ASSEMBLED = superstate("Assembled", State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
+# Until its dispatch is on its way to the disk.
+RECALLABLE = superstate("Recallable", ASSEMBLED, State.READY_FOR_DISPATCH)
+SENT = superstate("Sent", State.DISPATCHED, State.SUBMITTED)
 # Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
-ENDORSED = (State.PREPARED, *ON_THE_WAY)
+UNDER_WAY = superstate("UnderWay", AWAITING_ASSEMBLY, RECALLABLE, SENT)
+HELD = superstate("Held", UNDER_WAY, State.PREPARED)
+ENDED = superstate("Ended", State.CONFIRMED, State.REVERTED)
+GONE = superstate("Gone", ENDED, State.FINAL)
+KNOWN = superstate("Known", HELD, GONE)
+UNDISPATCHED = (*AWAITING_ASSEMBLY.states, *ASSEMBLED.states)
+ON_THE_WAY = (State.READY_FOR_DISPATCH, *SENT.states)
 # What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
 DROPPABLE = (*UNDISPATCHED, State.PREPARED)
-UNDER_WAY = (*UNDISPATCHED, *ON_THE_WAY)
 # Who stands on it may look again: at its permission, or at being prepared.
 READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
-ENDED = (State.CONFIRMED, State.REVERTED)
-GONE = (*ENDED, State.FINAL)
-# Whatever waits there, waits with a timer of the slots, rounds or permissions, or for the ledger.
-UNBLOCKED = (*AWAITING_ASSEMBLY, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, *ENDORSED, *GONE)

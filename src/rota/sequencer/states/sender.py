@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from rota.machine.tables import superstate
 from rota.model.types import IntentId, RequestId
 from rota.wire.messages import CoordinatorState
 
@@ -20,6 +21,10 @@ class State(Enum):
 
     # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
     __hash__ = object.__hash__
+
+
+RESTING = superstate("Resting", State.IDLE, State.OBSERVING)
+EVERY = superstate("Every", *State)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from rota.machine.tables import superstate
 from rota.model.frozen import dataclass
 from rota.model.types import DelegationNumber, Intent, Leaf, NodeName, RequestId, SignedLeaf
 from rota.wire.messages import DispatchItem, PreparedTransaction, TransactionReverted
@@ -34,17 +35,21 @@ class State(Enum):
     __hash__ = object.__hash__
 
 
-DELEGATED = (State.DELEGATED, State.ASSEMBLING, State.SIGNING, State.ENDORSEMENT_GATHERING)
-PERMITTED = (State.PREPARED, State.DISPATCHED, State.SEQUENCED, State.SUBMITTED)
+BEING_ASSEMBLED = superstate("BeingAssembled", State.ASSEMBLING, State.SIGNING)
+DELEGATED = superstate("WithDelegate", State.DELEGATED, BEING_ASSEMBLED, State.ENDORSEMENT_GATHERING)
+UNPERMITTED = superstate("Unpermitted", State.PENDING, DELEGATED)
+NUMBERED = superstate("Numbered", State.SEQUENCED, State.SUBMITTED)
+PERMITTED = superstate("Permitted", State.PREPARED, State.DISPATCHED, NUMBERED)
+UNDER_WAY = superstate("UnderWay", UNPERMITTED, PERMITTED)
+# Nobody is to coordinate it: its user, the chain or time decides.
+WAITING = (State.ISSUED, State.ENDING, State.PARKED)
+OPEN = superstate("Open", UNDER_WAY, *WAITING)
 # The chain has a transition under its id: its party's own, or one that its party is not known to have signed.
-SETTLED = (State.CONFIRMED, State.ID_USED)
-ENDED = (*SETTLED, State.REVERTED)
-UNPERMITTED = (State.PENDING, *DELEGATED)
+SETTLED = superstate("Settled", State.CONFIRMED, State.ID_USED)
+ENDED = superstate("Ended", SETTLED, State.REVERTED)
+KNOWN = superstate("Known", OPEN, ENDED)
 # The version that it was assembled as last may be under way at its delegate, without permission.
 REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
-# Nobody is to coordinate it, and what happens to it is for its user, the chain or time to say.
-WAITING = (State.ISSUED, State.ENDING, State.PARKED)
-OPEN = (*UNPERMITTED, *PERMITTED, *WAITING)
 
 
 # How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).
