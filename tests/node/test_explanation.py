@@ -309,7 +309,7 @@ def test_cancelled_intent_is_delegated_again_and_reports_why_it_ends() -> None:
 def test_ending_reports_until_when_it_waits_and_why_it_cannot_be_voided() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
-    bench.sequencer.sender.transactions[B1].handle(GivenUp("against the rules"))
+    bench.sequencer.sender.transactions[B1].receiver.handle(GivenUp("against the rules"))
     until = f"chain time {GENESIS_S + 600}, when no version of it is valid"
     expect_sender(bench, SenderSide.ENDING, f"{until} (it cannot be voided: against the rules)")
     assert at_sender(bench).detail == "ending: cancelled"

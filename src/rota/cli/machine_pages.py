@@ -16,12 +16,18 @@ from rota.directory.deployment import Deployment
 from rota.machine.tables import Event, Junction, Machine, Place, Row, Superstate, Table, states_of
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.external_issue import ExternalIssue
+from rota.sequencer.id_inquiry import IdInquiry
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.voiding import Voiding
 
 MACHINES: Final[tuple[type[Machine], ...]] = (
     Sender,
     SenderTransaction,
+    ExternalIssue,
+    Voiding,
+    IdInquiry,
     Coordinator,
     CoordinatorTransaction,
     Deployment,

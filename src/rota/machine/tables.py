@@ -206,6 +206,21 @@ class Machine:
         """Called on every change of state, before the entry action."""
 
 
+class Part(Machine):
+    """A machine in front of another one: what it does not decide it passes on, except events of its `own`."""
+
+    own: ClassVar[tuple[type[Event], ...]]
+
+    def __init__(self, behind: Machine) -> None:
+        super().__init__()
+        self.behind = behind
+
+    def handle(self, event: Event) -> Row | None:
+        """Take an event, or have the machine behind take it."""
+        row = super().handle(event) if type(event) in self.table.events else None
+        return row if row is not None or type(event) in self.own else self.behind.handle(event)
+
+
 def superstate(name: str, *members: Place) -> Superstate:
     """These states, and those of these superstates, under one name."""
     return Superstate(name, states_of(*members))

@@ -242,7 +242,11 @@ def _missing_at_coordinator(sequencer: Sequencer, transaction: CoordinatorTransa
 
 
 def _ending_waits(transaction: SenderTransaction) -> str:
-    why = f" (it cannot be voided: {transaction.reason})" if transaction.has_failed_to_void else ""
+    why = (
+        f" (it cannot be voided: {transaction.reason})"
+        if transaction.voiding is not None and transaction.voiding.has_failed
+        else ""
+    )
     return f"chain time {transaction.void_after_s}, when no version of it is valid{why}"
 
 

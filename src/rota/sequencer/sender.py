@@ -69,7 +69,6 @@ from rota.sequencer.events.sender_transaction import (
     Dispatched,
     Dropped,
     GivenUp,
-    LeafShown,
     NonceAssigned,
     PreparedTransactionReceived,
     Submitted,
@@ -77,19 +76,14 @@ from rota.sequencer.events.sender_transaction import (
     VersionsVoid,
     dependency_event,
 )
+from rota.sequencer.external_issue import HeldPrepared
 from rota.sequencer.handover import endorsers_among
+from rota.sequencer.id_inquiry import LeafShown
 from rota.sequencer.observer import Observer
 from rota.sequencer.parties import Parties
 from rota.sequencer.progress import Progress
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import (
-    DELEGATED,
-    PERMITTED,
-    UNDER_WAY,
-    HeldPrepared,
-    HeldRefusals,
-    Restored,
-)
+from rota.sequencer.states.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, HeldRefusals, Restored
 from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sequencer.turns import longest_rest_s
 from rota.wire.messages import (
@@ -295,7 +289,7 @@ class Sender(Machine):
             # Somebody used the id before its party did: nothing that we sign can be committed under it.
             transaction.handle(ConfirmedSuccess(leaf))
             if self.coordinator.outcomes.is_final(intent.id):
-                transaction.handle(ConfirmationFinal())
+                transaction.receiver.handle(ConfirmationFinal())
         self.parties.resolve_for(transaction)
         if intent.id in self.pending and not transaction.is_with_delegate:
             # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
@@ -310,7 +304,7 @@ class Sender(Machine):
             if transaction is None:
                 self.refuse_dispatch(peer, request.request_id, item.intent, ErrorCode.UNKNOWN_INTENT)
             else:
-                transaction.handle(DispatchConfirmationRequestReceived(peer, request.request_id, item))
+                transaction.receiver.handle(DispatchConfirmationRequestReceived(peer, request.request_id, item))
 
     def permit_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId) -> None:
         """Permission for one intent of a request."""
@@ -351,12 +345,18 @@ class Sender(Machine):
             transaction.doubted_prepared[peer] = HeldPrepared(peer, request_id, prepared)
             self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
         elif not transaction.is_undispatched or not contract.threshold:
-            transaction.handle(PreparedTransactionReceived(peer, prepared))
+            self._give(transaction, peer, prepared)
         else:
             self._decline(peer, prepared)
 
+    def _give(self, transaction: SenderTransaction, peer: NodeName, prepared: PreparedTransaction) -> None:
+        if transaction.issue is None:
+            self._decline(peer, prepared)
+        else:
+            transaction.issue.handle(PreparedTransactionReceived(peer, prepared))
+
     def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
-        """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
+        """We have no use for it, as for one whose round is not endorsed: it need not be sent again."""
         transition = prepared.transition
         self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
 
@@ -404,7 +404,7 @@ class Sender(Machine):
         if prepared is not None:
             del doubted[prepared.peer]
             if all(event.are_valid):
-                transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
+                self._give(transaction, prepared.peer, prepared.prepared)
             else:
                 self._decline(prepared.peer, prepared.prepared)
         elif refusals is not None and refusals.request_id == event.request_id:
@@ -435,7 +435,7 @@ class Sender(Machine):
         pairs = zip(held.endorsers, event.are_valid, strict=True)
         was_refused = self._suffice(transaction, [endorser for endorser, is_valid in pairs if is_valid])
         if was_refused and transaction.is_on_own_states:
-            transaction.handle(GivenUp(held.reverted.reason))
+            transaction.receiver.handle(GivenUp(held.reverted.reason))
         else:
             transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
 
@@ -454,7 +454,7 @@ class Sender(Machine):
         if outcome.status is LedgerStatus.COMMITTED:
             transaction.handle(ConfirmedSuccess(outcome.leaf))
         else:
-            transaction.handle(ConfirmedReverted(outcome))
+            transaction.receiver.handle(ConfirmedReverted(outcome))
 
     def has_signed(self, outcome: LedgerOutcome) -> bool:
         """It is a version of an intent of ours that its party signed."""
@@ -465,8 +465,8 @@ class Sender(Machine):
         """Transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
         for shown in transitions:
             transaction = self.doubtful.get(shown.intent)
-            if transaction is not None:
-                transaction.handle(LeafShown(peer, shown))
+            if transaction is not None and transaction.inquiry is not None:
+                transaction.inquiry.handle(LeafShown(peer, shown))
 
     def undo_outcome(self, outcome: LedgerOutcome) -> None:
         """A reorganisation took an outcome back."""
@@ -478,7 +478,7 @@ class Sender(Machine):
         """An outcome is as deep as it must be."""
         transaction = self.transactions.get(outcome.intent)
         if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
-            transaction.handle(ConfirmationFinal())
+            transaction.receiver.handle(ConfirmationFinal())
 
     def block_indexed(self) -> None:
         """Our index has gone on: an early request may be due."""
@@ -493,7 +493,7 @@ class Sender(Machine):
                 transaction.handle(SubmitterSilent("what was permitted is no longer valid", is_left=True))
         for transaction in tuple(self.ending.values()):
             if chain_time_s > transaction.void_after_s:
-                transaction.handle(VersionsVoid())
+                transaction.receiver.handle(VersionsVoid())
 
     # What the transactions tell.
 

@@ -6,12 +6,13 @@ nobody does, as far as we know, and the sender machine looks for somebody. The c
 assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
 one permission per delegation number, to the current delegate only, and record it: from then on a base-ledger
 transaction may exist, and the intent is held for its submitter. Messages only make us faster; what counts is
-the chain. A revert is reported only when no version can happen any more (protocol §4.3). So an intent that is
-to end is Ending, and its end is recorded; then it is voided: Pending again, it travels the same way as an empty
-transition, for which the domain is not asked. When that is on the chain for good the intent is reverted. Where
-it cannot be had, the intent is Ending until all else has expired. An external intent gets no permission: its
-endorsed transition is sent to us, recorded, and Issued to its user, who has it until the chain has it, its
-validity ends, or the user cancels it (protocol §4.2).
+the chain. A revert is reported only when no version can happen any more (protocol §4.3): an intent that is to end is
+Ending, and its end is recorded.
+
+Three machines of their own take part in what becomes of an intent. Each stands in front of this one and passes on what
+it does not decide: an external intent has its prepared transition Issued (`external_issue.py`), one that ends is voided
+by an empty transition (`voiding.py`), and one whose id the chain has under an unknown leaf is IdUsed while members are
+asked (`id_inquiry.py`).
 
 No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
 (`engine/outbox.py`), so no rule waits for a write.
@@ -22,8 +23,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rota.machine.tables import Ignored, Junction, Machine, Row, Table, in_states, outside
-from rota.model.consistency import Consistent
+from rota.machine.pacing import Pacing
+from rota.machine.tables import Ignored, Junction, Machine, Row, Table, outside
+from rota.model.blocks import LedgerOutcome
+from rota.model.consistency import Authorised
 from rota.model.digests import void_leaf
 from rota.model.types import (
     NO_ATTESTERS,
@@ -39,6 +42,8 @@ from rota.model.types import (
     SubmitMode,
     Transition,
 )
+from rota.sequencer.effects import VerifySignature
+from rota.sequencer.events import FailureJudged
 from rota.sequencer.events.sender_transaction import (
     AssembleAndSignSuccess,
     Assembled,
@@ -59,33 +64,32 @@ from rota.sequencer.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     Dropped,
-    EndingBegun,
-    FailureJudged,
     GivenUp,
     HoldExpired,
-    InquiryDue,
-    LeafShown,
+    LeafClaimed,
+    LeafUnclaimed,
     NonceAssigned,
     PartyResolved,
-    PreparedTransactionReceived,
+    PreparedIssued,
     Resumed,
     RetryDue,
     SignatureVerified,
     Submitted,
     SubmitterSilent,
     VersionsVoid,
+    VoidingBegun,
 )
+from rota.sequencer.external_issue import ExternalIssue, HeldPrepared
+from rota.sequencer.id_inquiry import IdInquiry
 from rota.sequencer.versions import may_be_pipelined, must_wait_to_sign
-from rota.wire.messages import AssemblyResult
+from rota.sequencer.voiding import Voiding
+from rota.wire.messages import AssemblyResult, ErrorCode
 
 if TYPE_CHECKING:
     from rota.sequencer.sender import Sender
 
 
 from rota.sequencer.rules import sender_transaction as rules
-from rota.sequencer.rules import sender_transaction_ending as ending
-from rota.sequencer.rules import sender_transaction_issued as issued
-from rota.sequencer.rules import sender_transaction_used as used
 from rota.sequencer.states.sender_transaction import (
     BEING_ASSEMBLED,
     DELEGATED,
@@ -98,14 +102,13 @@ from rota.sequencer.states.sender_transaction import (
     SETTLED,
     UNDER_WAY,
     UNPERMITTED,
-    HeldPrepared,
     HeldRefusals,
     HeldRequest,
     Restored,
     State,
 )
 
-ENDS = Junction("Ends", ((ending.something_may_be_endorsed, State.ENDING), (None, State.REVERTED)))
+ENDS = Junction("Ends", ((rules.something_may_be_endorsed, State.ENDING), (None, State.REVERTED)))
 
 TABLE = Table(
     name="Sender's transaction",
@@ -126,7 +129,7 @@ TABLE = Table(
         DispatchConfirmationRequestReceived,
         SignatureVerified,
         HoldExpired,
-        PreparedTransactionReceived,
+        PreparedIssued,
         Dispatched,
         NonceAssigned,
         Submitted,
@@ -135,34 +138,27 @@ TABLE = Table(
         Dropped,
         ConfirmedSuccess,
         ConfirmedReverted,
-        FailureJudged,
         ConfirmationUndone,
         ConfirmationFinal,
-        LeafShown,
-        InquiryDue,
+        LeafClaimed,
+        LeafUnclaimed,
         VersionsVoid,
+        VoidingBegun,
         CancelRequested,
-        EndingBegun,
         Resumed,
         RetryDue,
     ),
     written=(
-        Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
-        Row(State.INITIAL, Created, when=used.was_used, then=State.ID_USED, do=used.restore_used),
-        Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
-        Row(State.INITIAL, Created, when=issued.was_issued, then=State.ISSUED, do=issued.restore_issued),
+        Row(State.INITIAL, Created, when=rules.was_voided, then=State.REVERTED, do=rules.restore_ending),
+        Row(State.INITIAL, Created, when=rules.was_used, then=State.ID_USED, do=rules.restore_used),
+        Row(State.INITIAL, Created, when=rules.was_ending, then=State.ENDING, do=rules.restore_ending),
+        Row(State.INITIAL, Created, when=rules.was_issued, then=State.ISSUED, do=rules.restore_issued),
         Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
-        *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.look_for_work),
-        *in_states((State.PENDING, State.PARKED), DependencyReverted, then=ENDS, do=ending.end_for_dependency),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            PartyResolved,
-            when=rules.is_unknown_party,
-            then=ENDS,
-            do=ending.end_for_party,
-        ),
-        *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.look_for_work),
+        Row(OPEN, DependencyConfirmed, do=rules.look_for_work),
+        Row(OPEN, DependencyReverted, then=ENDS, do=rules.end_for_dependency),
+        Row(OPEN, PartyResolved, when=rules.is_unknown_party, then=ENDS, do=rules.end_for_party),
+        Row(OPEN, PartyResolved, do=rules.look_for_work),
         Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
         Row(DELEGATED, Delegated, do=rules.begin_lease),
         Row(DELEGATED, CoordinatorChanged, then=State.PENDING, do=rules.lose_delegation),
@@ -175,23 +171,9 @@ TABLE = Table(
         ),
         Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=rules.sign),
         Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=rules.answer_assembled),
-        Row(State.ASSEMBLING, AssembleRevert, then=ENDS, do=ending.answer_revert),
+        Row(State.ASSEMBLING, AssembleRevert, then=ENDS, do=rules.answer_revert),
         Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
         Row(BEING_ASSEMBLED, AssembleError, then=State.PENDING, do=rules.answer_error),
-        Row(
-            DELEGATED,
-            DispatchConfirmationRequestReceived,
-            when=ending.asks_for_an_old_version,
-            then=State.PENDING,
-            do=ending.refuse_old_version,
-        ),
-        Row(
-            State.PENDING,
-            DispatchConfirmationRequestReceived,
-            when=ending.asks_for_an_old_version,
-            do=ending.refuse_cancelled,
-        ),
-        Row(UNPERMITTED, DispatchConfirmationRequestReceived, when=issued.is_external, do=issued.refuse_external),
         Row(
             DELEGATED,
             DispatchConfirmationRequestReceived,
@@ -211,76 +193,51 @@ TABLE = Table(
             State.PENDING, DispatchConfirmationRequestReceived, when=rules.is_delegating_to_peer, do=rules.hold_request
         ),
         Row(PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again),
-        Row(UNDER_WAY, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
-        Row(OPEN, DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
-        Row(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
-        Row(UNPERMITTED, SignatureVerified, when=issued.bears_our_signature, then=State.ISSUED, do=issued.issue_held),
-        Row(UNPERMITTED, SignatureVerified, when=issued.is_of_held_prepared, do=issued.decline_held),
+        Row(KNOWN, DispatchConfirmationRequestReceived, do=rules.refuse),
         Row(DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held),
         Row(DELEGATED, SignatureVerified, do=rules.refuse_held),
         Row(State.PENDING, HoldExpired, do=rules.forget_held),
-        Row(
-            UNPERMITTED,
-            PreparedTransactionReceived,
-            when=issued.is_what_we_assembled,
-            then=State.ISSUED,
-            do=issued.issue,
-        ),
-        Row(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
-        Row(KNOWN, PreparedTransactionReceived, do=issued.decline),
-        Row(NUMBERED, Dispatched, when=rules.is_permitted_leaf, do=rules.note_listed),
+        Row(UNPERMITTED, PreparedIssued, then=State.ISSUED),
         Row(UNDER_WAY, Dispatched, when=rules.is_permitted_leaf, then=State.DISPATCHED, do=rules.note_listed),
         Row(State.SUBMITTED, NonceAssigned, when=rules.is_permitted_leaf, do=rules.note_nonce),
         Row(UNDER_WAY, NonceAssigned, when=rules.is_permitted_leaf, then=State.SEQUENCED, do=rules.note_nonce),
         Row(UNDER_WAY, Submitted, when=rules.is_permitted_leaf, then=State.SUBMITTED, do=rules.note_listed),
         Row(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
         Row(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        Row(UNPERMITTED, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
-        Row(UNPERMITTED, GivenUp, then=State.ENDING, do=ending.note_given_up),
-        Row(State.PENDING, Dropped, when=rules.backs_off),
-        Row(State.PENDING, Dropped, do=rules.delegate_later),
-        Row(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
-        Row(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
+        Row(UNDER_WAY, GivenUp, then=State.ENDING, do=rules.note_given_up),
+        Row(UNPERMITTED, Dropped, when=rules.is_to_back_off, then=State.PENDING, do=rules.delegate_later),
+        Row(OPEN, ConfirmedSuccess, when=rules.is_by_another, then=State.ID_USED, do=rules.note_used),
         Row(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
-        Row(
-            UNDER_WAY,
-            ConfirmedReverted,
-            when=ending.void_has_failed,
-            then=State.ENDING,
-            do=ending.stop_voiding_on_ledger,
-        ),
-        Row(UNDER_WAY, ConfirmedReverted, when=rules.no_retry_is_left, then=State.ENDING, do=ending.give_up_on_ledger),
+        Row(UNDER_WAY, ConfirmedReverted, when=rules.no_retry_is_left, then=State.ENDING, do=rules.give_up_on_ledger),
         Row(
             PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
         ),
         Row(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
         Row(
-            UNDER_WAY, FailureJudged, when=ending.is_not_worth_retrying, then=State.ENDING, do=ending.give_up_on_verdict
+            SETTLED,
+            ConfirmationUndone,
+            when=rules.was_ending_passively,
+            then=State.ENDING,
+            do=rules.forget_confirmation,
         ),
-        Row(SETTLED, ConfirmationUndone, when=ending.was_ending_passively, then=State.ENDING, do=used.forget_use),
-        Row(SETTLED, ConfirmationUndone, when=issued.was_issued_and_goes_on, then=State.ISSUED, do=used.forget_use),
+        Row(
+            SETTLED,
+            ConfirmationUndone,
+            when=rules.was_issued_and_goes_on,
+            then=State.ISSUED,
+            do=rules.forget_confirmation,
+        ),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
-        Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=used.forget_use),
-        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED, do=ending.note_voided),
+        Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=rules.forget_confirmation),
+        Row(State.CONFIRMED, ConfirmationFinal, when=rules.is_voided, then=State.REVERTED, do=rules.note_voided),
         Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
-        Row(State.ID_USED, ConfirmationFinal, do=used.note_final),
-        Row(State.ID_USED, LeafShown, when=used.is_what_was_asked_for, do=used.verify_shown),
-        Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, then=State.CONFIRMED, do=used.record_shown),
-        Row(State.ID_USED, SignatureVerified, do=used.forget_shown),
-        Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
-        Row(State.ID_USED, InquiryDue, do=used.ask_members),
-        Row(State.ENDING, VersionsVoid, then=State.REVERTED),
-        Row(UNDER_WAY, VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
-        Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
-        Row(UNDER_WAY, CancelRequested, when=ending.ends_anyway, do=ending.agree_to_cancel),
-        Row(State.CONFIRMED, CancelRequested, when=ending.ends_anyway, do=ending.agree_to_cancel),
-        Row(State.ENDING, CancelRequested, do=ending.agree_to_cancel),
-        Row(PERMITTED, CancelRequested, do=ending.refuse_cancel),
-        Row(ENDED, CancelRequested, do=ending.refuse_cancel),
-        Row(OPEN, CancelRequested, then=ENDS, do=ending.accept_cancel),
-        Row(State.ENDING, EndingBegun, when=ending.versions_are_void, then=State.REVERTED),
-        Row(State.ENDING, EndingBegun, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
+        Row(State.ID_USED, LeafClaimed, then=State.CONFIRMED, do=rules.close_inquiry),
+        Row(State.ID_USED, LeafUnclaimed, then=State.REVERTED, do=rules.close_inquiry),
+        Row(OPEN, VersionsVoid, then=State.REVERTED),
+        Row(State.ENDING, VoidingBegun, then=State.PENDING, do=rules.begin_anew),
+        Row(PERMITTED, CancelRequested, do=rules.refuse_cancel),
+        Row(OPEN, CancelRequested, then=ENDS, do=rules.accept_cancel),
+        Row(ENDED, CancelRequested, do=rules.refuse_cancel),
         Row(State.PARKED, Resumed, then=State.PENDING, do=rules.resume),
         Row(KNOWN, Resumed, do=rules.refuse_resume),
         Row(State.PENDING, RetryDue, do=rules.look_for_work),
@@ -310,48 +267,44 @@ TABLE = Table(
                 (AssemblePark, State.ASSEMBLING),
                 (AssembleAndSignSuccess, State.SIGNING),
                 (AssembleError, BEING_ASSEMBLED),
+                (SignatureVerified, DELEGATED),
             )
         ),
         *(
             Ignored(event, (State.INITIAL,), "it is not known yet")
-            for event in (DispatchConfirmationRequestReceived, PreparedTransactionReceived, CancelRequested, Resumed)
+            for event in (DispatchConfirmationRequestReceived, Resumed)
         ),
-        Ignored(SignatureVerified, outside(UNPERMITTED, State.ID_USED), "a late result changes nothing"),
-        *(
-            Ignored(event, outside(State.ID_USED), "nobody doubts whose the leaf on the chain is")
-            for event in (LeafShown, InquiryDue)
-        ),
+        Ignored(CancelRequested, (State.INITIAL, State.ENDING), "it is not known yet, or the voiding answers"),
         Ignored(HoldExpired, outside(State.PENDING), "what was held has been answered"),
+        Ignored(PreparedIssued, outside(UNPERMITTED), "it is issued only where no permission is out"),
+        Ignored(Dispatched, (*outside(UNDER_WAY), NUMBERED), "only the chain counts there, or the nonce comes with it"),
         *(
             Ignored(event, outside(UNDER_WAY), "only the chain's word counts there")
-            for event in (Dispatched, NonceAssigned, Submitted)
+            for event in (NonceAssigned, Submitted)
         ),
         Ignored(SubmitterSilent, outside(PERMITTED), "no permission is out"),
-        Ignored(
-            GivenUp,
-            outside(*REFUSABLE),
-            "it is being assembled anew, or permission is out, or it has ended or waits here",
-        ),
+        Ignored(GivenUp, outside(UNDER_WAY), "it waits, ends or has its outcome meanwhile"),
         Ignored(
             Dropped, outside(UNPERMITTED), "its submitter lists it or the hold ends, or it has ended or waits here"
         ),
         Ignored(ConfirmedSuccess, outside(OPEN), "it has its outcome"),
         Ignored(ConfirmedReverted, outside(UNDER_WAY), "a failure of a version that nobody waits for"),
-        Ignored(FailureJudged, outside(UNDER_WAY), "it waits, ends or has its outcome meanwhile"),
+        Ignored(ConfirmationUndone, outside(SETTLED), "nothing was confirmed"),
+        Ignored(ConfirmationFinal, outside(State.CONFIRMED), "nothing was confirmed, or the inquiry takes it"),
         *(
-            Ignored(event, outside(SETTLED), "nothing was confirmed")
-            for event in (ConfirmationUndone, ConfirmationFinal)
+            Ignored(event, outside(State.ID_USED), "the leaf on the chain is gone")
+            for event in (LeafClaimed, LeafUnclaimed)
         ),
-        Ignored(VersionsVoid, outside(UNDER_WAY, State.ISSUED, State.ENDING), "it is not ending, or has ended"),
-        Ignored(EndingBegun, outside(State.ENDING), "it has ended meanwhile"),
+        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, ENDED), "it is not ending, or has ended"),
+        Ignored(VoidingBegun, outside(State.ENDING), "it has gone on meanwhile"),
         Ignored(RetryDue, outside(State.PENDING), "it goes on without"),
     ),
     entry={
         State.PENDING: rules.enter_pending,
         State.PREPARED: rules.enter_prepared,
-        State.ISSUED: issued.enter_issued,
-        State.PARKED: rules.enter_parked,
-        State.ENDING: ending.enter_ending,
+        State.ISSUED: rules.enter_waiting,
+        State.PARKED: rules.enter_waiting,
+        State.ENDING: rules.enter_ending,
         State.REVERTED: rules.enter_reverted,
     },
 )
@@ -372,14 +325,15 @@ class SenderTransaction(Machine):
         self.ending_reason = restored.ending_reason
         self.is_ending_recorded = restored.ending_reason is not None
         self.is_voiding = False
-        self.has_failed_to_void = False
         self.was_voided = restored.was_voided
         self.issued = restored.issued
-        self.held_prepared: HeldPrepared | None = None
         self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
-        # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
-        self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
-        self.used_for_good_ms: int | None = None
+        # The machine that takes its events: itself, or one in front of it.
+        is_external = restored.intent.submit_mode is SubmitMode.EXTERNAL
+        self.issue = ExternalIssue(self, self) if is_external else None
+        self.receiver: Machine = self.issue or self
+        self.voiding: Voiding | None = None
+        self.inquiry: IdInquiry | None = None
         # By who sent it: a copy of another's takes nobody's place.
         self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
         self.permission = restored.permission
@@ -541,7 +495,7 @@ class SenderTransaction(Machine):
 
     def refusable(self, leaf: Leaf) -> Transition | None:
         """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
-        made = self.result.transition if self.result is not None else None
+        made = self.assembled
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
 
     @property
@@ -558,6 +512,69 @@ class SenderTransaction(Machine):
         """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
         # No version that we note is empty, and that costs no hash.
         return leaf not in self.versions and leaf == void_leaf(self.context.separator, self.intent.id)
+
+    @property
+    def is_waiting_to_end(self) -> bool:
+        """It is Ending: its versions are to expire, or it is to be voided."""
+        return self.state is State.ENDING
+
+    @property
+    def is_under_way(self) -> bool:
+        """It has no outcome, and somebody is to coordinate it."""
+        return self.state in UNDER_WAY.states
+
+    @property
+    def may_be_endorsed(self) -> bool:
+        """A version could have been endorsed and is not void yet."""
+        return self.void_after_s > 0 and self.sender.final_time_s <= self.void_after_s
+
+    @property
+    def assembled(self) -> Transition | None:
+        """What was assembled last."""
+        return self.result.transition if self.result is not None else None
+
+    @property
+    def pacing(self) -> Pacing:
+        """How often peers have us verify something."""
+        return self.sender.pacing
+
+    def has_no_retry_left(self, outcome: LedgerOutcome) -> bool:
+        """A call of the permitted leaf failed, and `revert_retry_max` retries are used up (protocol §4.2)."""
+        is_used_up = self.revert_count >= self.context.config.revert_retry_max
+        return is_used_up and outcome.is_counted and self.is_permitted(outcome.leaf)
+
+    def is_permitted(self, leaf: Leaf) -> bool:
+        """This is the leaf that was permitted last."""
+        return self.permission is not None and self.permission.leaf == leaf
+
+    def take_verdict(self, event: FailureJudged) -> None:
+        """Our domain judged the version that failed last on our index: not worth another attempt ends the intent."""
+        is_latest = event.leaf == self.skipped_leaf
+        if is_latest and not event.is_worth_retrying and not self.is_ending:
+            self.handle(GivenUp(self.skipped_reason))
+
+    def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
+        """Order the verification of its party's signature, of before a restart or for another coordinator."""
+        request_id, intent = self.context.next_id(), self.intent
+        self.held = None
+        self.context.effects.append(
+            VerifySignature(intent.contract, request_id, intent.id, intent.sender, leaf, valid_until_s, signature)
+        )
+        return request_id
+
+    def record(self, own: Authorised) -> None:
+        """Record a transition of its own."""
+        self.sender.assembly.record(self, own)
+
+    def leave_assembly(self, code: ErrorCode) -> None:
+        """What is being assembled is not awaited any more."""
+        self.held = None
+        if self.state in BEING_ASSEMBLED.states:
+            self.sender.assembly.leave(self, code)
+
+    def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
+        """Refuse a permission."""
+        self.sender.refuse_dispatch(event.peer, event.request_id, self.intent.id, code)
 
     @property
     def is_ended(self) -> bool:

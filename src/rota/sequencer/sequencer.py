@@ -224,7 +224,7 @@ class Sequencer:
         elif isinstance(event, ResumeRequested):
             transaction.handle(sender_transaction_events.Resumed(event.reply_to))
         else:
-            transaction.handle(sender_transaction_events.CancelRequested(event.reply_to))
+            transaction.receiver.handle(sender_transaction_events.CancelRequested(event.reply_to))
 
     def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
         if isinstance(event, RoundDispatched):
@@ -237,13 +237,12 @@ class Sequencer:
     def _take_signature_verified(self, event: SignatureVerified) -> None:
         transaction = self.sender.transactions.get(event.intent)
         if transaction is not None:
-            transaction.handle(sender_transaction_events.SignatureVerified(event.request_id, event.is_ours))
+            transaction.receiver.handle(sender_transaction_events.SignatureVerified(event.request_id, event.is_ours))
 
     def _take_failure_judged(self, event: FailureJudged) -> None:
         transaction = self.sender.transactions.get(event.intent)
         if transaction is not None:
-            judged = sender_transaction_events.FailureJudged(event.leaf, event.is_worth_retrying)
-            transaction.handle(judged)
+            transaction.take_verdict(event)
 
     def _take_endorsement_verified(self, event: EndorsementVerified) -> None:
         self.coordinator.rounds.take_verified(event)

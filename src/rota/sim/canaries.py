@@ -58,7 +58,6 @@ from rota.sequencer.rounds import Rounds
 from rota.sequencer.rules import coordinator as coordinator_rules
 from rota.sequencer.rules import sender as sender_rules
 from rota.sequencer.rules import sender_transaction as sender_transaction_rules
-from rota.sequencer.rules import sender_transaction_ending as ending_rules
 from rota.sequencer.selection import ranking
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender import Sender
@@ -202,9 +201,9 @@ def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event:
 
 
 def _cancelled_although_permitted(row: Row) -> Row:
-    if row.do is not ending_rules.refuse_cancel or row.state not in PERMITTED.states:
+    if row.do is not sender_transaction_rules.refuse_cancel or row.state not in PERMITTED.states:
         return row
-    return replace(row, then=TransactionState.REVERTED, do=ending_rules.accept_cancel)
+    return replace(row, then=TransactionState.REVERTED, do=sender_transaction_rules.accept_cancel)
 
 
 def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING
 
 from rota.machine.effects import IntentFinalised, ReplyToUser, ReportReceipt
 from rota.machine.tables import Event
+from rota.model.awaited import dependency_text
 from rota.model.consistency import Authorised, Consistent, consistent, is_whole
 from rota.model.types import INTENT_ID_USED, NO_LEAF, CallFailure, DelegationNumber, Leaf, Outcome, Receipt, Transition
 from rota.sequencer.effects import (
     DistributeStates,
+    EndingDecided,
     IntentParked,
     IntentResumed,
     JudgeFailure,
     PermissionGranted,
     SignTransition,
-    VerifySignature,
 )
 from rota.sequencer.events.sender_transaction import (
     AssembleAndSignSuccess,
@@ -23,15 +24,19 @@ from rota.sequencer.events.sender_transaction import (
     AssembleError,
     AssemblePark,
     AssembleRequestReceived,
+    AssembleRevert,
+    CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
     ConfirmedReverted,
     ConfirmedSuccess,
     CoordinatorChanged,
     Delegated,
+    DependencyReverted,
     DispatchConfirmationRequestReceived,
     Dispatched,
     Dropped,
+    GivenUp,
     HoldExpired,
     NonceAssigned,
     PartyResolved,
@@ -40,20 +45,57 @@ from rota.sequencer.events.sender_transaction import (
     SignatureVerified,
     Submitted,
     SubmitterSilent,
+    VoidingBegun,
 )
-from rota.sequencer.states.sender_transaction import ASKED_FOR_PERMISSION, ASKED_TO_ASSEMBLE, HeldRequest, Permission
+from rota.sequencer.id_inquiry import IdInquiry, InquiryDue
+from rota.sequencer.states.sender_transaction import (
+    ASKED_FOR_PERMISSION,
+    ASKED_TO_ASSEMBLE,
+    HeldRequest,
+    Permission,
+    State,
+)
+from rota.sequencer.voiding import EndingBegun, Voiding
 from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 
 if TYPE_CHECKING:
     from rota.sequencer.sender_transaction import SenderTransaction
 
+CANCELLED = "cancelled"
+VOIDED = "voided on the chain"
+
 
 # Guards, in the table's order.
+
+
+def was_voided(transaction: SenderTransaction, event: Event) -> bool:
+    """before the restart its empty transition was on the chain for good, but not its receipt on the disk"""
+    return transaction.was_voided
+
+
+def was_used(transaction: SenderTransaction, event: Event) -> bool:
+    """before the restart another leaf used its id, and its receipt is not on the disk"""
+    return transaction.confirmed_leaf is not None
+
+
+def was_ending(transaction: SenderTransaction, event: Event) -> bool:
+    """it was decided to end before"""
+    return transaction.is_ending
+
+
+def was_issued(transaction: SenderTransaction, event: Event) -> bool:
+    """its prepared transition was given to its user before"""
+    return transaction.issued is not None
 
 
 def was_parked(transaction: SenderTransaction, event: Event) -> bool:
     """it was parked before the restart"""
     return transaction.parked_reason is not None
+
+
+def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
+    """a version could have been endorsed and is not void yet"""
+    return transaction.may_be_endorsed
 
 
 def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bool:
@@ -118,16 +160,39 @@ def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) 
     return transaction.context.has_ledger
 
 
+def is_to_back_off(transaction: SenderTransaction, event: Dropped) -> bool:
+    """it does not wait already: saying so again and again does not make it wait longer"""
+    return transaction.state is not State.PENDING or transaction.not_before_ms <= transaction.context.now_ms
+
+
+def is_by_another(transaction: SenderTransaction, event: ConfirmedSuccess) -> bool:
+    """the leaf is neither one that our party is known to have signed nor the empty one"""
+    return event.leaf not in transaction.versions and not transaction.is_void(event.leaf)
+
+
 def no_retry_is_left(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
     """a call of the permitted leaf failed, and `revert_retry_max` retries are used up (protocol §4.2)"""
-    is_used_up = transaction.revert_count >= transaction.context.config.revert_retry_max
-    return is_used_up and event.outcome.is_counted and is_permitted_version(transaction, event)
+    return transaction.has_no_retry_left(event.outcome)
 
 
 def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
     """the permitted leaf failed"""
-    permission = transaction.permission
-    return permission is not None and permission.leaf == event.outcome.leaf
+    return transaction.is_permitted(event.outcome.leaf)
+
+
+def was_ending_passively(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
+    """it was ending before that version was confirmed, and not being voided"""
+    return transaction.is_ending and not transaction.is_voiding
+
+
+def was_issued_and_goes_on(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
+    """it was issued, and is not ending"""
+    return transaction.issued is not None and not transaction.is_ending
+
+
+def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
+    """what is on the chain is the empty transition"""
+    return transaction.confirmed_leaf is not None and transaction.is_void(transaction.confirmed_leaf)
 
 
 def _is_recorded(transaction: SenderTransaction) -> bool:
@@ -168,17 +233,47 @@ def _was_not_let_go(transaction: SenderTransaction, leaf: Leaf) -> bool:
     return not (is_permitted or is_issued or transaction.is_void(leaf))
 
 
-def backs_off(transaction: SenderTransaction, event: Dropped) -> bool:
-    """it waits already: saying so again and again does not make it wait longer"""
-    return transaction.not_before_ms > transaction.context.now_ms
-
-
 # Actions, in the table's order.
+
+
+def restore_ending(transaction: SenderTransaction, event: Event) -> None:
+    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    if transaction.was_voided:
+        transaction.ending_reason = transaction.ending_reason or VOIDED
+    _wait_for_nobody(transaction)
+
+
+def restore_used(transaction: SenderTransaction, event: Event) -> None:
+    """The block is final: what the index says of it is not said again."""
+    _wait_for_nobody(transaction)
+    _inquire(transaction, event).handle(ConfirmationFinal())
+
+
+def restore_issued(transaction: SenderTransaction, event: Event) -> None:
+    """Issued survives restarts."""
+    assert transaction.issue is not None, "what was issued is external"
+    _wait_for_nobody(transaction)
+    transaction.issue.handle(event)
 
 
 def restore_parked(transaction: SenderTransaction, event: Event) -> None:
     """Parked survives restarts."""
     transaction.reason = transaction.parked_reason or ""
+
+
+def look_for_work(transaction: SenderTransaction, event: Event) -> None:
+    """A backoff has ended, or one is less to wait for: the sender delegates it when nothing is left."""
+    transaction.sender.look_for_work()
+
+
+def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
+    """When a dependency reverts, so does this."""
+    transaction.ending_reason = f"depends on {dependency_text(event.dependency)}, which {event.reason}"
+
+
+def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
+    """An unknown party reverts."""
+    transaction.ending_reason = f"unknown party {event.party}"
 
 
 def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
@@ -189,7 +284,7 @@ def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
     held, transaction.held = transaction.held, None
     if held is not None:
         request = DispatchConfirmationRequestReceived(held.peer, held.request_id, held.item)
-        transaction.context.post(transaction, request)
+        transaction.context.post(transaction.receiver, request)
 
 
 def lose_delegation(transaction: SenderTransaction, event: CoordinatorChanged) -> None:
@@ -247,9 +342,10 @@ def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSucce
     _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
 
 
-def answer_reverted(transaction: SenderTransaction, reason: str) -> None:
-    """The intent is not valid: its coordinator is told."""
-    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, reason)
+def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
+    """The intent is not valid: it ends here, and its coordinator gets the reason."""
+    transaction.ending_reason, transaction.ending_code = event.reason, event.code
+    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, event.reason)
 
 
 def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
@@ -323,20 +419,9 @@ def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationReque
     """Did we sign that leaf before our restart? Asked too often, it is not looked at: the coordinator asks again."""
     if not transaction.sender.may_have_verified(event.peer, transaction.intent.id, "leaf"):
         return
-    transaction.held_prepared = None
-    verified_as = transaction.context.next_id()
-    transaction.held = HeldRequest(event.peer, event.request_id, event.item, verified_as)
-    transaction.context.effects.append(
-        VerifySignature(
-            transaction.intent.contract,
-            verified_as,
-            transaction.intent.id,
-            transaction.intent.sender,
-            event.item.leaf,
-            event.item.valid_until_s,
-            event.item.signature,
-        )
-    )
+    item = event.item
+    verified_as = transaction.verify(item.leaf, item.valid_until_s, item.signature)
+    transaction.held = HeldRequest(event.peer, event.request_id, item, verified_as)
 
 
 def grant_again(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
@@ -344,25 +429,15 @@ def grant_again(transaction: SenderTransaction, event: DispatchConfirmationReque
     transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
 
 
-def refuse_stale(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """An older delegation, another delegate, or another leaf: the coordinator drops it."""
-    if event.peer != transaction.delegate:
+def refuse(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """It has ended, nobody coordinates it, or for another delegate, delegation or leaf: the coordinator drops it."""
+    if transaction.is_ended:
+        code = ErrorCode.FINAL_INTENT
+    elif not transaction.is_under_way or event.peer != transaction.delegate:
         code = ErrorCode.NOT_CURRENT_DELEGATE
     else:
         code = ErrorCode.STALE_DELEGATION if event.item.number < transaction.number else ErrorCode.WRONG_LEAF
-    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, code)
-
-
-def refuse_waiting(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """Nobody coordinates it while it is parked, or after it was issued."""
-    transaction.sender.refuse_dispatch(
-        event.peer, event.request_id, transaction.intent.id, ErrorCode.NOT_CURRENT_DELEGATE
-    )
-
-
-def refuse_final(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
-    """It has ended."""
-    transaction.sender.refuse_dispatch(event.peer, event.request_id, transaction.intent.id, ErrorCode.FINAL_INTENT)
+    transaction.refuse(event, code)
 
 
 def forget_held(transaction: SenderTransaction, event: HoldExpired) -> None:
@@ -394,6 +469,22 @@ def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
     _start_hold(transaction)
 
 
+def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
+    """Endorsers or its domain refuse it; a voided one keeps its own reason."""
+    transaction.ending_reason = transaction.ending_reason or event.reason
+
+
+def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Its coordinator gives up too, but its message may be lost."""
+    transaction.ending_reason = event.outcome.reason
+
+
+def note_used(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
+    """Nobody can commit our leaf any more; whether this one is ours is asked at once."""
+    note_confirmed(transaction, event)
+    _inquire(transaction, event)
+
+
 def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
     """A version of it that our party signed is on the chain, or the empty one."""
     stop_hold(transaction)
@@ -421,6 +512,15 @@ def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> No
 def forget_confirmation(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
     """Its block is gone."""
     transaction.confirmed_leaf = None
+    close_inquiry(transaction, event)
+
+
+def close_inquiry(transaction: SenderTransaction, event: Event) -> None:
+    """It is known whose the leaf on the chain is, or it is gone."""
+    inquiry, transaction.inquiry = transaction.inquiry, None
+    if inquiry is not None:
+        inquiry.close()
+        transaction.receiver = inquiry.behind
 
 
 def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
@@ -439,6 +539,36 @@ def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -
     transaction.sender.forget(transaction)
 
 
+def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Whoever voided it: no version of it can happen any more."""
+    transaction.ending_reason = transaction.ending_reason or VOIDED
+
+
+def begin_anew(transaction: SenderTransaction, event: VoidingBegun) -> None:
+    """It travels once more, as an empty transition: what was permitted, held or awaited before is forgotten.
+
+    The number grows, so that permission for the empty transition is the only one under it (S4).
+    """
+    transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    transaction.permission = transaction.result = transaction.transition = transaction.held = None
+    transaction.skipped_leaf = None
+    transaction.revert_count = transaction.failure_count = transaction.not_before_ms = 0
+    transaction.reason = ""
+    _wait_for_nobody(transaction)
+
+
+def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It ends when no version of it can happen any more; where none could, its receipt is the record."""
+    transaction.ending_reason, transaction.ending_code = CANCELLED, ""
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Permission is out, or it has ended: say where it is."""
+    error = f"cannot be cancelled: it is {transaction.state.value}"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
 def resume(transaction: SenderTransaction, event: Resumed) -> None:
     """Its user lets it go on."""
     transaction.parked_reason = None
@@ -450,11 +580,6 @@ def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
     """Only what is parked can be resumed."""
     error = f"cannot be resumed: it is {transaction.state.value}, not Parked"
     transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
-
-
-def look_for_work(transaction: SenderTransaction, event: Event) -> None:
-    """A backoff has ended, or one is less to wait for: the sender delegates it when nothing is left."""
-    transaction.sender.look_for_work()
 
 
 # Entry actions.
@@ -475,9 +600,24 @@ def enter_prepared(transaction: SenderTransaction) -> None:
     _start_hold(transaction)
 
 
-def enter_parked(transaction: SenderTransaction) -> None:
-    """Nothing is to be sent for it until its user resumes it."""
+def enter_waiting(transaction: SenderTransaction) -> None:
+    """Nobody coordinates it: it is its user's."""
     transaction.sender.transaction_ended(transaction)
+
+
+def enter_ending(transaction: SenderTransaction) -> None:
+    """The decision is recorded once, whatever the reason; then the voiding looks at how it can end."""
+    stop_hold(transaction)
+    transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
+    transaction.sender.transaction_ended(transaction)
+    if not transaction.is_ending_recorded:
+        assert transaction.ending_reason is not None, "what ends has a reason"
+        transaction.is_ending_recorded = True
+        record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
+        transaction.context.persist(record)
+    if transaction.voiding is None:
+        transaction.receiver = transaction.voiding = Voiding(transaction, transaction.receiver)
+    transaction.context.post(transaction.voiding, EndingBegun())
 
 
 def enter_reverted(transaction: SenderTransaction) -> None:
@@ -487,6 +627,19 @@ def enter_reverted(transaction: SenderTransaction) -> None:
     transaction.context.effects.append(ReportReceipt(receipt))
     transaction.sender.transaction_ended(transaction)
     transaction.sender.forget(transaction)
+
+
+def _inquire(transaction: SenderTransaction, event: Event) -> IdInquiry:
+    leaf = transaction.confirmed_leaf
+    assert leaf is not None, "the leaf on the chain is known"
+    transaction.receiver = transaction.inquiry = inquiry = IdInquiry(transaction, transaction.receiver, leaf)
+    inquiry.handle(InquiryDue())
+    return inquiry
+
+
+def _wait_for_nobody(transaction: SenderTransaction) -> None:
+    transaction.unmet.clear()
+    transaction.unresolved.clear()
 
 
 def _answer_slot(

@@ -78,14 +78,6 @@ class HeldRequest(NamedTuple):
     verified_as: RequestId | None = None
 
 
-class HeldPrepared(NamedTuple):
-    """A prepared transition that waits until its endorsers' signatures are verified, or its party's."""
-
-    peer: NodeName
-    request_id: RequestId
-    prepared: PreparedTransaction
-
-
 class HeldRefusals(NamedTuple):
     """What a delegate gave up with, while the refusals of these endorsers are verified."""
 
