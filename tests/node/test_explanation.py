@@ -33,6 +33,7 @@ from rota.node.explanation import (
     explain_at_sender,
     explain_deployment,
 )
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -45,7 +46,6 @@ from rota.sequencer.events.sender_transaction import GivenUp
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.states.sender_transaction import Restored
 from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (

@@ -14,9 +14,9 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Digest, Leaf, Transition
 from rota.node.explanation import explain_at_coordinator
-from rota.sequencer.coordinator_transaction import TABLE
-from rota.sequencer.events import BlockIndexed, BlocksRemoved, RoundSubmitted
-from rota.sequencer.events.coordinator_transaction import (
+from rota.sequencer.coordinator_transaction import (
+    GONE,
+    TABLE,
     Abandoned,
     AssembleTimeout,
     Collected,
@@ -27,10 +27,11 @@ from rota.sequencer.events.coordinator_transaction import (
     DispatchConfirmed,
     Endorsed,
     EndorsedRejected,
+    State,
     StateTimeout,
     ValidityEnded,
 )
-from rota.sequencer.states.coordinator_transaction import GONE, State
+from rota.sequencer.events import BlockIndexed, BlocksRemoved, RoundSubmitted
 from rota.wire.messages import (
     Answer,
     AssembleError,

@@ -16,11 +16,11 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Outcome, Party, Receipt, RequestId
 from rota.node.explanation import explain_at_sender
+from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, EndingDecided, JudgeFailure, SignTransition
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, BlocksRemoved, OutcomesFinal, TransitionSigned
 from rota.sequencer.events.sender_transaction import ConfirmedSuccess, GivenUp
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as Held
 from rota.sequencer.states.sender_transaction import Restored, State
 from rota.wire.messages import (
     Answer,

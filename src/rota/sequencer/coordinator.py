@@ -42,7 +42,22 @@ from rota.model.types import (
 )
 from rota.sequencer.attestation import Unapproved
 from rota.sequencer.context import Context
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import (
+    ASSEMBLED,
+    AWAITING_ASSEMBLY,
+    ON_THE_WAY,
+    READY,
+    UNDISPATCHED,
+    Abandoned,
+    ConfirmationUndone,
+    Confirmed,
+    CoordinatorTransaction,
+    DependencyReady,
+    DependencyReverted,
+    PermissionWithheld,
+)
+from rota.sequencer.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
+from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.dispatching import Dispatching
 from rota.sequencer.effects import VerifyEndorsers
 from rota.sequencer.empties import Empties
@@ -63,15 +78,6 @@ from rota.sequencer.events.coordinator import (
     TransactionsDelegated,
     TransactionStateTransition,
 )
-from rota.sequencer.events.coordinator_transaction import (
-    Abandoned,
-    ConfirmationUndone,
-    Confirmed,
-    DependencyReady,
-    DependencyReverted,
-    PermissionWithheld,
-)
-from rota.sequencer.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
 from rota.sequencer.gas_allowances import GasAllowances
 from rota.sequencer.graph import Graph, Placed
 from rota.sequencer.handover import Claims, claims_of
@@ -90,8 +96,6 @@ from rota.sequencer.selection import ranking
 from rota.sequencer.signers import Signers
 from rota.sequencer.slots import Slots
 from rota.sequencer.states.coordinator import ACTING, AWAITING_ROLE, EVERY, HEARTBEATING, LEAVING, WITHOUT_ROLE
-from rota.sequencer.states.coordinator_transaction import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
-from rota.sequencer.states.coordinator_transaction import State as TransactionState
 from rota.sequencer.turns import Turns
 from rota.sequencer.voids import Voids
 from rota.wire.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection

@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING
 from rota.machine.effects import TransitionPrepared
 from rota.machine.tables import Event
 from rota.model.types import IntentId, KeptStates, Leaf, NodeName
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Issued, RequestTimeoutInterval, State
 from rota.sequencer.effects import PreparedAcknowledged
-from rota.sequencer.events.coordinator_transaction import Issued, RequestTimeoutInterval
 from rota.sequencer.events.issuing import IssueRepeatDue
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
 
 if TYPE_CHECKING:

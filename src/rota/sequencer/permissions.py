@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 
 from rota.machine.tables import Event
 from rota.model.types import IntentId, NodeName, RequestId
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.events.coordinator_transaction import DispatchConfirmationRejected, DispatchConfirmed
+from rota.sequencer.coordinator_transaction import (
+    CoordinatorTransaction,
+    DispatchConfirmationRejected,
+    DispatchConfirmed,
+)
 from rota.sequencer.events.rounds import PermissionRepeatDue
 from rota.sequencer.round import Round
 from rota.wire.messages import (

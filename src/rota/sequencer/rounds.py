@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, round_digest
 from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer import coordinator_transaction as member_machine
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
 from rota.sequencer.events import EndorsementVerified, EndorsersVerified
-from rota.sequencer.events.coordinator_transaction import Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.events.rounds import RoundRepeatDue
 from rota.sequencer.gathering import Gathering
 from rota.sequencer.handover import handed_round
@@ -43,8 +43,6 @@ from rota.sequencer.round import (
     stuck_rounds,
     unsigned,
 )
-from rota.sequencer.rules.coordinator_transaction import refused_too_often
-from rota.sequencer.states.coordinator_transaction import ASSEMBLED
 from rota.sequencer.verifications import Verifications
 from rota.wire.messages import (
     EndorsementError,
@@ -392,7 +390,9 @@ class Rounds:
             return True
         makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
-        return any(each is not None and each.is_apart and each.state in ASSEMBLED.states for each in found)
+        return any(
+            each is not None and each.is_apart and each.state in member_machine.ASSEMBLED.states for each in found
+        )
 
     def is_short(self, transition: Transition) -> bool:
         """Less than half of its validity is left: in a shared round all others would expire with it."""
@@ -558,7 +558,11 @@ class Rounds:
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
         rejected = EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ())
-        if is_counted and refused_too_often(transaction, rejected) and self._may_be_proved(opened, len(evidence)):
+        if (
+            is_counted
+            and member_machine.refused_too_often(transaction, rejected)
+            and self._may_be_proved(opened, len(evidence))
+        ):
             return
         transaction.handle(rejected)
         for each in kept if not is_counted else ():

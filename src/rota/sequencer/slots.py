@@ -18,18 +18,18 @@ from rota.machine.tables import Event
 from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
 from rota.sequencer.admission import is_admissible
 from rota.sequencer.attestation import flaw_of_attesters
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.events.coordinator_transaction import (
+from rota.sequencer.coordinator_transaction import (
+    UNASSEMBLED,
     AssembleErrorResponse,
     AssembleParkResponse,
     AssembleRequestSent,
     AssembleRevertResponse,
     AssembleSuccess,
     AssembleTimeout,
+    CoordinatorTransaction,
     Selected,
 )
 from rota.sequencer.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
-from rota.sequencer.states.coordinator_transaction import UNASSEMBLED
 from rota.wire.messages import (
     AssembleError,
     AssembleRequest,

@@ -40,12 +40,11 @@ from rota.sequencer import assembly
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import TABLE as COORDINATOR
 from rota.sequencer.coordinator import Coordinator
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, DispatchConfirmed
 from rota.sequencer.effects import CheckRound
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsementVerified, RoundChecked
 from rota.sequencer.events.coordinator import TransactionsDelegated
-from rota.sequencer.events.coordinator_transaction import DispatchConfirmed
 from rota.sequencer.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
 from rota.sequencer.events.sender import HeartbeatReceived as SenderHeartbeatReceived
 from rota.sequencer.events.sender_transaction import AssembleRequestReceived

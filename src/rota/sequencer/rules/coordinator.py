@@ -8,7 +8,8 @@ from rota.machine.events import StopRequested
 from rota.machine.tables import Event
 from rota.model.digests import is_id_of, round_digest
 from rota.model.types import NEVER_HEARD, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import DROPPABLE, ON_THE_WAY, Abandoned, CoordinatorTransaction, Received
+from rota.sequencer.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
 from rota.sequencer.dispatching import flush_point_of
 from rota.sequencer.events.coordinator import (
     EndorserFollowsAnother,
@@ -23,12 +24,9 @@ from rota.sequencer.events.coordinator import (
     TransactionConfirmed,
     TransactionsDelegated,
 )
-from rota.sequencer.events.coordinator_transaction import Abandoned, Received
-from rota.sequencer.events.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
 from rota.sequencer.handover import handover_of
 from rota.sequencer.observer import LIVE
 from rota.sequencer.states.coordinator import LEAVING
-from rota.sequencer.states.coordinator_transaction import DROPPABLE, ON_THE_WAY
 from rota.wire.messages import (
     Answer,
     Delegation,
