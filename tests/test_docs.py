@@ -240,7 +240,7 @@ def page_of(table: Table) -> str:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return page_of(Table("Gate", Gate.OPEN, (Pushed, Pulled), ROWS, IGNORED, {Gate.SHUT: creak}))
+    return page_of(Table("Gate", Gate.OPEN, ROWS, IGNORED, {Gate.SHUT: creak}))
 
 
 def test_page_says_that_it_is_generated_and_by_what(page: str) -> None:
@@ -276,7 +276,6 @@ def test_diagram_draws_one_arrow_from_a_superstate_and_shares_a_junction() -> No
     table = Table(
         "Gate",
         Gate.OPEN,
-        (Pushed, Pulled),
         (
             Row(Gate.OPEN, Pushed, then=HEAVY),
             Row(fallen, Pushed, then=Gate.OPEN),
@@ -327,13 +326,12 @@ def test_rows_stand_in_order_with_neighbours_of_one_rule_merged_and_bars_escaped
 
 
 def test_rule_for_all_or_nearly_all_states_does_not_list_them() -> None:
-    every = page_of(Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed)))
+    every = page_of(Table("Gate", Gate.OPEN, in_states(Gate, Pushed)))
     assert "| every state | `Pushed` |" in every
     but_one = page_of(
         Table(
             "Gate",
             Gate.OPEN,
-            (Pushed,),
             in_states((state for state in Gate if state is not Gate.LOST), Pushed),
             (Ignored(Pushed, (Gate.LOST,), "lost"),),
         )
@@ -350,20 +348,20 @@ def test_entry_actions_events_ignored_pairs_and_states_are_listed(page: str) -> 
 
 
 def test_machine_without_entry_actions_says_so() -> None:
-    table = Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed))
+    table = Table("Gate", Gate.OPEN, in_states(Gate, Pushed))
     assert "## Entry actions\n\nNone.\n" in page_of(table)
 
 
 @pytest.mark.parametrize(
     ("table", "name"),
     [
-        (Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed, when=undocumented_guard)), "undocumented_guard"),
-        (Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed, do=undocumented_action)), "undocumented_action"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Pushed, when=undocumented_guard)), "undocumented_guard"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Pushed, do=undocumented_action)), "undocumented_action"),
         (
-            Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed), entry={Gate.OPEN: undocumented_entry}),
+            Table("Gate", Gate.OPEN, in_states(Gate, Pushed), entry={Gate.OPEN: undocumented_entry}),
             "undocumented_entry",
         ),
-        (Table("Gate", Gate.OPEN, (Forgotten,), in_states(Gate, Forgotten)), "Forgotten"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Forgotten)), "Forgotten"),
     ],
     ids=["guard", "action", "entry action", "event"],
 )

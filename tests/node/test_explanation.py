@@ -45,9 +45,9 @@ from rota.sequencer.events import (
 from rota.sequencer.events.sender_transaction import GivenUp
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
+from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -41,8 +41,9 @@ from rota.sequencer.events import (
     TransitionSigned,
     TransitionsShown,
 )
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.sequencer.versions import VERSIONS_MAX
 from rota.wire.messages import (
     AssembleError,

@@ -18,7 +18,7 @@ from rota.sequencer.events import (
     EndorsersVerified,
     OutcomesFinal,
 )
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.wire.messages import (
     Answer,
     AssembleError,

@@ -29,10 +29,10 @@ from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, Outcome
 from rota.sequencer.events.coordinator import EndorserFollowsAnother
 from rota.sequencer.sender import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
 from rota.sequencer.states.sender import State
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.wire.messages import (
     Answer,
     CoordinatorHeartbeat,

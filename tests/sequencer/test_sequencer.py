@@ -54,9 +54,9 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
+from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (
     Answer,
     AssembleError,

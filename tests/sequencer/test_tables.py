@@ -263,7 +263,6 @@ def is_locked(*_: object) -> bool:
 FAULTY = Table(
     name="Door",
     initial=Door.OPEN,
-    events=(Pushed, Knocked),
     written=(
         Row(Door.OPEN, Pushed, then=Door.SHUT),
         Row(Door.OPEN, Pushed, when=is_locked),
@@ -293,6 +292,6 @@ def test_row_that_never_matches_is_found() -> None:
 
 def test_undecided_pair_is_found() -> None:
     # No such table can be built, so that one is taken apart.
-    table = Table("Door", Door.OPEN, (), ())
-    object.__setattr__(table, "events", (Pushed,))
+    table = Table("Door", Door.OPEN, ())
+    object.__setattr__(table, "written", (Row(Door.OPEN, Pushed),))
     assert undecided_pairs(table) == [("OPEN", "Pushed"), ("SHUT", "Pushed"), ("BRICKED_UP", "Pushed")]

@@ -103,7 +103,6 @@ class Table:
 
     name: str
     initial: Enum
-    events: tuple[type[Event], ...]
     written: tuple[Row, ...]
     ignored: tuple[Ignored, ...] = ()
     entry: Mapping[Enum, Entry] = field(default_factory=dict)
@@ -134,10 +133,15 @@ class Table:
         object.__setattr__(self, "rows_by_pair", by_pair)
         missing = every - by_pair.keys()
         assert not missing, f"{self.name}: undecided: {sorted((s.name, e.__name__) for s, e in missing)}"
-        assert by_pair.keys() <= every, f"{self.name}: a row for an event or state that it does not have"
+        assert by_pair.keys() <= every, f"{self.name}: a row for a state that it does not have"
         groups = [frozenset(each.states) for each in self.superstates]
         nest = all(inner <= outer or inner.isdisjoint(outer) for outer, inner in combinations(groups, 2))
         assert nest, f"{self.name}: superstates overlap"
+
+    @property
+    def events(self) -> tuple[type[Event], ...]:
+        """The events that rows and decisions name, in their order."""
+        return tuple(dict.fromkeys((*(row.event for row in self.written), *(each.event for each in self.ignored))))
 
     @property
     def states(self) -> tuple[Enum, ...]:
@@ -206,7 +210,7 @@ class Machine:
         """Called on every change of state, before the entry action."""
 
 
-class Part(Machine):
+class Front(Machine):
     """A machine in front of another one: what it does not decide it passes on, except events of its `own`."""
 
     own: ClassVar[tuple[type[Event], ...]]
@@ -217,7 +221,7 @@ class Part(Machine):
 
     def handle(self, event: Event) -> Row | None:
         """Take an event, or have the machine behind take it."""
-        row = super().handle(event) if type(event) in self.table.events else None
+        row = super().handle(event) if (self.state, type(event)) in self.table.rows_by_pair else None
         return row if row is not None or type(event) in self.own else self.behind.handle(event)
 
 

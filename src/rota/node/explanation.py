@@ -16,8 +16,8 @@ from rota.model.types import IntentId, NodeName, Outcome, intent_text, node_of
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
-from rota.sequencer.states.sender_transaction import State as SenderSide
 
 # What each state of the machines, and each end, means to somebody who has never seen them.
 MEANINGS: Final[dict[Enum, str]] = {

@@ -49,9 +49,8 @@ from rota.sequencer.events.sender_transaction import (
     AssembleRevert,
     RetryDue,
 )
-from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import WAITING
-from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction import WAITING, SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sequencer.versions import must_wait_to_sign, reads_all_dependencies
 from rota.wire.messages import AssembleError as AssembleErrorMessage
 from rota.wire.messages import (

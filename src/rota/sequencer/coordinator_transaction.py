@@ -334,7 +334,7 @@ def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedReje
 
 def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
     """refused `endorse_retry_max` times on fresh snapshots"""
-    return transaction.refused_count + 1 >= transaction.coordinator.context.config.endorse_retry_max
+    return transaction.is_at_its_last_refusal
 
 
 def was_refused_and_is_not_assembled_again(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> bool:
@@ -692,36 +692,6 @@ NEXT = Junction(
 TABLE = Table(
     name="Coordinator's transaction",
     initial=State.INITIAL,
-    events=(
-        Received,
-        Selected,
-        AssembleRequestSent,
-        AssembleSuccess,
-        AssembleRevertResponse,
-        AssembleParkResponse,
-        AssembleErrorResponse,
-        AssembleTimeout,
-        Endorsed,
-        EndorsedRejected,
-        DependencyReady,
-        DependencyAssembled,
-        DependencyReverted,
-        DispatchConfirmed,
-        DispatchConfirmationRejected,
-        PermissionWithheld,
-        Issued,
-        Collected,
-        NonceAllocated,
-        Submitted,
-        Confirmed,
-        ConfirmationUndone,
-        RequestTimeoutInterval,
-        StateTimeout,
-        StateTransition,
-        HeartbeatInterval,
-        ValidityEnded,
-        Abandoned,
-    ),
     written=(
         Row(State.INITIAL, Received, when=awaits_others, then=State.PREASSEMBLY_BLOCKED, do=go_on_backing_off),
         Row(State.INITIAL, Received, then=State.POOLED, do=go_on_backing_off),
@@ -971,6 +941,16 @@ class CoordinatorTransaction(Machine):
     def is_unapproved(self) -> bool:
         """Endorsers that its plan names have not approved the version under way."""
         return bool(self.attesters.endorsers) and (self.round is None or self.round.is_approving)
+
+    @property
+    def is_assembled(self) -> bool:
+        """It has a version that is neither permitted nor prepared."""
+        return self.state in ASSEMBLED.states
+
+    @property
+    def is_at_its_last_refusal(self) -> bool:
+        """Another refusal ends it here."""
+        return self.refused_count + 1 >= self.coordinator.context.config.endorse_retry_max
 
     @property
     def is_gone(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from rota.machine.tables import Event, Ignored, Machine, Part, Row, Table, outside, superstate
+from rota.machine.tables import Event, Front, Ignored, Machine, Row, Table, outside, superstate
 from rota.model.consistency import Authorised, Consistent, consistent, is_whole
 from rota.model.digests import round_digest
 from rota.model.types import Intent, Leaf, NodeName, RequestId, Transition
@@ -32,7 +32,7 @@ from rota.sequencer.events.sender_transaction import (
 from rota.wire.messages import ErrorCode, PreparedTransaction, PreparedTransactionAcknowledgement
 
 
-class State(Enum):
+class IssueState(Enum):
     """Where the prepared transition of an intent is."""
 
     AWAITED = "Awaited"
@@ -42,8 +42,8 @@ class State(Enum):
     __hash__ = object.__hash__
 
 
-SOUGHT = superstate("Sought", State.AWAITED, State.VERIFYING)
-EVERY = superstate("Every", SOUGHT, State.ISSUED)
+SOUGHT = superstate("Sought", IssueState.AWAITED, IssueState.VERIFYING)
+EVERY = superstate("Every", SOUGHT, IssueState.ISSUED)
 
 
 class HeldPrepared(NamedTuple):
@@ -220,27 +220,26 @@ def _issue(
 
 TABLE = Table(
     name="External issue",
-    initial=State.AWAITED,
-    events=(Created, PreparedTransactionReceived, SignatureVerified, DispatchConfirmationRequestReceived, VersionsVoid),
+    initial=IssueState.AWAITED,
     written=(
-        Row(State.AWAITED, Created, then=State.ISSUED, do=report),
-        Row(SOUGHT, PreparedTransactionReceived, when=is_what_we_assembled, then=State.ISSUED, do=issue_assembled),
-        Row(SOUGHT, PreparedTransactionReceived, when=may_be_ours, then=State.VERIFYING, do=verify),
+        Row(IssueState.AWAITED, Created, then=IssueState.ISSUED, do=report),
+        Row(SOUGHT, PreparedTransactionReceived, when=is_what_we_assembled, then=IssueState.ISSUED, do=issue_assembled),
+        Row(SOUGHT, PreparedTransactionReceived, when=may_be_ours, then=IssueState.VERIFYING, do=verify),
         Row(EVERY, PreparedTransactionReceived, do=decline),
-        Row(State.VERIFYING, SignatureVerified, when=bears_our_signature, then=State.ISSUED, do=issue_held),
-        Row(State.VERIFYING, SignatureVerified, when=is_of_held, then=State.AWAITED, do=decline_held),
+        Row(IssueState.VERIFYING, SignatureVerified, when=bears_our_signature, then=IssueState.ISSUED, do=issue_held),
+        Row(IssueState.VERIFYING, SignatureVerified, when=is_of_held, then=IssueState.AWAITED, do=decline_held),
         Row(EVERY, DispatchConfirmationRequestReceived, when=has_no_submitter, do=refuse),
-        Row(State.ISSUED, VersionsVoid, when=goes_on, do=expire),
+        Row(IssueState.ISSUED, VersionsVoid, when=goes_on, do=expire),
     ),
     ignored=(
-        Ignored(Created, outside(State.AWAITED), "created once"),
-        Ignored(SignatureVerified, outside(State.VERIFYING), "the verdict is on something else"),
+        Ignored(Created, outside(IssueState.AWAITED), "created once"),
+        Ignored(SignatureVerified, outside(IssueState.VERIFYING), "the verdict is on something else"),
         Ignored(VersionsVoid, (SOUGHT,), "nothing was issued"),
     ),
 )
 
 
-class ExternalIssue(Part):
+class ExternalIssue(Front):
     """The prepared transition of one external intent of this node."""
 
     table = TABLE

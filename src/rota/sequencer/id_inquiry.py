@@ -15,7 +15,7 @@ from typing import Protocol
 
 from rota.machine.effects import FindStates
 from rota.machine.pacing import VERIFIED_TIMES_MAX, Pacing
-from rota.machine.tables import Event, Ignored, Machine, Part, Row, Table, outside, superstate
+from rota.machine.tables import Event, Front, Ignored, Machine, Row, Table, outside, superstate
 from rota.model.consistency import Authorised, Consistent
 from rota.model.frozen import dataclass
 from rota.model.sharing import holders_of
@@ -25,7 +25,7 @@ from rota.sequencer.events.sender_transaction import ConfirmationFinal, LeafClai
 from rota.wire.messages import StateRequest
 
 
-class State(Enum):
+class InquiryState(Enum):
     """How long members are asked."""
 
     ASKING = "Asking"
@@ -35,7 +35,7 @@ class State(Enum):
     __hash__ = object.__hash__
 
 
-OPEN = superstate("Open", State.ASKING, State.GRACE)
+OPEN = superstate("Open", InquiryState.ASKING, InquiryState.GRACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class InquiryDue(Event):
     """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
 
 
-class Doubted(Protocol):
+class Inquirable(Protocol):
     """What this machine needs of the transaction behind it."""
 
     intent: Intent
@@ -115,7 +115,7 @@ def record_shown(inquiry: IdInquiry, event: SignatureVerified) -> None:
     """Our own work, of which our disk has lost the record: it is confirmed, and reported if its block is final."""
     _, shown = inquiry.shown.pop(event.request_id)
     inquiry.transaction.record(Authorised(shown))
-    if inquiry.state is State.GRACE:
+    if inquiry.state is InquiryState.GRACE:
         inquiry.transaction.context.post(inquiry.behind, ConfirmationFinal())
     inquiry.behind.handle(LeafClaimed())
 
@@ -154,14 +154,13 @@ def ask_members(inquiry: IdInquiry, event: Event) -> None:
 
 TABLE = Table(
     name="Id inquiry",
-    initial=State.ASKING,
-    events=(LeafShown, SignatureVerified, ConfirmationFinal, InquiryDue),
+    initial=InquiryState.ASKING,
     written=(
         Row(OPEN, LeafShown, when=is_what_was_asked_for, do=verify_shown),
-        Row(OPEN, SignatureVerified, when=is_our_signature, then=State.OVER, do=record_shown),
+        Row(OPEN, SignatureVerified, when=is_our_signature, then=InquiryState.OVER, do=record_shown),
         Row(OPEN, SignatureVerified, do=forget_shown),
-        Row(OPEN, ConfirmationFinal, then=State.GRACE, do=note_final),
-        Row(State.GRACE, InquiryDue, when=has_been_asked_for_long, then=State.OVER, do=end_as_used),
+        Row(OPEN, ConfirmationFinal, then=InquiryState.GRACE, do=note_final),
+        Row(InquiryState.GRACE, InquiryDue, when=has_been_asked_for_long, then=InquiryState.OVER, do=end_as_used),
         Row(OPEN, InquiryDue, do=ask_members),
     ),
     ignored=tuple(
@@ -171,13 +170,13 @@ TABLE = Table(
 )
 
 
-class IdInquiry(Part):
+class IdInquiry(Front):
     """The question whose a leaf on the chain is; members are asked at once."""
 
     table = TABLE
     own = (LeafShown, InquiryDue)
 
-    def __init__(self, transaction: Doubted, behind: Machine, leaf: Leaf) -> None:
+    def __init__(self, transaction: Inquirable, behind: Machine, leaf: Leaf) -> None:
         super().__init__(behind)
         self.transaction = transaction
         self.leaf = leaf

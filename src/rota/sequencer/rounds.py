@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, round_digest
 from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
-from rota.sequencer import coordinator_transaction as member_machine
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
 from rota.sequencer.events import EndorsementVerified, EndorsersVerified
@@ -390,9 +389,7 @@ class Rounds:
             return True
         makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
-        return any(
-            each is not None and each.is_apart and each.state in member_machine.ASSEMBLED.states for each in found
-        )
+        return any(each is not None and each.is_apart and each.is_assembled for each in found)
 
     def is_short(self, transition: Transition) -> bool:
         """Less than half of its validity is left: in a shared round all others would expire with it."""
@@ -558,11 +555,7 @@ class Rounds:
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
         rejected = EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ())
-        if (
-            is_counted
-            and member_machine.refused_too_often(transaction, rejected)
-            and self._may_be_proved(opened, len(evidence))
-        ):
+        if is_counted and transaction.is_at_its_last_refusal and self._may_be_proved(opened, len(evidence)):
             return
         transaction.handle(rejected)
         for each in kept if not is_counted else ():

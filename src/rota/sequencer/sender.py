@@ -82,9 +82,9 @@ from rota.sequencer.id_inquiry import LeafShown
 from rota.sequencer.observer import Observer
 from rota.sequencer.parties import Parties
 from rota.sequencer.progress import Progress
-from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, HeldRefusals, Restored
-from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sent_intent import HeldRefusals, Restored
 from rota.sequencer.turns import longest_rest_s
 from rota.wire.messages import (
     DispatchConfirmationError,
@@ -110,24 +110,6 @@ REDIRECTS_AT_ONCE_MAX: Final = 8
 TABLE = Table(
     name="Sender",
     initial=State.IDLE,
-    events=(
-        DispatchAnswersDue,
-        HeartbeatInterval,
-        HeartbeatReceived,
-        TransactionCreated,
-        TransactionConfirmed,
-        NewBlock,
-        BaseLedgerTransactionReverted,
-        DelegationAnswered,
-        DelegationRefused,
-        DelegationRepeatDue,
-        DelegationTimedOut,
-        RangeOverdue,
-        ProgressDue,
-        RetryDue,
-        PeerLost,
-        PeerHeard,
-    ),
     written=(
         Row(EVERY, DispatchAnswersDue, do=rules.answer_permission),
         Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.keep_watching),

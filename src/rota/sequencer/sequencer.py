@@ -59,8 +59,8 @@ from rota.sequencer.events import sender_transaction as sender_transaction_event
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.sender import Sender
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.startup import StartupNotices
-from rota.sequencer.states.sender_transaction import Restored
 from rota.sequencer.turns import Turns
 from rota.wire.messages import (
     AssembleError,

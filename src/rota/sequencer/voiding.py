@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from rota.machine.effects import ReplyToUser
-from rota.machine.tables import Event, Ignored, Machine, Part, Row, Table, outside, superstate
+from rota.machine.tables import Event, Front, Ignored, Machine, Row, Table, outside, superstate
 from rota.model.blocks import LedgerOutcome
 from rota.model.frozen import dataclass
 from rota.model.types import Intent, Leaf
@@ -31,7 +31,7 @@ from rota.sequencer.events.sender_transaction import (
 from rota.wire.messages import ErrorCode
 
 
-class State(Enum):
+class VoidingState(Enum):
     """How the end of an intent comes."""
 
     DECIDED = "Decided"
@@ -42,8 +42,8 @@ class State(Enum):
     __hash__ = object.__hash__
 
 
-PASSIVE = superstate("Passive", State.DECIDED, State.EXPIRING)
-OPEN = superstate("Open", PASSIVE, State.VOIDING)
+PASSIVE = superstate("Passive", VoidingState.DECIDED, VoidingState.EXPIRING)
+OPEN = superstate("Open", PASSIVE, VoidingState.VOIDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,42 +168,45 @@ def agree_to_cancel(voiding: Voiding, event: CancelRequested) -> None:
 
 TABLE = Table(
     name="Voiding",
-    initial=State.DECIDED,
-    events=(
-        EndingBegun,
-        VersionsVoid,
-        DispatchConfirmationRequestReceived,
-        GivenUp,
-        ConfirmedReverted,
-        CancelRequested,
-    ),
+    initial=VoidingState.DECIDED,
     written=(
         Row(PASSIVE, EndingBegun, when=has_gone_on),
-        Row(PASSIVE, EndingBegun, when=versions_are_void, then=State.ENDED, do=end),
-        Row(State.DECIDED, EndingBegun, then=State.VOIDING, do=begin_voiding),
-        Row(OPEN, VersionsVoid, then=State.ENDED, do=end),
-        Row(State.VOIDING, DispatchConfirmationRequestReceived, when=asks_for_an_old_version, do=refuse_old_version),
+        Row(PASSIVE, EndingBegun, when=versions_are_void, then=VoidingState.ENDED, do=end),
+        Row(VoidingState.DECIDED, EndingBegun, then=VoidingState.VOIDING, do=begin_voiding),
+        Row(OPEN, VersionsVoid, then=VoidingState.ENDED, do=end),
+        Row(
+            VoidingState.VOIDING,
+            DispatchConfirmationRequestReceived,
+            when=asks_for_an_old_version,
+            do=refuse_old_version,
+        ),
         Row(PASSIVE, DispatchConfirmationRequestReceived, when=is_waiting, do=refuse_cancelled),
-        Row(State.VOIDING, GivenUp, then=State.EXPIRING, do=stop_voiding),
-        Row(State.VOIDING, ConfirmedReverted, when=void_has_failed, then=State.EXPIRING, do=stop_voiding_on_ledger),
-        Row(State.VOIDING, CancelRequested, when=ends_anyway, do=agree_to_cancel),
+        Row(VoidingState.VOIDING, GivenUp, then=VoidingState.EXPIRING, do=stop_voiding),
+        Row(
+            VoidingState.VOIDING,
+            ConfirmedReverted,
+            when=void_has_failed,
+            then=VoidingState.EXPIRING,
+            do=stop_voiding_on_ledger,
+        ),
+        Row(VoidingState.VOIDING, CancelRequested, when=ends_anyway, do=agree_to_cancel),
         Row(PASSIVE, CancelRequested, when=is_waiting, do=agree_to_cancel),
     ),
     ignored=(
         Ignored(EndingBegun, outside(PASSIVE), "it is decided how it ends"),
         *(
-            Ignored(event, outside(State.VOIDING), "no empty transition is under way")
+            Ignored(event, outside(VoidingState.VOIDING), "no empty transition is under way")
             for event in (GivenUp, ConfirmedReverted)
         ),
         *(
-            Ignored(event, (State.ENDED,), "the transaction has reverted")
+            Ignored(event, (VoidingState.ENDED,), "the transaction has reverted")
             for event in (VersionsVoid, DispatchConfirmationRequestReceived, CancelRequested)
         ),
     ),
 )
 
 
-class Voiding(Part):
+class Voiding(Front):
     """The end of one intent of this node."""
 
     table = TABLE
@@ -216,4 +219,4 @@ class Voiding(Part):
     @property
     def has_failed(self) -> bool:
         """The empty transition was refused."""
-        return self.state is State.EXPIRING
+        return self.state is VoidingState.EXPIRING

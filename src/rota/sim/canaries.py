@@ -37,6 +37,7 @@ from rota.node.node import Node
 from rota.node.private_states import PrivateStates
 from rota.node.stored import StoredNode
 from rota.sequencer import assembly
+from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import TABLE as COORDINATOR
 from rota.sequencer.coordinator import Coordinator
@@ -56,15 +57,13 @@ from rota.sequencer.round import Round
 from rota.sequencer.rounds import Rounds
 from rota.sequencer.rules import coordinator as coordinator_rules
 from rota.sequencer.rules import sender as sender_rules
-from rota.sequencer.rules import sender_transaction as sender_transaction_rules
 from rota.sequencer.selection import ranking
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender import Sender
+from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
-from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sequencer.sequencer import Sequencer
-from rota.sequencer.states.sender_transaction import PERMITTED
-from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sim import domain
 from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
 from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
@@ -192,7 +191,7 @@ def _without_prepared(stored: StoredNode) -> StoredNode:
 
 
 def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
-    sender_transaction_rules.stop_hold(transaction)
+    transaction.stop_hold()
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.permission = None

@@ -24,6 +24,7 @@ from rota.model.types import (
 from rota.node import private_states as private_states_module
 from rota.sequencer import assembly as assembly_module
 from rota.sequencer import endorser as endorser_module
+from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer import voiding
 from rota.sequencer.assembly import Assembly, Slot
 from rota.sequencer.coordinator import Coordinator
@@ -34,11 +35,10 @@ from rota.sequencer.events import EndorsersVerified
 from rota.sequencer.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
 from rota.sequencer.rules import coordinator as coordinator_rules
 from rota.sequencer.rules import sender as sender_rules
-from rota.sequencer.rules import sender_transaction as sender_transaction_rules
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import HeldRefusals, HeldRequest
+from rota.sequencer.sent_intent import HeldRefusals, HeldRequest
 from rota.sim import domain, services
 from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
 from rota.sim.canaries import CANARIES
