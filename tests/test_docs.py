@@ -162,7 +162,7 @@ def test_missing_docstring_is_told_by_name_and_writes_nothing(tmp_path: Path, mo
     monkeypatch.setattr(Sender.table.rows[0].do, "__doc__", None)
     result = run("--out", str(tmp_path / "docs"))
     assert result.exit_code == 1
-    assert "rota.sequencer.rules.sender.answer_permission has no docstring" in result.stderr
+    assert "rota.sequencer.sender.answer_permission has no docstring" in result.stderr
     assert not (tmp_path / "docs").exists()
 
 

@@ -49,10 +49,10 @@ from rota.sequencer.events import (
     TransitionSigned,
 )
 from rota.sequencer.events import sender_transaction as events
+from rota.sequencer.sender import State as SenderState
 from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction, State
 from rota.sequencer.sent_intent import Permission, Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender import State as SenderState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -28,7 +28,9 @@ from rota.node.acquaintance import Acquaintance
 from rota.node.node import Node
 from rota.node.private_states import PrivateStates
 from rota.node.verifier_requests import VerifierRequests
+from rota.sequencer import coordinator as coordinator_rules
 from rota.sequencer import external_issue
+from rota.sequencer import sender as sender_rules
 from rota.sequencer import sender_transaction as transaction_rules
 from rota.sequencer.assembly import Assembly
 from rota.sequencer.attestation import flaw_of_attesters, refusals_of_plan
@@ -44,8 +46,6 @@ from rota.sequencer.permissions import Permissions
 from rota.sequencer.probation import Probation
 from rota.sequencer.quotas import Quotas
 from rota.sequencer.rounds import Rounds
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
 from rota.sequencer.sender import Sender
 from rota.sequencer.slots import Slots
 from rota.sequencer.startup import StartupNotices

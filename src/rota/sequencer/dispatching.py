@@ -26,13 +26,13 @@ from rota.sequencer.round import Phase, Round
 from rota.wire.messages import SubmittedIntent, TransactionDispatched
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordination import Coordination
 
 
 class Dispatching:
     """The dispatches of one coordinator."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: Coordination) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.rounds = coordinator.rounds.rounds

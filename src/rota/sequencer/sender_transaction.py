@@ -89,7 +89,7 @@ from rota.sequencer.voiding import EndingBegun, Voiding
 from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 
 if TYPE_CHECKING:
-    from rota.sequencer.sender import Sender
+    from rota.sequencer.sending import Sending
 
 
 class State(Enum):
@@ -849,7 +849,7 @@ class SenderTransaction(SentIntent):
 
     table = TABLE
 
-    def __init__(self, sender: Sender, restored: Restored, is_new: bool) -> None:
+    def __init__(self, sender: Sending, restored: Restored, is_new: bool) -> None:
         super().__init__(sender.context, restored, is_new, sender.latest_chain_time_s)
         self.sender = sender
         # The machine that takes its events: itself, or one in front of it.

@@ -24,7 +24,7 @@ from rota.sequencer.events import PartiesVerified
 from rota.sequencer.events.rounds import VerificationOverdue
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordination import Coordination
 
 ENDORSED_ENOUGH: Final = 8
 SENDERS_MAX: Final = 1_024
@@ -35,7 +35,7 @@ Kept = TypeVar("Kept")
 class Signers:
     """The transitions of one coordinator that await the verification of their signature, and who needs none."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: Coordination) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.endorsed: dict[NodeName, int] = {}

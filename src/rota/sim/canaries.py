@@ -37,6 +37,8 @@ from rota.node.node import Node
 from rota.node.private_states import PrivateStates
 from rota.node.stored import StoredNode
 from rota.sequencer import assembly
+from rota.sequencer import coordinator as coordinator_rules
+from rota.sequencer import sender as sender_rules
 from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import TABLE as COORDINATOR
@@ -55,8 +57,6 @@ from rota.sequencer.observer import Observer
 from rota.sequencer.permissions import Permission, Permissions
 from rota.sequencer.round import Round
 from rota.sequencer.rounds import Rounds
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
 from rota.sequencer.selection import ranking
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender import Sender

@@ -23,7 +23,9 @@ from rota.model.types import (
 )
 from rota.node import private_states as private_states_module
 from rota.sequencer import assembly as assembly_module
+from rota.sequencer import coordinator as coordinator_rules
 from rota.sequencer import endorser as endorser_module
+from rota.sequencer import sender as sender_rules
 from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer import voiding
 from rota.sequencer.assembly import Assembly, Slot
@@ -33,8 +35,6 @@ from rota.sequencer.effects import LeavesSigned
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsersVerified
 from rota.sequencer.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sequencer.sender_transaction import SenderTransaction
