@@ -42,10 +42,10 @@ from rota.sequencer.events import (
     RoundSubmitted,
     TransitionSigned,
 )
-from rota.sequencer.events.sender_transaction import GivenUp
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
 from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sender_transaction_events import GivenUp
 from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (

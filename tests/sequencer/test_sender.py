@@ -24,9 +24,9 @@ from rota.model.types import (
     Tried,
 )
 from rota.node.explanation import explain_at_sender
+from rota.sequencer.coordinator_events import EndorserFollowsAnother
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, OutcomesFinal, SignatureVerified
-from rota.sequencer.events.coordinator import EndorserFollowsAnother
 from rota.sequencer.sender import State
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sender_transaction import State as TransactionState

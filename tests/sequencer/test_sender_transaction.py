@@ -27,6 +27,7 @@ from rota.model.types import (
     RequestId,
     Transition,
 )
+from rota.sequencer import sender_transaction_events as events
 from rota.sequencer.effects import (
     AssembleIntents,
     EndingDecided,
@@ -48,7 +49,6 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
-from rota.sequencer.events import sender_transaction as events
 from rota.sequencer.sender import State as SenderState
 from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction, State
 from rota.sequencer.sent_intent import Permission, Restored

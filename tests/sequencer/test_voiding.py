@@ -19,8 +19,8 @@ from rota.node.explanation import explain_at_sender
 from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, EndingDecided, JudgeFailure, SignTransition
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, BlocksRemoved, OutcomesFinal, TransitionSigned
-from rota.sequencer.events.sender_transaction import ConfirmedSuccess, GivenUp
 from rota.sequencer.sender_transaction import State
+from rota.sequencer.sender_transaction_events import ConfirmedSuccess, GivenUp
 from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (

@@ -40,7 +40,9 @@ from rota.model.types import (
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.effects import AssembleIntents, LeavesSigned
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.sender_transaction import WAITING, SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
     AssembleError,
@@ -49,8 +51,6 @@ from rota.sequencer.events.sender_transaction import (
     AssembleRevert,
     RetryDue,
 )
-from rota.sequencer.sender_transaction import WAITING, SenderTransaction
-from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sequencer.versions import must_wait_to_sign, reads_all_dependencies
 from rota.wire.messages import AssembleError as AssembleErrorMessage
 from rota.wire.messages import (

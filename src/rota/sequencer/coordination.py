@@ -31,6 +31,15 @@ from rota.model.types import (
 )
 from rota.sequencer.attestation import Unapproved
 from rota.sequencer.context import Context
+from rota.sequencer.coordinator_events import (
+    EndorserFollowsAnother,
+    HandoverReceived,
+    HeartbeatInterval,
+    TransactionConfirmed,
+    TransactionDispatchConfirmed,
+    TransactionsDelegated,
+    TransactionStateTransition,
+)
 from rota.sequencer.coordinator_transaction import (
     ASSEMBLED,
     AWAITING_ASSEMBLY,
@@ -51,15 +60,6 @@ from rota.sequencer.dispatching import Dispatching
 from rota.sequencer.effects import VerifyEndorsers
 from rota.sequencer.empties import Empties
 from rota.sequencer.events import EndorsersVerified
-from rota.sequencer.events.coordinator import (
-    EndorserFollowsAnother,
-    HandoverReceived,
-    HeartbeatInterval,
-    TransactionConfirmed,
-    TransactionDispatchConfirmed,
-    TransactionsDelegated,
-    TransactionStateTransition,
-)
 from rota.sequencer.gas_allowances import GasAllowances
 from rota.sequencer.graph import Graph, Placed
 from rota.sequencer.handover import Claims, claims_of

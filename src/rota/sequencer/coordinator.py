@@ -22,11 +22,7 @@ from rota.machine.tables import Event, Ignored, Junction, Row, Table, in_states,
 from rota.model.digests import is_id_of, round_digest
 from rota.model.types import NEVER_HEARD, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
 from rota.sequencer.coordination import ACTING, AWAITING_ROLE, LEAVING, Coordination
-from rota.sequencer.coordinator_transaction import DROPPABLE, ON_THE_WAY, Abandoned, CoordinatorTransaction, Received
-from rota.sequencer.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
-from rota.sequencer.dispatching import flush_point_of
-from rota.sequencer.events import LedgerLost
-from rota.sequencer.events.coordinator import (
+from rota.sequencer.coordinator_events import (
     EndorserFollowsAnother,
     FlushTimeout,
     HandoverReceived,
@@ -42,6 +38,10 @@ from rota.sequencer.events.coordinator import (
     TransactionsDelegated,
     TransactionStateTransition,
 )
+from rota.sequencer.coordinator_transaction import DROPPABLE, ON_THE_WAY, Abandoned, CoordinatorTransaction, Received
+from rota.sequencer.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.sequencer.dispatching import flush_point_of
+from rota.sequencer.events import LedgerLost
 from rota.sequencer.handover import handover_of
 from rota.sequencer.observer import LIVE
 from rota.wire.messages import (

@@ -20,8 +20,7 @@ from rota.sequencer.coordinator_transaction import (
     State,
     Submitted,
 )
-from rota.sequencer.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
-from rota.sequencer.events.rounds import DispatchRetryDue
+from rota.sequencer.events import DispatchRetryDue, RoundDispatched, RoundDispatchFailed, RoundSubmitted
 from rota.sequencer.round import Phase, Round
 from rota.wire.messages import SubmittedIntent, TransactionDispatched
 

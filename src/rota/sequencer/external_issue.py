@@ -21,7 +21,7 @@ from rota.model.digests import round_digest
 from rota.model.types import Intent, Leaf, NodeName, RequestId, Transition
 from rota.sequencer.context import Context
 from rota.sequencer.effects import ReportPrepared, TransitionIssued
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.sender_transaction_events import (
     Created,
     DispatchConfirmationRequestReceived,
     PreparedIssued,

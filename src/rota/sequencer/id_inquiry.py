@@ -21,7 +21,7 @@ from rota.model.frozen import dataclass
 from rota.model.sharing import holders_of
 from rota.model.types import INTENT_ID_USED, Intent, Leaf, NodeName, RequestId
 from rota.sequencer.context import Context
-from rota.sequencer.events.sender_transaction import ConfirmationFinal, LeafClaimed, LeafUnclaimed, SignatureVerified
+from rota.sequencer.sender_transaction_events import ConfirmationFinal, LeafClaimed, LeafUnclaimed, SignatureVerified
 from rota.wire.messages import StateRequest
 
 

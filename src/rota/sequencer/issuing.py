@@ -24,7 +24,7 @@ from rota.machine.tables import Event
 from rota.model.types import IntentId, KeptStates, Leaf, NodeName
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Issued, RequestTimeoutInterval, State
 from rota.sequencer.effects import PreparedAcknowledged
-from rota.sequencer.events.issuing import IssueRepeatDue
+from rota.sequencer.events import IssueRepeatDue
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
 from rota.model.types import Intent, NodeName, Party, RequestId, node_of
-from rota.sequencer.events.sender import VerifierRepeatDue
-from rota.sequencer.events.sender_transaction import PartyResolved
+from rota.sequencer.sender_events import VerifierRepeatDue
+from rota.sequencer.sender_transaction_events import PartyResolved
 from rota.wire.messages import VerifierRequest, VerifierResponse
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from rota.sequencer.coordinator_transaction import (
     DispatchConfirmationRejected,
     DispatchConfirmed,
 )
-from rota.sequencer.events.rounds import PermissionRepeatDue
+from rota.sequencer.events import PermissionRepeatDue
 from rota.sequencer.round import Round
 from rota.wire.messages import (
     DispatchConfirmationError,

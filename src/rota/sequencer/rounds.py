@@ -23,8 +23,7 @@ from rota.model.digests import approval_digest, refusal_digest, round_digest
 from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
-from rota.sequencer.events import EndorsementVerified, EndorsersVerified
-from rota.sequencer.events.rounds import RoundRepeatDue
+from rota.sequencer.events import EndorsementVerified, EndorsersVerified, RoundRepeatDue
 from rota.sequencer.gathering import Gathering
 from rota.sequencer.handover import handed_round
 from rota.sequencer.kept_by_others import believed_of, names_any

@@ -17,7 +17,8 @@ from itertools import chain, islice
 
 from rota.machine.tables import Event, Ignored, Row, Table, superstate
 from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
-from rota.sequencer.events.sender import (
+from rota.sequencer.observer import LIVE
+from rota.sequencer.sender_events import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
     DelegationRefused,
@@ -35,9 +36,8 @@ from rota.sequencer.events.sender import (
     TransactionConfirmed,
     TransactionCreated,
 )
-from rota.sequencer.events.sender_transaction import CoordinatorChanged, Delegated, Dispatched, Dropped, SubmitterSilent
-from rota.sequencer.observer import LIVE
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction_events import CoordinatorChanged, Delegated, Dispatched, Dropped, SubmitterSilent
 from rota.sequencer.sending import LEAVING, Command, Sending
 from rota.wire.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.wire.sizes import delegation_bytes, fitting

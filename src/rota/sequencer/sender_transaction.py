@@ -39,7 +39,9 @@ from rota.sequencer.effects import (
     SignTransition,
 )
 from rota.sequencer.events import FailureJudged
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.external_issue import ExternalIssue
+from rota.sequencer.id_inquiry import IdInquiry, InquiryDue
+from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
     AssembleError,
@@ -74,8 +76,6 @@ from rota.sequencer.events.sender_transaction import (
     VersionsVoid,
     VoidingBegun,
 )
-from rota.sequencer.external_issue import ExternalIssue
-from rota.sequencer.id_inquiry import IdInquiry, InquiryDue
 from rota.sequencer.sent_intent import (
     ASKED_FOR_PERMISSION,
     ASKED_TO_ASSEMBLE,

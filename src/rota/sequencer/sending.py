@@ -34,13 +34,21 @@ from rota.sequencer.assembly import Assembly
 from rota.sequencer.context import Context
 from rota.sequencer.effects import Signed, VerifyEndorsers
 from rota.sequencer.events import EndorsersVerified
-from rota.sequencer.events.sender import (
+from rota.sequencer.external_issue import HeldPrepared
+from rota.sequencer.handover import endorsers_among
+from rota.sequencer.id_inquiry import LeafShown
+from rota.sequencer.observer import Observer
+from rota.sequencer.parties import Parties
+from rota.sequencer.progress import Progress
+from rota.sequencer.sender_events import (
     BaseLedgerTransactionReverted,
     DispatchAnswersDue,
     TransactionConfirmed,
     TransactionCreated,
 )
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction_events import (
     ConfirmationFinal,
     ConfirmationUndone,
     ConfirmedReverted,
@@ -58,14 +66,6 @@ from rota.sequencer.events.sender_transaction import (
     VersionsVoid,
     dependency_event,
 )
-from rota.sequencer.external_issue import HeldPrepared
-from rota.sequencer.handover import endorsers_among
-from rota.sequencer.id_inquiry import LeafShown
-from rota.sequencer.observer import Observer
-from rota.sequencer.parties import Parties
-from rota.sequencer.progress import Progress
-from rota.sequencer.sender_transaction import DELEGATED, PERMITTED, UNDER_WAY, SenderTransaction
-from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sequencer.sent_intent import HeldRefusals, Restored
 from rota.sequencer.turns import longest_rest_s
 from rota.wire.messages import (

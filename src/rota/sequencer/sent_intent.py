@@ -35,13 +35,13 @@ from rota.model.types import (
 )
 from rota.sequencer.context import Context
 from rota.sequencer.effects import VerifySignature
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.external_issue import HeldPrepared
+from rota.sequencer.sender_transaction_events import (
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     RetryDue,
     SubmitterSilent,
 )
-from rota.sequencer.external_issue import HeldPrepared
 from rota.wire.messages import AssemblyResult, DispatchItem, PreparedTransaction, TransactionReverted
 
 # How far an intent came with one delegate: what a sender counts as progress (protocol §4.3).

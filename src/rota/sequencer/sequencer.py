@@ -29,6 +29,9 @@ from rota.model.blocks import LedgerOutcome
 from rota.model.config import Config
 from rota.model.frozen import dataclass
 from rota.model.types import Contract, IntentId, KeptStates, NodeName, Outcome
+from rota.sequencer import coordinator_events as coordinator_events
+from rota.sequencer import sender_events as sender_events
+from rota.sequencer import sender_transaction_events as sender_transaction_events
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.endorser import Endorser
@@ -53,9 +56,6 @@ from rota.sequencer.events import (
     TransitionSigned,
     TransitionsShown,
 )
-from rota.sequencer.events import coordinator as coordinator_events
-from rota.sequencer.events import sender as sender_events
-from rota.sequencer.events import sender_transaction as sender_transaction_events
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.sender import Sender

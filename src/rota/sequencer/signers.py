@@ -20,8 +20,7 @@ from rota.machine.tables import Event
 from rota.model.types import Leaf, NodeName, RequestId
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.sequencer.effects import VerifyParties
-from rota.sequencer.events import PartiesVerified
-from rota.sequencer.events.rounds import VerificationOverdue
+from rota.sequencer.events import PartiesVerified, VerificationOverdue
 
 if TYPE_CHECKING:
     from rota.sequencer.coordination import Coordination

@@ -29,7 +29,7 @@ from rota.sequencer.coordinator_transaction import (
     CoordinatorTransaction,
     Selected,
 )
-from rota.sequencer.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
+from rota.sequencer.events import LookAgain, SlotRepeatDue, SlotTimedOut
 from rota.wire.messages import (
     AssembleError,
     AssembleRequest,

@@ -19,7 +19,7 @@ from rota.model.blocks import LedgerOutcome
 from rota.model.frozen import dataclass
 from rota.model.types import Intent, Leaf
 from rota.sequencer.context import Context
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.sender_transaction_events import (
     CancelRequested,
     ConfirmedReverted,
     CoordinatorChanged,

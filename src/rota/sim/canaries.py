@@ -43,14 +43,11 @@ from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import TABLE as COORDINATOR
 from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.coordinator_events import TransactionsDelegated
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction, DispatchConfirmed
 from rota.sequencer.effects import CheckRound
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsementVerified, RoundChecked
-from rota.sequencer.events.coordinator import TransactionsDelegated
-from rota.sequencer.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
-from rota.sequencer.events.sender import HeartbeatReceived as SenderHeartbeatReceived
-from rota.sequencer.events.sender_transaction import AssembleRequestReceived
 from rota.sequencer.graph import Graph
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
@@ -60,9 +57,12 @@ from rota.sequencer.rounds import Rounds
 from rota.sequencer.selection import ranking
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender import Sender
+from rota.sequencer.sender_events import DelegationAnswered, DelegationRefused, HeartbeatInterval
+from rota.sequencer.sender_events import HeartbeatReceived as SenderHeartbeatReceived
 from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction_events import AssembleRequestReceived
 from rota.sequencer.sequencer import Sequencer
 from rota.sim import domain
 from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard

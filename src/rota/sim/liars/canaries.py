@@ -34,10 +34,10 @@ from rota.sequencer.demotion import Demotions
 from rota.sequencer.effects import LeavesSigned
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsersVerified
-from rota.sequencer.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction_events import AssemblePark, AssembleRevert, GivenUp
 from rota.sequencer.sent_intent import HeldRefusals, HeldRequest
 from rota.sim import domain, services
 from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
