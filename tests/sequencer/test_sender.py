@@ -28,9 +28,9 @@ from rota.sequencer.coordinator_events import EndorserFollowsAnother
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, OutcomesFinal, SignatureVerified
 from rota.sequencer.sender import State
+from rota.sequencer.sender_base import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sender_transaction import State as TransactionState
-from rota.sequencer.sending import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
 from rota.wire.messages import (

@@ -45,7 +45,7 @@ def test_a_diagram_has_its_states_in_order_and_every_way_between_them() -> None:
     assert (diagram.initial, diagram.ends) == ("Open", frozenset({"Gone"}))
 
 
-def test_superstates_and_junctions_stand_in_the_column_with_what_is_in_them_indented() -> None:
+def test_superstates_and_junctions_stand_in_the_column_with_their_states_indented() -> None:
     diagram = read_diagram(
         """stateDiagram-v2
         [*] --> Open

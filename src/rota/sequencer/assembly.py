@@ -65,7 +65,7 @@ from rota.wire.messages import (
 from rota.wire.sizes import in_parts, planned_bytes, result_bytes
 
 if TYPE_CHECKING:
-    from rota.sequencer.sending import Sending
+    from rota.sequencer.sender_base import SenderBase
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
@@ -104,7 +104,7 @@ class Early(NamedTuple):
 class Assembly:
     """The slots that this sender works on, one for each coordinator that it has delegated to."""
 
-    def __init__(self, sender: Sending) -> None:
+    def __init__(self, sender: SenderBase) -> None:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}

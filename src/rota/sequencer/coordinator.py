@@ -21,7 +21,7 @@ from rota.machine.events import StopRequested
 from rota.machine.tables import Event, Ignored, Junction, Row, Table, in_states, outside, superstate
 from rota.model.digests import is_id_of, round_digest
 from rota.model.types import NEVER_HEARD, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
-from rota.sequencer.coordination import ACTING, AWAITING_ROLE, LEAVING, Coordination
+from rota.sequencer.coordinator_base import ACTING, AWAITING_ROLE, LEAVING, CoordinatorBase
 from rota.sequencer.coordinator_events import (
     EndorserFollowsAnother,
     FlushTimeout,
@@ -854,7 +854,7 @@ TABLE = Table(
 )
 
 
-class Coordinator(Coordination):
+class Coordinator(CoordinatorBase):
     """One per contract and node."""
 
     table = TABLE

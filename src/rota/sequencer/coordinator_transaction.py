@@ -37,7 +37,7 @@ from rota.model.types import (
 from rota.wire.messages import Delegation, EndorserSignature, ErrorCode, HandedRound, TransactionReverted
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
     from rota.sequencer.round import Round
 
 
@@ -849,7 +849,7 @@ class CoordinatorTransaction(Machine):
 
     table = TABLE
 
-    def __init__(self, coordinator: Coordination, delegation: Delegation, order: int) -> None:
+    def __init__(self, coordinator: CoordinatorBase, delegation: Delegation, order: int) -> None:
         super().__init__()
         self.coordinator = coordinator
         self.order = order

@@ -25,13 +25,13 @@ from rota.sequencer.round import Phase, Round
 from rota.wire.messages import SubmittedIntent, TransactionDispatched
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Dispatching:
     """The dispatches of one coordinator."""
 
-    def __init__(self, coordinator: Coordination) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.rounds = coordinator.rounds.rounds

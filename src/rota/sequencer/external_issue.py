@@ -2,10 +2,10 @@
 
 Theory of operation. An intent of submit mode `external` gets no permission and has no submitter: its endorsed
 transition is sent to its sender (protocol §4.2). This machine is in front of the sender's transaction of such an
-intent. A transition that is the one assembled last is taken at once; one of before a restart, or for another
-coordinator, is Verifying until the signature of our own party is verified. What is taken is recorded, acknowledged and
-given to the user: Issued. Then nobody coordinates the intent; the chain, its validity and the user decide. What we have
-no use for is acknowledged too, so that it is not sent again. Whatever this machine does not decide goes to the
+intent. The transition assembled last is taken at once; one from an earlier run, or for another
+coordinator, is Verifying until the signature of our own party is verified. It is recorded, acknowledged and
+given to the user: Issued. Then no coordinator has the intent; the chain, its validity and the user decide. A transition
+without use is acknowledged too, so that it is not sent again. Whatever this machine does not decide goes to the
 transaction.
 """
 
@@ -73,7 +73,7 @@ class Issuable(Protocol):
 
     @property
     def assembled(self) -> Transition | None:
-        """What was assembled last."""
+        """The transition assembled last."""
 
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
         """Order the verification of its party's signature."""
@@ -82,7 +82,7 @@ class Issuable(Protocol):
         """Record a transition of its own."""
 
     def leave_assembly(self, code: ErrorCode) -> None:
-        """What is being assembled is not awaited any more."""
+        """Stop the assembly under way."""
 
     def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
         """Refuse a permission."""
@@ -98,7 +98,7 @@ def is_what_we_assembled(issue: ExternalIssue, event: PreparedTransactionReceive
 
 
 def may_be_ours(issue: ExternalIssue, event: PreparedTransactionReceived) -> bool:
-    """sound, of an intent that nobody is to void: of before a restart, or for another coordinator"""
+    """sound, and not being voided: from an earlier run, or for another coordinator"""
     return _is_wanted(issue, event.prepared) and is_whole(event.prepared.transition)
 
 
@@ -128,9 +128,9 @@ def goes_on(issue: ExternalIssue, event: VersionsVoid) -> bool:
 
 
 def report(issue: ExternalIssue, event: Event) -> None:
-    """Issued survives restarts; whether its user was told before the last one is not known, so it is told again."""
+    """Issued survives restarts; the report may have been lost in the last one, so it is repeated."""
     transaction = issue.transaction
-    assert transaction.issued is not None, "what is reported was issued"
+    assert transaction.issued is not None, "only an issued transition is reported"
     transaction.context.effects.append(ReportPrepared(transaction.intent.contract, transaction.issued))
 
 
@@ -155,10 +155,10 @@ def decline(issue: ExternalIssue, event: PreparedTransactionReceived | HeldPrepa
 
 
 def issue_held(issue: ExternalIssue, event: SignatureVerified) -> None:
-    """Our own work of an earlier life, or for another coordinator: it is issued as it came."""
+    """Our own work of an earlier run, or for another coordinator: it is issued as it came."""
     held, issue.held = issue.held, None
     assert held is not None, "the guard has looked"
-    # What is wanted is consistent, and its signature was verified.
+    # It was found consistent, and its signature was verified.
     issue.transaction.record(Authorised(Consistent(held.prepared.transition)))
     _issue(issue, held, held.prepared)
 
@@ -176,13 +176,13 @@ def refuse(issue: ExternalIssue, event: DispatchConfirmationRequestReceived) -> 
 
 
 def expire(issue: ExternalIssue, event: VersionsVoid) -> None:
-    """Nobody has committed it in time."""
+    """It was not committed in time."""
     issue.transaction.ending_reason = "the prepared transition has expired"
     issue.behind.handle(event)
 
 
 def _is_wanted(issue: ExternalIssue, prepared: PreparedTransaction) -> bool:
-    """It is what it says, as far as can be told here, and we wait for such a thing."""
+    """It is sound, as far as this node can see, and we wait for such a transition."""
     transaction, transition = issue.transaction, prepared.transition
     context = transaction.context
     return (
@@ -198,7 +198,7 @@ def _is_wanted(issue: ExternalIssue, prepared: PreparedTransaction) -> bool:
 
 
 def _leaves_time(now_s: int, prepared: PreparedTransaction) -> bool:
-    """At least half of what the party allows: nobody coordinates the intent once it is issued."""
+    """At least half of what the party allows: no coordinator has the intent once it is issued."""
     return 2 * (prepared.valid_until_s - now_s) >= prepared.transition.valid_until_s - now_s
 
 
@@ -207,7 +207,7 @@ def _issue(
 ) -> None:
     """It is recorded, acknowledged to its coordinator and given to its user.
 
-    What is being assembled for a coordinator meanwhile is not awaited by it in vain.
+    A coordinator that waits for an assembly meanwhile gets an error instead.
     """
     transaction = issue.transaction
     transaction.leave_assembly(ErrorCode.NOT_CURRENT_DELEGATE)

@@ -4,7 +4,7 @@ Theory of operation. Only a leaf that our party signed confirms the intent, and 
 (trust rule 1). Under anything else the sender's transaction is IdUsed, and this machine is in front of it. Our record
 of that leaf may be lost, so our store and the members are asked for its transition, again and again. If one bears our
 party's signature, that is recorded and the intent is confirmed. From when the block is final, members have
-`id_used_grace` (Grace). If nobody shows such a transition, the intent is reverted as `INTENT_ID_USED`: its user must
+`id_used_grace` (Grace). If no member shows such a transition, the intent is reverted as `INTENT_ID_USED`: its user must
 look before it is submitted again. Whatever this machine does not decide goes to the transaction.
 """
 
@@ -99,9 +99,9 @@ def has_been_asked_for_long(inquiry: IdInquiry, event: InquiryDue) -> bool:
 
 
 def verify_shown(inquiry: IdInquiry, event: LeafShown) -> None:
-    """Did our party sign it, and until when? One of each member at a time: a liar displaces nobody else's.
+    """Did our party sign it, and until when? One of each member at a time: a liar displaces no other's.
 
-    Nor more of a member than a few in an interval: one that goes on would have us verify, and not end, for ever.
+    Nor more of a member than a few in an interval: one that goes on would have us verify, and not end, without a bound.
     """
     transaction = inquiry.transaction
     key, interval_ms = (event.peer, transaction.intent.id, "shown"), transaction.context.config.request_timeout_ms
@@ -131,7 +131,7 @@ def note_final(inquiry: IdInquiry, event: ConfirmationFinal) -> None:
 
 
 def end_as_used(inquiry: IdInquiry, event: InquiryDue) -> None:
-    """Nobody shows that it is ours."""
+    """No member shows that it is ours."""
     transaction = inquiry.transaction
     transaction.ending_code = INTENT_ID_USED
     transaction.ending_reason = (
@@ -142,7 +142,7 @@ def end_as_used(inquiry: IdInquiry, event: InquiryDue) -> None:
 
 
 def ask_members(inquiry: IdInquiry, event: Event) -> None:
-    """Our own store first, then everybody who may have the transition of that leaf, and again in a while."""
+    """Our own store first, then every member that may have the transition of that leaf, and again in a while."""
     context, leaf = inquiry.transaction.context, inquiry.leaf
     inquiry.shown.clear()
     context.effects.append(FindStates(context.contract.address, context.node, (leaf,)))

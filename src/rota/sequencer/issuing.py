@@ -28,7 +28,7 @@ from rota.sequencer.events import IssueRepeatDue
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Open:
 class Issuing:
     """The prepared transitions of one coordinator that are on their way to their senders."""
 
-    def __init__(self, coordinator: Coordination, unacknowledged: Iterable[TransitionPrepared]) -> None:
+    def __init__(self, coordinator: CoordinatorBase, unacknowledged: Iterable[TransitionPrepared]) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.kept = coordinator.kept

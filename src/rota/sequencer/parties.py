@@ -23,8 +23,8 @@ from rota.sequencer.sender_transaction_events import PartyResolved
 from rota.wire.messages import VerifierRequest, VerifierResponse
 
 if TYPE_CHECKING:
+    from rota.sequencer.sender_base import SenderBase
     from rota.sequencer.sender_transaction import SenderTransaction
-    from rota.sequencer.sending import Sending
 
 
 VERIFIERS_KEPT_MAX: Final = 10_000
@@ -44,7 +44,7 @@ class Want(NamedTuple):
 class Parties:
     """The verifiers that this node knows, and those that it asks for."""
 
-    def __init__(self, sender: Sending) -> None:
+    def __init__(self, sender: SenderBase) -> None:
         self.sender = sender
         self.context = sender.context
         self.verifiers: dict[Party, str] = {}

@@ -30,7 +30,7 @@ from rota.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Permission:
 class Permissions:
     """What one coordinator asks the senders of its rounds."""
 
-    def __init__(self, coordinator: Coordination) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.to_confirm: list[CoordinatorTransaction] = []

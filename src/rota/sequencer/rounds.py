@@ -52,7 +52,7 @@ from rota.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 # So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
 EVIDENCE_ASKS_MAX: Final = 3
@@ -63,7 +63,7 @@ LACKS_MAX: Final = 2
 class Rounds:
     """The rounds of one coordinator; they are opened only while it is Active."""
 
-    def __init__(self, coordinator: Coordination) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.unrounded: list[CoordinatorTransaction] = []

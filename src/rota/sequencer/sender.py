@@ -18,6 +18,7 @@ from itertools import chain, islice
 from rota.machine.tables import Event, Ignored, Row, Table, superstate
 from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
 from rota.sequencer.observer import LIVE
+from rota.sequencer.sender_base import LEAVING, Command, SenderBase
 from rota.sequencer.sender_events import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
@@ -38,7 +39,6 @@ from rota.sequencer.sender_events import (
 )
 from rota.sequencer.sender_transaction import SenderTransaction
 from rota.sequencer.sender_transaction_events import CoordinatorChanged, Delegated, Dispatched, Dropped, SubmitterSilent
-from rota.sequencer.sending import LEAVING, Command, Sending
 from rota.wire.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
 from rota.wire.sizes import delegation_bytes, fitting
 
@@ -707,7 +707,7 @@ TABLE = Table(
 )
 
 
-class Sender(Sending):
+class Sender(SenderBase):
     """One per contract and node."""
 
     table = TABLE

@@ -89,7 +89,7 @@ from rota.sequencer.voiding import EndingBegun, Voiding
 from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 
 if TYPE_CHECKING:
-    from rota.sequencer.sending import Sending
+    from rota.sequencer.sender_base import SenderBase
 
 
 class State(Enum):
@@ -355,8 +355,8 @@ def sign(transaction: SenderTransaction, event: Assembled) -> None:
             transaction.intent.sender,
             event.transition.leaf,
             event.transition.valid_until_s,
-            transaction.intent.nonce,
-            tuple(signer.party for signer in event.attesters.signers),
+            nonce=transaction.intent.nonce,
+            cosigners=tuple(signer.party for signer in event.attesters.signers),
         )
     )
 
@@ -849,7 +849,7 @@ class SenderTransaction(SentIntent):
 
     table = TABLE
 
-    def __init__(self, sender: Sending, restored: Restored, is_new: bool) -> None:
+    def __init__(self, sender: SenderBase, restored: Restored, is_new: bool) -> None:
         super().__init__(sender.context, restored, is_new, sender.latest_chain_time_s)
         self.sender = sender
         # The machine that takes its events: itself, or one in front of it.

@@ -232,7 +232,15 @@ class SentIntent(Machine):
         request_id, intent = self.context.next_id(), self.intent
         self.held = None
         self.context.effects.append(
-            VerifySignature(intent.contract, request_id, intent.id, intent.sender, leaf, valid_until_s, signature)
+            VerifySignature(
+                intent.contract,
+                request_id,
+                intent.id,
+                intent.sender,
+                leaf,
+                valid_until_s=valid_until_s,
+                signature=signature,
+            )
         )
         return request_id
 

@@ -23,7 +23,7 @@ from rota.sequencer.effects import VerifyParties
 from rota.sequencer.events import PartiesVerified, VerificationOverdue
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 ENDORSED_ENOUGH: Final = 8
 SENDERS_MAX: Final = 1_024
@@ -34,7 +34,7 @@ Kept = TypeVar("Kept")
 class Signers:
     """The transitions of one coordinator that await the verification of their signature, and who needs none."""
 
-    def __init__(self, coordinator: Coordination) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.endorsed: dict[NodeName, int] = {}

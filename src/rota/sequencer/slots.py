@@ -41,7 +41,7 @@ from rota.wire.messages import (
 from rota.wire.sizes import planned_bytes
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 MANY = 1_000_000
@@ -63,7 +63,7 @@ class Slot:
 class Slots:
     """The assembly of one coordinator; slots are selected only while it is Active."""
 
-    def __init__(self, coordinator: Coordination) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.slot: Slot | None = None

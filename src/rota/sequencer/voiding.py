@@ -2,7 +2,7 @@
 
 Theory of operation. A revert is reported only when no version can happen any more (protocol §4.3). So the decision that
 an intent ends is recorded, and this machine is put in front of the sender's transaction, which is Ending. Unless all
-versions are void already, the intent travels once more, as an empty transition, for which the domain is not asked; its
+versions are void already, the intent travels again, as an empty transition, for which the domain is not asked; its
 transaction is Pending again. When the empty transition is on the chain for good, the transaction itself reverts. If
 endorsers or the ledger refuse it, the transaction is Ending again and this machine is Expiring: it waits until the last
 version that the party signed is no longer valid. Whatever this machine does not decide goes to the transaction.
@@ -73,7 +73,7 @@ class Voidable(Protocol):
 
     @property
     def is_under_way(self) -> bool:
-        """It has no outcome, and somebody is to coordinate it."""
+        """It has no outcome, and a coordinator is to have it."""
 
     @property
     def may_be_endorsed(self) -> bool:
@@ -132,13 +132,13 @@ def end(voiding: Voiding, event: Event) -> None:
 
 
 def begin_voiding(voiding: Voiding, event: EndingBegun) -> None:
-    """The transaction begins anew, as an empty transition."""
+    """The transaction begins again, as an empty transition."""
     voiding.transaction.is_voiding = True
     voiding.behind.handle(VoidingBegun())
 
 
 def refuse_old_version(voiding: Voiding, event: DispatchConfirmationRequestReceived) -> None:
-    """The coordinator drops what it has; the intent is delegated to it anew, to be voided."""
+    """The coordinator drops what it has; the intent is delegated to it again, to be voided."""
     refuse_cancelled(voiding, event)
     voiding.behind.handle(CoordinatorChanged("its coordinator had an older version of it"))
 

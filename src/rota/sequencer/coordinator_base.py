@@ -91,7 +91,7 @@ HEARTBEATING = (*ACTING.states, *LEAVING.states)
 REFUSED_INTENTS_MAX = 1_024
 
 
-class Coordination(Machine):
+class CoordinatorBase(Machine):
     """One per contract and node."""
 
     def __init__(
@@ -530,7 +530,16 @@ class Coordination(Machine):
         rounds, now_ms, patience_ms = self.rounds.rounds, self.context.now_ms, self.context.config.request_timeout_ms
         missing = endorsers_missing(rounds.values(), node, now_ms, patience_ms) if rounds and listed else ()
         heartbeat = CoordinatorHeartbeat(
-            self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest, missing
+            number=self.number,
+            state=state,
+            intents=changed,
+            successor=successor,
+            refused=refused,
+            is_whole=is_whole,
+            gone=gone,
+            count=told.count,
+            digest=told.digest,
+            missing=missing,
         )
         self.context.send(node, heartbeat)
 

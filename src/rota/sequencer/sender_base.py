@@ -82,7 +82,7 @@ from rota.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordination import Coordination
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 
@@ -107,10 +107,10 @@ class DispatchAnswer:
     errors: list[IntentError] = field(default_factory=list)
 
 
-class Sending(Machine):
+class SenderBase(Machine):
     """One per contract and node."""
 
-    def __init__(self, context: Context, observer: Observer, coordinator: Coordination) -> None:
+    def __init__(self, context: Context, observer: Observer, coordinator: CoordinatorBase) -> None:
         super().__init__()
         self.context = context
         self.observer = observer
