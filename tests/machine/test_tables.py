@@ -7,7 +7,19 @@ from enum import Enum
 
 import pytest
 
-from rota.machine.tables import Event, Guard, Ignored, Junction, Machine, Row, Table, in_states, outside, superstate
+from rota.machine.tables import (
+    Event,
+    Front,
+    Guard,
+    Ignored,
+    Junction,
+    Machine,
+    Row,
+    Table,
+    in_states,
+    outside,
+    superstate,
+)
 
 
 class Light(Enum):
@@ -270,6 +282,41 @@ def test_superstates_that_overlap_are_refused() -> None:
     )
     with pytest.raises(AssertionError, match="Numbers: superstates overlap"):
         Table("Numbers", Three.ONE, (*rows[1:], *rows[:1]))
+
+
+# A machine in front of another.
+
+
+class Guarded(Front):
+    """Takes what is pressed while it is red; the clock's events are its own."""
+
+    table = Table(
+        "Guard",
+        Light.RED,
+        (Row(Light.RED, Pressed, then=Light.GREEN), Row(Light.RED, Elapsed, never)),
+        (Ignored(Pressed, (Light.GREEN,), "it is green"), Ignored(Elapsed, (Light.GREEN,), "it is green")),
+    )
+    own = (Elapsed,)
+
+
+class BrokenToo(Crossing):
+    """Knows one event more than the machine in front of it."""
+
+
+def test_front_passes_on_what_it_does_not_decide() -> None:
+    behind = BrokenToo(table_of(*in_states(Light, Pressed), *in_states(Light, Broken, do=saying("broken"))))
+    front = Guarded(behind)
+    assert front.handle(Pressed()) is front.table.rows[0]
+    assert front.handle(Pressed()) is behind.table.rows[0], "what the front ignores"
+    front.handle(Broken())
+    assert behind.log == ["broken in Red"], "what the front does not know"
+
+
+def test_front_keeps_events_of_its_own() -> None:
+    front = Guarded(Crossing(table_of(*in_states(Light, Pressed))))
+    assert front.handle(Elapsed()) is None
+    front.enter(Light.GREEN)
+    assert front.handle(Elapsed()) is None
 
 
 # What cannot be built.
