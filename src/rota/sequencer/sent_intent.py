@@ -230,7 +230,6 @@ class SentIntent(Machine):
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
         """Order the verification of its party's signature, of before a restart or for another coordinator."""
         request_id, intent = self.context.next_id(), self.intent
-        self.held = None
         self.context.effects.append(
             VerifySignature(
                 intent.contract,
