@@ -303,13 +303,13 @@ class BrokenToo(Crossing):
     """Knows one event more than the machine in front of it."""
 
 
-def test_front_passes_on_what_it_does_not_decide() -> None:
+def test_front_passes_on_events_that_it_does_not_decide() -> None:
     behind = BrokenToo(table_of(*in_states(Light, Pressed), *in_states(Light, Broken, do=saying("broken"))))
     front = Guarded(behind)
     assert front.handle(Pressed()) is front.table.rows[0]
-    assert front.handle(Pressed()) is behind.table.rows[0], "what the front ignores"
+    assert front.handle(Pressed()) is behind.table.rows[0], "ignored in front"
     front.handle(Broken())
-    assert behind.log == ["broken in Red"], "what the front does not know"
+    assert behind.log == ["broken in Red"], "unknown in front"
 
 
 def test_front_keeps_events_of_its_own() -> None:
@@ -319,7 +319,7 @@ def test_front_keeps_events_of_its_own() -> None:
     assert front.handle(Elapsed()) is None
 
 
-# What cannot be built.
+# Tables that cannot be built.
 
 
 def test_table_with_every_pair_decided_knows_its_states_in_order() -> None:
