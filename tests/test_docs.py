@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rota.cli.docs import command
-from rota.cli.machine_pages import UndocumentedError, render_pages
+from rota.cli.machine_pages import UndocumentedError, arrows_of, render_pages, rows_of
 from rota.cli.metric_pages import render_metrics
-from rota.machine.tables import Event, Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, in_states, superstate
 from rota.sequencer.sender import Sender
 from rota.server.configuration import render_reference
 from rota.server.metrics import COUNTERS, GAUGES
@@ -28,12 +28,15 @@ PAGES = (
     "README.md",
     "sender.md",
     "sender-transaction.md",
+    "external-issue.md",
+    "voiding.md",
+    "id-inquiry.md",
     "coordinator.md",
     "coordinator-transaction.md",
     "deployment.md",
 )
 # These, six references, the completions, and the pages of all methods and of their types.
-COUNT = len(PAGES) + 6 + len(TABLE) + 1
+COUNT = len(PAGES) + 9 + len(TABLE) + 1
 
 
 def run(*arguments: str) -> Result:
@@ -162,7 +165,7 @@ def test_missing_docstring_is_told_by_name_and_writes_nothing(tmp_path: Path, mo
     monkeypatch.setattr(Sender.table.rows[0].do, "__doc__", None)
     result = run("--out", str(tmp_path / "docs"))
     assert result.exit_code == 1
-    assert "rota.sequencer.rules.sender.answer_permission has no docstring" in result.stderr
+    assert "rota.sequencer.sender.answer_permission has no docstring" in result.stderr
     assert not (tmp_path / "docs").exists()
 
 
@@ -220,6 +223,7 @@ def undocumented_entry(*_: object) -> None: ...
 
 
 IGNORED = (Ignored(Pulled, (Gate.SHUT, Gate.LOCKED, Gate.GONE, Gate.LOST), "shut | locked"),)
+HEAVY = Junction("Weighs", ((is_heavy, Gate.SHUT), (None, Gate.LOST)))
 ROWS = (
     Row(Gate.OPEN, Pushed, when=is_heavy),
     Row(Gate.OPEN, Pushed, then=Gate.SHUT, do=shut),
@@ -239,7 +243,7 @@ def page_of(table: Table) -> str:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return page_of(Table("Gate", Gate.OPEN, (Pushed, Pulled), ROWS, IGNORED, {Gate.SHUT: creak}))
+    return page_of(Table("Gate", Gate.OPEN, ROWS, IGNORED, {Gate.SHUT: creak}))
 
 
 def test_page_says_that_it_is_generated_and_by_what(page: str) -> None:
@@ -256,12 +260,61 @@ def test_diagram_has_an_arrow_for_each_change_of_state_with_its_events_merged(pa
         "stateDiagram-v2",
         "    direction LR",
         "    [*] --> Open",
+        "    Open",
+        "    Shut",
+        "    Locked",
+        "    Gone",
+        "    Lost",
         "    Open --> Shut: Pushed<br/>Pulled",
         "    Shut --> Locked: Pushed",
         "    Locked --> [*]",
         "    Gone --> [*]",
         "    Lost --> [*]",
     ]
+
+
+def test_diagram_draws_one_arrow_from_a_superstate_and_shares_a_junction() -> None:
+    fallen = superstate("Fallen", Gate.GONE, Gate.LOST)
+    closed = superstate("Closed", Gate.SHUT, Gate.LOCKED, fallen)
+    table = Table(
+        "Gate",
+        Gate.OPEN,
+        (
+            Row(Gate.OPEN, Pushed, then=HEAVY),
+            Row(fallen, Pushed, then=Gate.OPEN),
+            Row(closed, Pushed, then=Gate.LOCKED, do=shut),
+            Row(closed, Pulled, then=HEAVY),
+        ),
+        (Ignored(Pulled, (Gate.OPEN,), "open"),),
+    )
+    page = page_of(table)
+    assert page.partition("```mermaid\n")[2].partition("```")[0].splitlines() == [
+        "stateDiagram-v2",
+        "    direction LR",
+        "    [*] --> Open",
+        "    Open",
+        "    state Closed {",
+        "        any_Closed: any",
+        "        Shut",
+        "        Locked",
+        "        state Fallen {",
+        "            Gone",
+        "            Lost",
+        "        }",
+        "    }",
+        "    state Weighs <<choice>>",
+        "    Open --> Weighs: Pushed",
+        "    any_Closed --> Locked: Pushed",
+        "    Closed --> Weighs: Pulled",
+        "    Fallen --> Open: Pushed",
+        "    Weighs --> Shut: is heavy",
+        "    Weighs --> Lost: else",
+    ]
+    assert "| Closed | `Pushed` | | Locked | Let it fall (see v1.2). |" in page
+    assert "| Closed | `Pulled` | | Weighs | |" in page
+    assert "| Closed | Shut, Locked, Gone, Lost |\n| Fallen | Gone, Lost |" in page
+    assert "| Weighs | heavy \\| rusty | Shut |\n| Weighs | else | Lost |" in page
+    assert (rows_of(table), arrows_of(table)) == (6, 7)
 
 
 def test_rows_stand_in_order_with_neighbours_of_one_rule_merged_and_bars_escaped(page: str) -> None:
@@ -276,13 +329,12 @@ def test_rows_stand_in_order_with_neighbours_of_one_rule_merged_and_bars_escaped
 
 
 def test_rule_for_all_or_nearly_all_states_does_not_list_them() -> None:
-    every = page_of(Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed)))
+    every = page_of(Table("Gate", Gate.OPEN, in_states(Gate, Pushed)))
     assert "| every state | `Pushed` |" in every
     but_one = page_of(
         Table(
             "Gate",
             Gate.OPEN,
-            (Pushed,),
             in_states((state for state in Gate if state is not Gate.LOST), Pushed),
             (Ignored(Pushed, (Gate.LOST,), "lost"),),
         )
@@ -299,20 +351,20 @@ def test_entry_actions_events_ignored_pairs_and_states_are_listed(page: str) -> 
 
 
 def test_machine_without_entry_actions_says_so() -> None:
-    table = Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed))
+    table = Table("Gate", Gate.OPEN, in_states(Gate, Pushed))
     assert "## Entry actions\n\nNone.\n" in page_of(table)
 
 
 @pytest.mark.parametrize(
     ("table", "name"),
     [
-        (Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed, when=undocumented_guard)), "undocumented_guard"),
-        (Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed, do=undocumented_action)), "undocumented_action"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Pushed, when=undocumented_guard)), "undocumented_guard"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Pushed, do=undocumented_action)), "undocumented_action"),
         (
-            Table("Gate", Gate.OPEN, (Pushed,), in_states(Gate, Pushed), entry={Gate.OPEN: undocumented_entry}),
+            Table("Gate", Gate.OPEN, in_states(Gate, Pushed), entry={Gate.OPEN: undocumented_entry}),
             "undocumented_entry",
         ),
-        (Table("Gate", Gate.OPEN, (Forgotten,), in_states(Gate, Forgotten)), "Forgotten"),
+        (Table("Gate", Gate.OPEN, in_states(Gate, Forgotten)), "Forgotten"),
     ],
     ids=["guard", "action", "entry action", "event"],
 )

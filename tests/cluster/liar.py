@@ -46,8 +46,8 @@ from rota.model.types import (
     Transition,
     node_of,
 )
+from rota.sequencer import sender_transaction
 from rota.sequencer.context import Context
-from rota.sequencer.rules import sender_transaction_used
 from rota.service.run import RunningNode
 from rota.store import records
 from rota.store.listening import COMMITTED_IN_BLOCK
@@ -379,7 +379,7 @@ LIARS: Final[dict[str, type[Liar]]] = {"squatter": Squatter, "usurper": Usurper,
 # Honest nodes without one defence: what stands in the place of which function.
 CREDULOUS: Final[dict[str, tuple[tuple[object, object], ...]]] = {
     "believes-any-id": ((is_id_of, lambda *_: True),),
-    "believes-any-commit": ((sender_transaction_used.is_by_another, lambda *_: False),),
+    "believes-any-commit": ((sender_transaction.is_by_another, lambda *_: False),),
     "believes-any-bound": ((bound_hash, lambda leaf, *_: leaf),),
     "believes-any-content": ((consistency.flaw_of, lambda *_: ""),),
 }

@@ -7,7 +7,19 @@ from enum import Enum
 
 import pytest
 
-from rota.machine.tables import Event, Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import (
+    Event,
+    Front,
+    Guard,
+    Ignored,
+    Junction,
+    Machine,
+    Row,
+    Table,
+    in_states,
+    outside,
+    superstate,
+)
 
 
 class Light(Enum):
@@ -58,12 +70,16 @@ def never(*_: object) -> bool:
     return False
 
 
+def is_red(crossing: Crossing, _: Event) -> bool:
+    return crossing.state is Light.RED
+
+
 def enter(crossing: Crossing) -> None:
     crossing.log.append(f"entered in {crossing.state.value}")
 
 
 def table_of(*rows: Row, ignored: tuple[Ignored, ...] = ()) -> Table:
-    return Table("Light", Light.RED, (Pressed,), rows, ignored, {Light.GREEN: enter})
+    return Table("Light", Light.RED, rows, ignored, {Light.GREEN: enter})
 
 
 GREEN_IGNORES = Ignored(Pressed, (Light.GREEN,), "it is green")
@@ -186,7 +202,124 @@ def test_same_rule_for_several_states_is_one_row_each() -> None:
     )
 
 
-# What cannot be built.
+# Superstates and junctions.
+
+
+TRAFFIC = superstate("Traffic", *Light)
+
+
+def test_row_of_a_superstate_holds_for_each_of_its_states() -> None:
+    row = Row(TRAFFIC, Pressed, then=Light.GREEN)
+    table = table_of(row)
+    assert table.written == (row,)
+    assert table.rows == tuple(Row(state, Pressed, then=Light.GREEN) for state in Light)
+    assert TRAFFIC.value == "Traffic"
+
+
+def test_superstate_may_be_made_of_others() -> None:
+    red = superstate("Stop", Light.RED)
+    assert superstate("Both", red, Light.GREEN).states == TRAFFIC.states
+    assert outside(red) == (Light.GREEN,)
+
+
+@pytest.mark.parametrize("guard", [None, always])
+def test_narrower_row_overrules_that_of_a_superstate_if_it_always_matches_or_has_its_guard(guard: Guard | None) -> None:
+    narrow = Row(Light.RED, Pressed, guard)
+    table = table_of(narrow, Row(TRAFFIC, Pressed, always, Light.RED))
+    assert table.rows == (narrow, Row(Light.GREEN, Pressed, always, Light.RED))
+
+
+def test_narrower_row_with_another_guard_goes_first() -> None:
+    table = table_of(Row(Light.RED, Pressed, never), Row(TRAFFIC, Pressed, always))
+    assert [row.when for row in table.rows_by_pair[Light.RED, Pressed]] == [never, always]
+
+
+def test_superstate_leaves_out_the_states_that_ignore_the_event() -> None:
+    table = table_of(Row(TRAFFIC, Pressed), ignored=(GREEN_IGNORES,))
+    assert table.rows_by_pair[Light.GREEN, Pressed] == ()
+
+
+def test_ignoring_may_name_a_superstate() -> None:
+    table = Table("Light", Light.RED, in_states(Light, Pressed), (Ignored(Elapsed, (TRAFFIC,), ""),))
+    assert table.ignored[0].states == (Light.RED, Light.GREEN)
+    assert table.superstates == (TRAFFIC,)
+
+
+def test_junction_leads_along_its_first_branch_that_holds_before_the_action() -> None:
+    fork = Junction("Fork", ((never, Light.RED), (is_red, Light.GREEN), (None, Light.RED)))
+    table = table_of(Row(TRAFFIC, Pressed, always, fork, saying("acted")))
+    crossing = Crossing(table)
+    crossing.handle(Pressed())
+    assert crossing.log == ["acted in Red", "changed Red to Green", "entered in Green"]
+    crossing.handle(Pressed())
+    assert crossing.state is Light.RED
+    assert table.junctions == (fork,)
+    first, second, last = table.rows_by_pair[Light.RED, Pressed]
+    assert first.when is not None
+    assert first.when.__name__ == "always_and_never"
+    assert second.when is not None
+    assert second.when(crossing, Pressed())
+    assert last.when is always
+
+
+def test_junction_without_a_guard_of_its_row_has_those_of_its_branches() -> None:
+    table = table_of(Row(TRAFFIC, Pressed, then=Junction("Fork", ((never, Light.RED), (None, Light.GREEN)))))
+    assert [row.when for row in table.rows_by_pair[Light.RED, Pressed]] == [never, None]
+
+
+def test_row_that_applies_nowhere_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Light: the row of Traffic for Pressed applies nowhere"):
+        table_of(*in_states(Light, Pressed), Row(TRAFFIC, Pressed))
+
+
+def test_superstates_that_overlap_are_refused() -> None:
+    class Three(Enum):
+        ONE, TWO, THREE = "One", "Two", "Three"
+
+    rows = (
+        Row(superstate("A", Three.ONE, Three.TWO), Pressed),
+        Row(superstate("B", Three.TWO, Three.THREE), Pressed, always),
+    )
+    with pytest.raises(AssertionError, match="Numbers: superstates overlap"):
+        Table("Numbers", Three.ONE, (*rows[1:], *rows[:1]))
+
+
+# A machine in front of another.
+
+
+class Guarded(Front):
+    """Takes what is pressed while it is red; the clock's events are its own."""
+
+    table = Table(
+        "Guard",
+        Light.RED,
+        (Row(Light.RED, Pressed, then=Light.GREEN), Row(Light.RED, Elapsed, never)),
+        (Ignored(Pressed, (Light.GREEN,), "it is green"), Ignored(Elapsed, (Light.GREEN,), "it is green")),
+    )
+    own = (Elapsed,)
+
+
+class BrokenToo(Crossing):
+    """Knows one event more than the machine in front of it."""
+
+
+def test_front_passes_on_events_that_it_does_not_decide() -> None:
+    behind = BrokenToo(table_of(*in_states(Light, Pressed), *in_states(Light, Broken, do=saying("broken"))))
+    front = Guarded(behind)
+    assert front.handle(Pressed()) is front.table.rows[0]
+    assert front.handle(Pressed()) is behind.table.rows[0], "ignored in front"
+    front.handle(Broken())
+    assert behind.log == ["broken in Red"], "unknown in front"
+
+
+def test_front_keeps_events_of_its_own() -> None:
+    front = Guarded(Crossing(table_of(*in_states(Light, Pressed))))
+    assert front.handle(Elapsed()) is None
+    front.enter(Light.GREEN)
+    assert front.handle(Elapsed()) is None
+
+
+# Tables that cannot be built.
 
 
 def test_table_with_every_pair_decided_knows_its_states_in_order() -> None:
@@ -203,13 +336,19 @@ def test_pair_both_ruled_and_ignored_is_refused() -> None:
         table_of(*in_states(Light, Pressed), ignored=(GREEN_IGNORES,))
 
 
-@pytest.mark.parametrize("row", [Row(Light.RED, Elapsed), Row(Weather.RAIN, Pressed)])
-def test_row_for_an_unknown_event_or_state_is_refused(row: Row) -> None:
-    with pytest.raises(AssertionError, match="Light: a row for an event or state that it does not have"):
-        table_of(*in_states(Light, Pressed), row)
+def test_row_for_an_unknown_state_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Light: a row for a state that it does not have"):
+        table_of(*in_states(Light, Pressed), Row(Weather.RAIN, Pressed))
 
 
-@pytest.mark.parametrize("decision", [Ignored(Elapsed, (Light.RED,), ""), Ignored(Pressed, (Weather.RAIN,), "")])
-def test_ignoring_an_unknown_event_or_state_is_refused(decision: Ignored) -> None:
-    with pytest.raises(AssertionError, match="Light: a row for an event or state that it does not have"):
-        table_of(*in_states(Light, Pressed), ignored=(decision,))
+@pytest.mark.parametrize("rest", [(Row(Light.RED, Elapsed),), (GREEN_IGNORES,)])
+def test_event_that_one_row_or_decision_names_must_be_decided_for_all_states(rest: tuple[Row | Ignored, ...]) -> None:
+    rows = tuple(each for each in rest if isinstance(each, Row))
+    ignored = tuple(each for each in rest if isinstance(each, Ignored))
+    with pytest.raises(AssertionError, match="Light: undecided: "):
+        table_of(*rows, ignored=ignored)
+
+
+def test_ignoring_in_an_unknown_state_is_refused() -> None:
+    with pytest.raises(AssertionError, match="Light: a row for a state that it does not have"):
+        table_of(*in_states(Light, Pressed), ignored=(Ignored(Pressed, (Weather.RAIN,), ""),))

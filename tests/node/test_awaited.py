@@ -16,7 +16,7 @@ from rota.model.digests import domain_separator, void_leaf
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, Leaf, Outcome, Party
 from rota.node.effects import LoadContract, LookUpIntents
 from rota.node.events import ForContract, IntentsLookedUp, RoundsMadeUp
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from tests.directory.deployment_bench import ID, DeploymentBench
 from tests.node.node_bench import A1, A2, B1, CONFIG, OTHER, OURS, THEIRS, NodeBench, outcome, transition
 from tests.sequencer.kit import ADDRESS, GENESIS_S, B, contract

@@ -33,6 +33,7 @@ from rota.node.explanation import (
     explain_at_sender,
     explain_deployment,
 )
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.events import (
     AssemblyFailed,
     AssemblyFinished,
@@ -41,13 +42,12 @@ from rota.sequencer.events import (
     RoundSubmitted,
     TransitionSigned,
 )
-from rota.sequencer.events.sender_transaction import GivenUp
 from rota.sequencer.listing import Listing
 from rota.sequencer.round import endorsers_missing
+from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sender_transaction_events import GivenUp
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (
     Answer,
     AssembleRequest,
@@ -309,7 +309,7 @@ def test_cancelled_intent_is_delegated_again_and_reports_why_it_ends() -> None:
 def test_ending_reports_until_when_it_waits_and_why_it_cannot_be_voided() -> None:
     bench = gathering()
     bench.tell(CancelRequested("user", B1))
-    bench.sequencer.sender.transactions[B1].handle(GivenUp("against the rules"))
+    bench.sequencer.sender.transactions[B1].receiver.handle(GivenUp("against the rules"))
     until = f"chain time {GENESIS_S + 600}, when no version of it is valid"
     expect_sender(bench, SenderSide.ENDING, f"{until} (it cannot be voided: against the rules)")
     assert at_sender(bench).detail == "ending: cancelled"

@@ -18,11 +18,11 @@ from rota.machine.pacing import (
 from rota.model.types import HeartbeatNumber, Leaf, Mode, NodeName, RequestId, Tried
 from rota.node.events import StatesFound
 from rota.sequencer import endorser as endorser_module
-from rota.sequencer import sender as sender_module
+from rota.sequencer import sender_base as sender_module
+from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, CheckRound, VerifyEndorsement, VerifyEndorsers, VerifySignature
 from rota.sequencer.events import EndorsementVerified, EndorsersVerified
 from rota.sequencer.observer import Observer
-from rota.sequencer.states.coordinator_transaction import State as Held
 from rota.wire.messages import (
     AssembleResponse,
     CoordinatorHeartbeat,

@@ -38,11 +38,11 @@ from rota.node.effects import LoadContract, LookUpIntents, NodeStarted
 from rota.node.events import ForContract, IntentsLookedUp, PublicTransactionEnded
 from rota.node.node import OWN, Node
 from rota.node.stored import StoredNode
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.events import BlockIndexed, LedgerBack, LedgerLost, TransitionSigned
+from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.sim.disk import Disk
 from rota.wire.messages import (
     CoordinatorHeartbeat,

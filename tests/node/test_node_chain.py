@@ -14,7 +14,7 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus, MinedStatus
 from rota.model.types import ContractAddress, Outcome
 from rota.node.node import OWN, Node
 from rota.node.stored import StoredNode
-from rota.sequencer.states.sender_transaction import State as SenderSide
+from rota.sequencer.sender_transaction import State as SenderSide
 from rota.wire.messages import Startup, SubmitterHeartbeat
 from tests.node.node_bench import (
     A1,

@@ -34,8 +34,8 @@ from rota.node.events import ContractLoaded, ContractMissing, ForContract
 from rota.node.paging import Sequencers
 from rota.node.stored import StoredNode
 from rota.sequencer.events import TransitionSigned
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import Sequencer, StoredContract
-from rota.sequencer.states.sender_transaction import Restored
 from rota.wire.messages import (
     Answer,
     Delegation,

@@ -24,9 +24,9 @@ from rota.model.types import (
 )
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.sequencer.events import RoundDispatched
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as TransactionState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

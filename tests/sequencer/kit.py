@@ -60,8 +60,8 @@ from rota.sequencer.events import (
     RoundChecked,
     TransitionSigned,
 )
+from rota.sequencer.sent_intent import Permission
 from rota.sequencer.sequencer import Sequencer, StoredContract
-from rota.sequencer.states.sender_transaction import Permission
 from rota.wire.messages import Envelope, Message
 
 A, B, C, D = (NodeName(name) for name in "ABCD")

@@ -11,6 +11,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -118,6 +119,8 @@ def _until_taken(table: Table, row: Row, beside: Row) -> Iterator[None]:
 
     def handle(machine: Machine, event: Event) -> Row | None:
         if machine.table is table and machine.state is beside.state and table.row_for(machine, event) is beside:
+            assert isinstance(row.state, Enum)
+            assert isinstance(beside.state, Enum)
             machine.state = row.state
             if table.row_for(machine, event) is row:
                 original(machine, event)

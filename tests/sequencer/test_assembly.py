@@ -14,9 +14,9 @@ from rota.model.types import Call, DelegationNumber, HeartbeatNumber, NodeName, 
 from rota.sequencer.assembly import flaw_of_size
 from rota.sequencer.effects import AssembleIntents, SignTransition, VerifySignature
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, SignatureVerified, TransitionSigned
-from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import SenderTransaction, State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.wire.messages import (
     Answer,
     AssembleError,

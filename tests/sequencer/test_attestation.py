@@ -26,6 +26,7 @@ from rota.model.types import (
 )
 from rota.node.explanation import explain_at_coordinator, explain_at_sender
 from rota.sequencer.attestation import Unapproved, attesters_at, flaw_of_attesters
+from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import CheckRound, SignTransition, VerifyEndorsement, VerifyParties
 from rota.sequencer.events import (
     AssemblyFinished,
@@ -35,7 +36,6 @@ from rota.sequencer.events import (
     RoundChecked,
     TransitionSigned,
 )
-from rota.sequencer.states.coordinator_transaction import State as Held
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,

@@ -22,8 +22,8 @@ from rota.model.types import (
     Rotation,
     Tried,
 )
-from rota.sequencer.events.coordinator import HeartbeatInterval, TransactionDispatchConfirmed
-from rota.sequencer.states.coordinator_transaction import State as TransactionState
+from rota.sequencer.coordinator_events import HeartbeatInterval, TransactionDispatchConfirmed
+from rota.sequencer.coordinator_transaction import State as TransactionState
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -14,22 +14,24 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Digest, Leaf, Transition
 from rota.node.explanation import explain_at_coordinator
-from rota.sequencer.coordinator_transaction import TABLE
-from rota.sequencer.events import BlockIndexed, BlocksRemoved, RoundSubmitted
-from rota.sequencer.events.coordinator_transaction import (
+from rota.sequencer.coordinator_transaction import (
+    GONE,
+    TABLE,
     Abandoned,
     AssembleTimeout,
     Collected,
     ConfirmationUndone,
     DependencyReady,
+    DependencyReverted,
     DispatchConfirmationRejected,
     DispatchConfirmed,
     Endorsed,
     EndorsedRejected,
+    State,
     StateTimeout,
     ValidityEnded,
 )
-from rota.sequencer.states.coordinator_transaction import GONE, State
+from rota.sequencer.events import BlockIndexed, BlocksRemoved, RoundSubmitted
 from rota.wire.messages import (
     Answer,
     AssembleError,
@@ -784,6 +786,13 @@ def test_version_on_its_way_to_the_disk_does_not_expire(state: State) -> None:
     assert bench.state_of("B-1") is state
 
 
+def test_version_on_its_way_to_the_disk_is_not_taken_back_with_what_it_stood_on() -> None:
+    bench = active()
+    bench.bring(State.READY_FOR_DISPATCH, transition("B-1"))
+    bench.transaction("B-1").handle(DependencyReverted(intent_id("B-0")))
+    assert bench.state_of("B-1") is State.READY_FOR_DISPATCH
+
+
 def test_unassembled_intent_has_nothing_that_expires() -> None:
     bench = active()
     bench.delegate("B-1")
@@ -807,7 +816,7 @@ LATE: tuple[tuple[Event, tuple[State, ...]], ...] = (
     (Collected(), tuple(state for state in State if state is not State.READY_FOR_DISPATCH)),
     (ConfirmationUndone(OTHER_LEAF), tuple(state for state in State if state is not State.CONFIRMED)),
     (StateTimeout(), tuple(state for state in State if state not in (State.BLOCKED, State.CONFIRMING_DISPATCH))),
-    (Abandoned(), (*GONE, State.INITIAL, State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)),
+    (Abandoned(), (*GONE.states, State.INITIAL, State.READY_FOR_DISPATCH, State.DISPATCHED, State.SUBMITTED)),
 )
 
 

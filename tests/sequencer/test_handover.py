@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from rota.model.types import FlushPoint, RequestId, StateId
+from rota.sequencer import coordinator as rules
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.effects import VerifyEndorsers
 from rota.sequencer.events import EndorsersVerified
 from rota.sequencer.handover import ROUNDS_MAX
-from rota.sequencer.rules import coordinator as rules
 from rota.wire.messages import (
     AssembleRequest,
     EndorserSignature,

@@ -41,8 +41,9 @@ from rota.sequencer.events import (
     TransitionSigned,
     TransitionsShown,
 )
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.sequencer.versions import VERSIONS_MAX
 from rota.wire.messages import (
     AssembleError,
@@ -682,7 +683,10 @@ def test_transitions_that_members_showed_are_forgotten_with_the_block_that_used_
     bench = used()
     show(bench)
     transaction = bench.sequencer.sender.transactions[x.ID]
-    transaction.shown[RequestId(1, 99)] = (B, Consistent(OURS))
+    inquiry = transaction.inquiry
+    assert inquiry is not None
+    assert bench.sequencer.context.timers.is_set(inquiry, "inquiry")
     bench.tell(BlocksRemoved(x.HEIGHT, (committed(),)))
     assert x.state(bench) is not State.ID_USED
-    assert transaction.shown == {}
+    assert (transaction.inquiry, transaction.receiver) == (None, transaction)
+    assert not bench.sequencer.context.timers.is_set(inquiry, "inquiry")

@@ -16,11 +16,10 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Digest, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
 from rota.node.explanation import explain_at_coordinator
+from rota.sequencer.coordinator_transaction import Abandoned, State
 from rota.sequencer.effects import CheckRound, PreparedAcknowledged, PreparedEndorsed, VerifyEndorsement
 from rota.sequencer.events import BlockIndexed, BlocksRemoved, EndorsementVerified, OutcomesFinal, RoundChecked
-from rota.sequencer.events.coordinator_transaction import Abandoned
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

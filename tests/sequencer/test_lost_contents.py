@@ -24,7 +24,7 @@ from rota.sequencer import seen as seen_module
 from rota.sequencer.effects import DistributeStates, LeavesSigned, StoreStates
 from rota.sequencer.events import AssemblyFinished, TransitionSigned
 from rota.sequencer.seen import Seen
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.wire.messages import (
     AssembleResponse,
     AssemblyOutcome,

@@ -13,9 +13,9 @@ from rota.model.consistency import Consistent
 from rota.model.types import Leaf, NodeName, RequestId, StateId, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import seen as seen_module
+from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import CheckRound
 from rota.sequencer.seen import Seen
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import (
     EndorsementError,
     EndorsementRequest,

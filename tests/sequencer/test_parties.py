@@ -12,8 +12,9 @@ from rota.sequencer import parties as parties_module
 from rota.sequencer.effects import EndingDecided
 from rota.sequencer.events import OutcomesFinal
 from rota.sequencer.parties import VERIFIER_CHARACTERS_MAX, VERIFIERS_KEPT_MAX
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.wire.messages import (
     Delegation,
     DelegationCommand,

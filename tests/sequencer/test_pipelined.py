@@ -12,8 +12,9 @@ from rota.machine.events import CancelRequested, Tick
 from rota.model.types import AwaitedLeaf, Outcome, Receipt, RequestId, StateId, SubmitMode, Transition
 from rota.sequencer.effects import AssembleIntents, LeavesSigned, SignTransition
 from rota.sequencer.events import AssemblyFinished, SignatureVerified, TransitionSigned
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.wire.messages import AssembleError, AssembleRequest, AssemblyOutcome, DelegationCommand, ErrorCode, Snapshot
 from tests.sequencer.kit import ADDRESS, GENESIS_S, B, Bench, intent, intent_id, signed_leaf, transition
 from tests.sequencer.test_sender_transaction import (

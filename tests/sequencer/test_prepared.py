@@ -24,8 +24,9 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.sequencer.turns import longest_rest_s
 from rota.wire.messages import (
     AssembleError,

@@ -12,8 +12,8 @@ from rota.machine.events import Tick
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Leaf, NodeName, StateId, Transition
 from rota.sequencer.context import Context
+from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.probation import PERMITTED_MAX, PERMITTED_PER_REFUSED, SENDERS_MAX, Probation
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,

@@ -30,8 +30,8 @@ from rota.sequencer.demotion import Experience
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, LedgerBack, LedgerLost, OutcomesFinal
 from rota.sequencer.pace import Measured
 from rota.sequencer.progress import GROWTH_MAX, Progress
-from rota.sequencer.states.sender_transaction import Permission
-from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sent_intent import Permission
 from rota.sequencer.turns import longest_rest_s
 from rota.sequencer.versions import VERSIONS_MAX
 from rota.wire.messages import (

@@ -11,12 +11,12 @@ from rota.model.config import Config
 from rota.model.types import Contract, DelegationNumber, Leaf, Mode, NodeName, RequestId, StateId, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import quotas
+from rota.sequencer.coordinator import REDIRECTS_MAX
+from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.graph import SNAPSHOT_STATES_MAX
 from rota.sequencer.kept import SNAPSHOT_LOCKS_MAX
-from rota.sequencer.rules.coordinator import REDIRECTS_MAX
 from rota.sequencer.shares import PROVEN_MAX, SENDERS_RECKONED, Proven, Shares
 from rota.sequencer.signers import ENDORSED_ENOUGH
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import (
     Answer,
     AssembleRequest,

@@ -8,7 +8,8 @@ from rota.machine.effects import ReportReceipt
 from rota.model.config import Config
 from rota.model.digests import refusal_digest
 from rota.model.types import KeptStates, NodeName, Party, RequestId, StateId
-from rota.sequencer import coordinator
+from rota.sequencer import coordinator_base
+from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, VerifyEndorsers
 from rota.sequencer.events import (
     AssemblyFailed,
@@ -17,8 +18,7 @@ from rota.sequencer.events import (
     EndorsersVerified,
     OutcomesFinal,
 )
-from rota.sequencer.states.coordinator_transaction import State as Held
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.wire.messages import (
     Answer,
     AssembleError,
@@ -432,7 +432,7 @@ def test_refusals_are_counted_although_the_sender_drops_the_intent_between_them(
 
 
 def test_count_of_refusals_that_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "REFUSED_INTENTS_MAX", 1)
+    monkeypatch.setattr(coordinator_base, "REFUSED_INTENTS_MAX", 1)
     bench = active(of=endorsed_by_others(endorsers=(B,)))
     refused_once_and_dropped("B-1", bench)
     refused_once_and_dropped("B-2", bench)

@@ -24,15 +24,15 @@ from rota.model.types import (
     Tried,
 )
 from rota.node.explanation import explain_at_sender
+from rota.sequencer.coordinator_events import EndorserFollowsAnother
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.events import BlocksRemoved, LedgerBack, LedgerLost, OutcomesFinal, SignatureVerified
-from rota.sequencer.events.coordinator import EndorserFollowsAnother
-from rota.sequencer.sender import REDIRECTS_AT_ONCE_MAX
+from rota.sequencer.sender import State
+from rota.sequencer.sender_base import REDIRECTS_AT_ONCE_MAX
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender import State
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.wire.messages import (
     Answer,
     CoordinatorHeartbeat,

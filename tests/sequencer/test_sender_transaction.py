@@ -27,6 +27,7 @@ from rota.model.types import (
     RequestId,
     Transition,
 )
+from rota.sequencer import sender_transaction_events as events
 from rota.sequencer.effects import (
     AssembleIntents,
     EndingDecided,
@@ -48,11 +49,10 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
-from rota.sequencer.events import sender_transaction as events
-from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender import State as SenderState
+from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction, State
+from rota.sequencer.sent_intent import Permission, Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender import State as SenderState
-from rota.sequencer.states.sender_transaction import PERMITTED, Permission, Restored, State
 from rota.wire.messages import (
     Answer,
     AssembleRequest,
@@ -706,7 +706,7 @@ def test_intent_is_delegated_anew_when_its_submitter_has_been_silent_for_its_gra
     bench = way()
     bench.forget()
     bench.wait(3_999)
-    assert state(bench) in PERMITTED
+    assert state(bench) in PERMITTED.states
     bench.wait(1)
     assert is_pending_and_goes_on(bench)
     assert numbers(bench, B)[0] == FIRST

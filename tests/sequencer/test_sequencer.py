@@ -39,6 +39,7 @@ from rota.model.types import (
     RequestId,
     Rotation,
 )
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.effects import AssembleIntents, PermissionGranted, SignTransition, VerifySignature
 from rota.sequencer.events import (
     AssemblyFailed,
@@ -53,10 +54,9 @@ from rota.sequencer.events import (
     SignatureVerified,
     TransitionSigned,
 )
+from rota.sequencer.sender_transaction import State as SenderSide
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
-from rota.sequencer.states.sender_transaction import Restored
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.wire.messages import (
     Answer,
     AssembleError,

@@ -11,7 +11,7 @@ from rota.machine.events import ConnectionLost
 from rota.model.types import NodeName, RequestId, StateId
 from rota.sequencer.effects import AssembleIntents, SignTransition
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.wire.messages import AssembleRequest, AssembleResponse, AssemblyOutcome, Snapshot
 from tests.sequencer.kit import B, Bench, C, transition
 from tests.sequencer.test_sender_transaction import HEIGHT, ID, accept, delegated, state

@@ -8,11 +8,10 @@ import pytest
 
 from rota.model.types import Mode, NodeName, RequestId
 from rota.sequencer import signers as module
+from rota.sequencer.coordinator_transaction import State, ValidityEnded
 from rota.sequencer.effects import VerifyParties
 from rota.sequencer.events import PartiesVerified
-from rota.sequencer.events.coordinator_transaction import ValidityEnded
 from rota.sequencer.signers import ENDORSED_ENOUGH
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import AssembleRequest, AssembleResponse
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, endorsed_by_others, parked
 from tests.sequencer.kit import ADDRESS, FORGED, A, B, C, contract, intent, transition

@@ -128,7 +128,7 @@ def is_built(arrow: Arrow) -> bool:
     return any(
         row.state.value == arrow.before
         and arrow.event in ("*", row.event.__name__)
-        and (row.state if row.then is None else row.then).value == arrow.after
+        and getattr(row.state if row.then is None else row.then, "value", "") == arrow.after
         for row in arrow.machine.table.rows
     )
 

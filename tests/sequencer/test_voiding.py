@@ -16,11 +16,13 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
 from rota.model.types import DelegationNumber, Outcome, Party, Receipt, RequestId
 from rota.node.explanation import explain_at_sender
+from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.effects import AssembleIntents, EndingDecided, JudgeFailure, SignTransition
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, BlocksRemoved, OutcomesFinal, TransitionSigned
+from rota.sequencer.sender_transaction import State
+from rota.sequencer.sender_transaction_events import ConfirmedSuccess, GivenUp
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State as Held
-from rota.sequencer.states.sender_transaction import Restored, State
 from rota.wire.messages import (
     Answer,
     AssembleError,
@@ -144,6 +146,17 @@ def test_voiding_begins_a_delegation_of_its_own_and_says_so() -> None:
     bench = voiding()
     (delegation,) = bench.said(DelegationCommand, B)[-1].delegations
     assert (delegation.number, delegation.is_voiding, delegation.revert_count) == (SECOND, True, 0)
+
+
+@pytest.mark.parametrize("way", [assembled, void_assembled])
+def test_version_on_the_chain_in_the_step_that_ends_the_intent_leaves_nothing_to_void(way: Callable[[], Bench]) -> None:
+    bench = way()
+    found = machine(bench)
+    found.receiver.handle(GivenUp("against the rules"))
+    assert state(bench) is State.ENDING
+    found.handle(ConfirmedSuccess(transition("A-1").leaf))
+    bench.tell(Tick())
+    assert (state(bench), found.is_voiding) == (State.CONFIRMED, False)
 
 
 def test_empty_transition_is_assembled_without_the_domain_and_signed_by_the_party() -> None:

@@ -23,10 +23,10 @@ from rota.model.types import (
     Transition,
 )
 from rota.sequencer import voids as module
+from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.effects import CheckRound, VerifyEndorsement
 from rota.sequencer.events import BlocksRemoved, OutcomesFinal, RoundDispatched, RoundDispatchFailed
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import (
     AssembleRequest,
     AssembleResponse,

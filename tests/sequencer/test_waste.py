@@ -12,10 +12,10 @@ from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.types import StateId, Transition
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer import recent_outcomes as module
+from rota.sequencer.coordinator_transaction import State
 from rota.sequencer.events import BlocksRemoved
 from rota.sequencer.recent_outcomes import RecentOutcomes
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.coordinator_transaction import State
 from rota.wire.messages import AssembleRequest, EndorsementRequest
 from tests.sequencer.coordinator_bench import CoordinatorBench, active, name_of
 from tests.sequencer.kit import B, C, digest_of, intent_id, remade, transition

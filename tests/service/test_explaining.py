@@ -9,7 +9,7 @@ import pytest
 from rota.model.types import NO_CONTRACT, ContractAddress, Leaf, NodeName, Outcome, Receipt
 from rota.node.explanation import MEANINGS
 from rota.ports import NumberedReceipt, StoredTransaction
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.service.explain.explaining import explain_stored
 from tests.store.kit import FIRST, a_prepared, a_transition, an_intent, intent_id
 

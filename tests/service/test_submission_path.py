@@ -84,7 +84,7 @@ REPRESENTATIONS: Final = (
     "model.types.Intent",
     "node.events.ForContract",
     "ports.following.StoredSubmission",
-    "sequencer.states.sender_transaction.Restored",
+    "sequencer.sent_intent.Restored",
     "service.submissions.formats.TransactionInput",
     "service.submissions.interface.Submission",
     "service.submissions.reading.Read",

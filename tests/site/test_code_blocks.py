@@ -43,7 +43,7 @@ GIVEN = {
 from rota.sequencer.coordinator import *
 from rota.machine.events import Tick
 from rota.sequencer.events import LedgerLost
-from rota.sequencer.events.coordinator import HandoverReceived
+from rota.sequencer.coordinator_events import HandoverReceived
 from tests.node.node_bench import NodeBench
 node, now_ms, event = NodeBench().node, 1, Tick()
 """,

@@ -30,7 +30,7 @@ from rota.model.types import (
     StateId,
     Transition,
 )
-from rota.sequencer.states.sender_transaction import Permission
+from rota.sequencer.sent_intent import Permission
 from rota.store.encoding import (
     decode_ending,
     decode_intent,

@@ -70,8 +70,8 @@ from rota.sequencer.effects import (
     TransitionIssued,
 )
 from rota.sequencer.issuing import kept_for
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored
 from rota.sim.disk import Disk, Fate
 from rota.sim.ledger import GENESIS
 from rota.store.database import Database

@@ -19,7 +19,7 @@ from rota.model.types import DelegationNumber, Digest, Leaf, Outcome, Receipt, S
 from rota.node.events import StatesFound
 from rota.node.private_states import SEEN_PART
 from rota.ports import StateStatus
-from rota.sequencer.states.sender_transaction import Permission
+from rota.sequencer.sent_intent import Permission
 from rota.store.database import Reading, Statement
 from rota.store.encoding import decode_permission, encode
 from rota.store.transitions import COPIES_MAX, FOUND_BYTES_MAX

@@ -1,10 +1,10 @@
 """Draws the state diagrams of the machines' pages as SVG, so that the site needs no script and nothing from elsewhere.
 
-The pages have them as Mermaid, which forges draw and which a browser cannot without three megabytes of script. Mermaid
-also draws each arrow by itself, and the largest machine has over a hundred. Here the states stand in one column in the
-order of their definition, and every state that can be reached has one lane beside it: a dot on the lane says that the
-state of that line goes there, and holding the pointer over the dot tells by which events. So a machine of fourteen
-states has fourteen lanes, however many its arrows are.
+The pages have them as Mermaid, which forges draw and which a browser cannot without three megabytes of script. Here the
+states stand in one column in the order of their definition, those of a superstate indented below it, and every state
+that can be reached has one lane beside it: a dot on the lane says that the state of that line goes there, and holding
+the pointer over the dot tells by which events. A junction, which several arrows share, stands in the column as a state
+does. So a machine of fourteen states has fourteen lanes, however many its arrows are.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from html import escape
 from typing import Final
 
 ARROW: Final = re.compile(r"(?P<source>\w+|\[\*\]) --> (?P<target>\w+|\[\*\])(?:: (?P<events>.+))?")
+GROUP: Final = re.compile(r"state (?P<name>\w+) \{")
+JUNCTION: Final = re.compile(r"state (?P<name>\w+) <<choice>>")
+STATE: Final = re.compile(r"\w+")
+# Where the arrows of a superstate into itself begin.
+ANY: Final = re.compile(r"any_(\w+)")
 HEAD: Final = "stateDiagram-v2"
 # Pixels, at the size of the page's own text.
 LINE: Final = 44
 BOX_HEIGHT: Final = 28
 LANE: Final = 26
+INDENT: Final = 16
 MARGIN: Final = 12
 CHARACTER: Final = 7.4
 HUES: Final = 12
@@ -27,12 +33,17 @@ HUES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """States in their order, the events of each way from one to another, and where it begins and may end."""
+    """States in their order, the events of each way from one to another, and where it begins and may end.
+
+    Superstates and junctions are among the states. `depths` has what is in a superstate, and in how many.
+    """
 
     states: tuple[str, ...]
     arrows: dict[tuple[str, str], tuple[str, ...]]
     initial: str
     ends: frozenset[str]
+    depths: dict[str, int]
+    kinds: dict[str, str]
 
 
 def read_diagram(mermaid: str) -> Diagram:
@@ -40,25 +51,39 @@ def read_diagram(mermaid: str) -> Diagram:
     head, *lines = [line.strip() for line in mermaid.strip().splitlines()]
     if head != HEAD:
         raise ValueError(f"a diagram begins with {HEAD}, not with {head}")
-    states: dict[str, None] = {}
+    depths: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    depth = 0
     arrows: dict[tuple[str, str], tuple[str, ...]] = {}
     initial, ends = "", set()
     for line in lines:
-        if line.startswith("direction "):
+        if line.startswith("direction ") or (ANY.match(line) and " --> " not in line):
+            continue
+        if line == "}":
+            depth -= 1
+            continue
+        if declared := GROUP.fullmatch(line) or JUNCTION.fullmatch(line):
+            depths[declared["name"]] = depth
+            kinds[declared["name"]] = "group" if line.endswith("{") else "junction"
+            depth += line.endswith("{")
+            continue
+        if STATE.fullmatch(line):
+            depths[line] = depth
             continue
         match = ARROW.fullmatch(line)
         if match is None:
             raise ValueError(f"a line of a diagram is SOURCE --> TARGET: EVENTS, not {line}")
-        source, target, events = match["source"], match["target"], match["events"]
+        source, target, events = ANY.sub(r"\1", match["source"]), match["target"], match["events"]
         if source == "[*]":
             initial = target
         elif target == "[*]":
             ends.add(source)
         else:
             arrows[source, target] = tuple(events.split("<br/>"))
-        states |= dict.fromkeys(state for state in (source, target) if state != "[*]")
-    order = sorted(states, key=lambda state: _rank(state, lines))
-    return Diagram(tuple(order), arrows, initial, frozenset(ends))
+        for state in (source, target):
+            if state != "[*]":
+                depths.setdefault(state, 0)
+    return Diagram(tuple(depths), arrows, initial, frozenset(ends), depths, kinds)
 
 
 def draw(diagram: Diagram) -> str:
@@ -70,7 +95,7 @@ def draw(diagram: Diagram) -> str:
     parts = [
         f'<svg class="machine" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
         ' xmlns="http://www.w3.org/2000/svg">',
-        f"<title>{len(diagram.states)} states, {len(diagram.arrows)} ways between them</title>",
+        f"<title>{len(diagram.states) - len(diagram.kinds)} states, {len(diagram.arrows)} ways between them</title>",
     ]
     for source in diagram.states:
         lanes = [reached.index(target) + 1 for start, target in diagram.arrows if start == source]
@@ -100,11 +125,17 @@ def _lane(diagram: Diagram, target: str, right: int, x: int, lane: str) -> list[
 
 def _box(diagram: Diagram, state: str) -> list[str]:
     y = _middle(diagram, state) - BOX_HEIGHT // 2
-    kinds = ["state", *(["initial"] if state == diagram.initial else []), *(["end"] if state in diagram.ends else [])]
+    kinds = [
+        "state",
+        *([diagram.kinds[state]] if state in diagram.kinds else []),
+        *(["initial"] if state == diagram.initial else []),
+        *(["end"] if state in diagram.ends else []),
+    ]
+    indent = INDENT * diagram.depths[state]
+    x, width = MARGIN + indent, _box_width(diagram) - indent
     return [
-        f'<rect class="{" ".join(kinds)}" x="{MARGIN}" y="{y}" width="{_box_width(diagram)}" height="{BOX_HEIGHT}"'
-        ' rx="6"/>',
-        f'<text x="{MARGIN + 10}" y="{y + 19}">{escape(state)}</text>',
+        f'<rect class="{" ".join(kinds)}" x="{x}" y="{y}" width="{width}" height="{BOX_HEIGHT}" rx="6"/>',
+        f'<text x="{x + 10}" y="{y + 19}">{escape(state)}</text>',
     ]
 
 
@@ -113,10 +144,4 @@ def _middle(diagram: Diagram, state: str) -> int:
 
 
 def _box_width(diagram: Diagram) -> int:
-    return int(max(map(len, diagram.states)) * CHARACTER) + 20
-
-
-def _rank(state: str, lines: list[str]) -> int:
-    """States are listed by what leaves them, in the order of definition; that comes before their first mention."""
-    leaving = [number for number, line in enumerate(lines) if line.startswith(f"{state} --> ")]
-    return leaving[0] if leaving else len(lines)
+    return max(int(len(state) * CHARACTER) + INDENT * depth for state, depth in diagram.depths.items()) + 20

@@ -7,21 +7,27 @@ events, and its order is the table's, so that the same code gives the same bytes
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
 from rota.directory.deployment import Deployment
-from rota.machine.tables import Event, Machine, Row, Table
+from rota.machine.tables import Event, Junction, Machine, Place, Row, Superstate, Table, states_of
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.external_issue import ExternalIssue
+from rota.sequencer.id_inquiry import IdInquiry
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.voiding import Voiding
 
 MACHINES: Final[tuple[type[Machine], ...]] = (
     Sender,
     SenderTransaction,
+    ExternalIssue,
+    Voiding,
+    IdInquiry,
     Coordinator,
     CoordinatorTransaction,
     Deployment,
@@ -29,6 +35,7 @@ MACHINES: Final[tuple[type[Machine], ...]] = (
 GENERATED: Final = "This file is generated from the code by `make docs`; change the code, not the file."
 PROTOCOL: Final = "[the protocol](../protocol.md)"
 THEORY: Final = "Theory of operation. "
+ANY: Final = "any_"
 
 
 class UndocumentedError(Exception):
@@ -50,7 +57,7 @@ def _index(machines: Sequence[type[Machine]]) -> str:
         f"Each machine is one table of rows. What the rows mean together is in {PROTOCOL}; how each of them is "
         "decided is on its page.",
         _markdown_table(
-            ("Machine", "What it decides", "States", "Events", "Rows"),
+            ("Machine", "What it decides", "States", "Events", "Rows", "Arrows"),
             (
                 (_link(machine), _summary_and_theory(machine)[0], *map(str, _sizes(machine.table)))
                 for machine in machines
@@ -77,8 +84,20 @@ def _page(machine: type[Machine], machines: Sequence[type[Machine]]) -> str:
         _diagram(table),
         "## Rows",
         "The first row that matches decides. A row without a guard always matches; one without a next state "
-        "stays. The action runs before the state changes, the new state's entry action after.",
+        "stays. The action runs before the state changes, the new state's entry action after. A row of a superstate "
+        "does not apply to a state that ignores the event, nor where an earlier row of that state always matches or "
+        "has the same guard.",
         _rows(table),
+        *(("## Superstates", _superstates(table)) if table.superstates else ()),
+        *(
+            (
+                "## Junctions",
+                "A row that leads to a junction leads to the state of its first branch that holds before the action.",
+                _junctions(table),
+            )
+            if table.junctions
+            else ()
+        ),
         "## Entry actions",
         _entry_actions(table),
         "## Events",
@@ -92,19 +111,62 @@ def _page(machine: type[Machine], machines: Sequence[type[Machine]]) -> str:
 
 
 def _diagram(table: Table) -> str:
-    """Only what changes the state is drawn; a state that nothing leaves is an end."""
-    arrows: dict[tuple[Enum, Enum], dict[str, None]] = {}
-    for row in table.rows:
+    """Only what changes the state is drawn: one arrow from a place to where it leads. What nothing leaves is an end.
+
+    An arrow from a superstate into itself starts at a node of its own: Mermaid draws none from a group to its member.
+    """
+    arrows = _arrows(table)
+    drawn = [each for each in table.superstates if any(each is source for source, _ in arrows)]
+    left = {state for source, _ in arrows for state in states_of(source)}
+    inner = [source for source, then in arrows if isinstance(source, Superstate) and then in source.states]
+    lines = [f"    [*] --> {_state(table.initial)}", *_group(table.states, drawn, inner, "    ")]
+    lines += [f"    state {junction.name} <<choice>>" for junction in table.junctions]
+    for (source, then), events in arrows.items():
+        start = f"{ANY}{source.value}" if source in inner and then in states_of(source) else str(source.value)
+        lines.append(f"    {start} --> {_target(then)}: {'<br/>'.join(events)}")
+    for junction in table.junctions:
+        for guard, then in junction.branches:
+            condition = guard.__name__.replace("_", " ") if guard is not None else "else"
+            lines.append(f"    {junction.name} --> {_state(then)}: {condition}")
+    lines += [f"    {_state(state)} --> [*]" for state in table.states if state not in left]
+    return "\n".join(("```mermaid", "stateDiagram-v2", "    direction LR", *lines, "```"))
+
+
+def _arrows(table: Table) -> dict[tuple[Place, Enum | Junction], dict[str, None]]:
+    """The events of each way from a place to a state or junction, by the order of the states."""
+    arrows: dict[tuple[Place, Enum | Junction], dict[str, None]] = {}
+    for row in table.written:
         if row.then is not None and row.then is not row.state:
             arrows.setdefault((row.state, row.then), {})[row.event.__name__] = None
-    lines = ["stateDiagram-v2", "    direction LR", f"    [*] --> {_state(table.initial)}"]
-    for state in table.states:
-        targets = [target for target in table.states if (state, target) in arrows]
-        for target in targets:
-            lines.append(f"    {_state(state)} --> {_state(target)}: {'<br/>'.join(arrows[state, target])}")
-        if not targets:
-            lines.append(f"    {_state(state)} --> [*]")
-    return "\n".join(("```mermaid", *lines, "```"))
+    return dict(sorted(arrows.items(), key=lambda arrow: _rank(table, arrow[0][0])))
+
+
+def _rank(table: Table, place: Place) -> tuple[int, int]:
+    states = states_of(place)
+    return table.states.index(states[0]), -len(states)
+
+
+def _group(
+    states: Sequence[Enum], superstates: Sequence[Superstate], inner: Sequence[Place], indent: str
+) -> Iterator[str]:
+    """These states in their order, those of a superstate within it."""
+    rest = list(states)
+    while rest:
+        found = next((each for each in superstates if rest[0] in each.states and set(each.states) <= set(rest)), None)
+        if found is None:
+            yield f"{indent}{_state(rest.pop(0))}"
+            continue
+        yield f"{indent}state {found.name} {{"
+        if found in inner:
+            yield f"{indent}    {ANY}{found.name}: any"
+        within = [each for each in superstates if each is not found]
+        yield from _group(found.states, within, inner, f"{indent}    ")
+        yield f"{indent}}}"
+        rest = [state for state in rest if state not in found.states]
+
+
+def _target(then: Enum | Junction) -> str:
+    return then.name if isinstance(then, Junction) else _state(then)
 
 
 def _rows(table: Table) -> str:
@@ -114,19 +176,40 @@ def _rows(table: Table) -> str:
         return row.event, row.when, row.then, row.do
 
     lines = []
-    for _, neighbours in groupby(table.rows, key=rule):
+    for _, neighbours in groupby(table.written, key=rule):
         rows = list(neighbours)
         first = rows[0]
         lines.append(
             (
-                _state_list(table, (row.state for row in rows)),
+                _place_list(table, [row.state for row in rows]),
                 _code(first.event.__name__),
                 _first_line(first.when) if first.when is not None else "",
-                _state(first.then) if first.then is not None else "",
+                _target(first.then) if first.then is not None else "",
                 _first_sentence(first.do) if first.do is not None else "",
             )
         )
     return _markdown_table(("State", "Event", "Guard", "Next state", "Action"), lines)
+
+
+def _superstates(table: Table) -> str:
+    return _markdown_table(
+        ("Superstate", "States"),
+        (
+            (each.name, ", ".join(_state(state) for state in each.states))
+            for each in sorted(table.superstates, key=lambda each: _rank(table, each))
+        ),
+    )
+
+
+def _junctions(table: Table) -> str:
+    return _markdown_table(
+        ("Junction", "If", "Next state"),
+        (
+            (junction.name, _first_line(guard) if guard is not None else "else", _state(then))
+            for junction in table.junctions
+            for guard, then in junction.branches
+        ),
+    )
 
 
 def _entry_actions(table: Table) -> str:
@@ -146,7 +229,7 @@ def _ignored(table: Table) -> str:
     return _markdown_table(
         ("Event", "States", "Because"),
         (
-            (_code(decision.event.__name__), _state_list(table, decision.states), decision.because)
+            (_code(decision.event.__name__), _place_list(table, decision.places), decision.because)
             for decision in table.ignored
         ),
     )
@@ -159,23 +242,46 @@ def _states(table: Table) -> str:
     )
 
 
-def _state_list(table: Table, states: Iterable[Enum]) -> str:
-    """In the order of definition; by the missing ones where that is much shorter."""
-    listed = frozenset(states)
-    missing = [_state(state) for state in table.states if state not in listed]
+def _place_list(table: Table, places: Sequence[Place]) -> str:
+    """In the order of definition, superstates by their names; by the missing ones where that is shorter."""
+    listed = _named(table, states_of(*places))
+    missing = _named(table, [state for state in table.states if state not in states_of(*places)])
     if not missing:
         return "every state"
-    if 4 * len(missing) <= len(table.states):
+    if len(missing) < len(listed) and len(listed) > 2:
         return f"every state but {', '.join(missing)}"
-    return ", ".join(_state(state) for state in table.states if state in listed)
+    return ", ".join(listed)
+
+
+def _named(table: Table, states: Sequence[Enum]) -> list[str]:
+    """The names of these states, with one name for all of a superstate."""
+    rest = set(states)
+    found: list[Place] = []
+    places: list[Place] = [*table.superstates, *table.states]
+    for place in places:
+        members = set(states_of(place))
+        if members <= rest:
+            rest -= members
+            found.append(place)
+    return [str(place.value) for place in sorted(found, key=lambda place: _rank(table, place))]
 
 
 def _state(state: Enum) -> str:
     return str(state.value)
 
 
-def _sizes(table: Table) -> tuple[int, int, int]:
-    return len(table.states), len(table.events), len(table.rows)
+def _sizes(table: Table) -> tuple[int, int, int, int]:
+    return len(table.states), len(table.events), rows_of(table), arrows_of(table)
+
+
+def rows_of(table: Table) -> int:
+    """How many rows are written for a machine, each branch of a junction among them."""
+    return len(table.written) + sum(len(junction.branches) for junction in table.junctions)
+
+
+def arrows_of(table: Table) -> int:
+    """How many arrows its diagram has, those of its beginning and of its ends among them."""
+    return _diagram(table).count(" --> ")
 
 
 def _summary_and_theory(machine: type[Machine]) -> tuple[str, str]:

@@ -62,26 +62,7 @@ from rota.model.types import (
 TABLE = Table(
     name="Deployment",
     initial=State.WAITING,
-    events=(
-        Begun,
-        DependencyEnded,
-        AnswerReceived,
-        RepeatDue,
-        InvitationsEnded,
-        PeerBack,
-        PeerGone,
-        AllAgreed,
-        FactoryCalled,
-        FactoryRefused,
-        CallDue,
-        DeploymentSeen,
-        DeploymentUndone,
-        DeploymentFinal,
-        TakenInReceived,
-        SpreadEnded,
-        CancelAsked,
-    ),
-    rows=(
+    written=(
         Row(State.WAITING, Begun, when=rules.is_agreed, then=State.CALLING),
         Row(State.WAITING, Begun, when=rules.a_dependency_failed, then=State.FINAL, do=rules.revert_with_dependency),
         Row(State.WAITING, Begun, when=rules.waits_for_nothing, then=State.PROPOSING),

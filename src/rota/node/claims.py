@@ -28,6 +28,10 @@ from rota.node.acquaintance import Acquaintance
 from rota.node.node import Node
 from rota.node.private_states import PrivateStates
 from rota.node.verifier_requests import VerifierRequests
+from rota.sequencer import coordinator as coordinator_rules
+from rota.sequencer import external_issue
+from rota.sequencer import sender as sender_rules
+from rota.sequencer import sender_transaction as transaction_rules
 from rota.sequencer.assembly import Assembly
 from rota.sequencer.attestation import flaw_of_attesters, refusals_of_plan
 from rota.sequencer.coordinator import Coordinator
@@ -42,10 +46,6 @@ from rota.sequencer.permissions import Permissions
 from rota.sequencer.probation import Probation
 from rota.sequencer.quotas import Quotas
 from rota.sequencer.rounds import Rounds
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
-from rota.sequencer.rules import sender_transaction as transaction_rules
-from rota.sequencer.rules import sender_transaction_issued as issued_rules
 from rota.sequencer.sender import Sender
 from rota.sequencer.slots import Slots
 from rota.sequencer.startup import StartupNotices
@@ -355,11 +355,11 @@ CLAIMS: Final[Mapping[type[Any], Mapping[str, Claim]]] = {
     },
     messages.StateRequest: {"leaves": Verified(PrivateStates.send_found)},
     messages.PreparedTransaction: {
-        "digest": Verified(issued_rules.may_be_ours),
-        "leaves": Verified(issued_rules.may_be_ours),
-        "valid_until_s": Verified(issued_rules.may_be_ours),
+        "digest": Verified(external_issue.may_be_ours),
+        "leaves": Verified(external_issue.may_be_ours),
+        "valid_until_s": Verified(external_issue.may_be_ours),
         "signatures": Verified(Sender.take_verified),
-        "transition": Verified(issued_rules.may_be_ours),
+        "transition": Verified(external_issue.may_be_ours),
         "unknown": _OPAQUE,
     },
     messages.PreparedTransactionAcknowledgement: {

@@ -14,10 +14,10 @@ from rota.model.frozen import dataclass
 from rota.model.sharing import holders_of
 from rota.model.types import IntentId, NodeName, Outcome, intent_text, node_of
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
-from rota.sequencer.states.sender_transaction import State as SenderSide
 
 # What each state of the machines, and each end, means to somebody who has never seen them.
 MEANINGS: Final[dict[Enum, str]] = {
@@ -242,7 +242,11 @@ def _missing_at_coordinator(sequencer: Sequencer, transaction: CoordinatorTransa
 
 
 def _ending_waits(transaction: SenderTransaction) -> str:
-    why = f" (it cannot be voided: {transaction.reason})" if transaction.has_failed_to_void else ""
+    why = (
+        f" (it cannot be voided: {transaction.reason})"
+        if transaction.voiding is not None and transaction.voiding.has_failed
+        else ""
+    )
     return f"chain time {transaction.void_after_s}, when no version of it is valid{why}"
 
 

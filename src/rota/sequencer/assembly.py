@@ -40,7 +40,9 @@ from rota.model.types import (
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.effects import AssembleIntents, LeavesSigned
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.sender_transaction import WAITING, SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
     AssembleError,
@@ -49,9 +51,6 @@ from rota.sequencer.events.sender_transaction import (
     AssembleRevert,
     RetryDue,
 )
-from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import WAITING
-from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sequencer.versions import must_wait_to_sign, reads_all_dependencies
 from rota.wire.messages import AssembleError as AssembleErrorMessage
 from rota.wire.messages import (
@@ -66,7 +65,7 @@ from rota.wire.messages import (
 from rota.wire.sizes import in_parts, planned_bytes, result_bytes
 
 if TYPE_CHECKING:
-    from rota.sequencer.sender import Sender
+    from rota.sequencer.sender_base import SenderBase
 
 # The dearest end of a validity: a byte that is not zero costs more, and what fits must fit whatever it will be.
 LATEST_S = 2**64 - 1
@@ -105,7 +104,7 @@ class Early(NamedTuple):
 class Assembly:
     """The slots that this sender works on, one for each coordinator that it has delegated to."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: SenderBase) -> None:
         self.sender = sender
         self.context = sender.context
         self.slots: dict[NodeName, Slot] = {}

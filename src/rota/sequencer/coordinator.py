@@ -9,45 +9,20 @@ the rest (Flush), says goodbye for a while (Closing), and observes. A node that 
 that its own index has not reached yet holds what it is given (Standby). If the old one does not answer
 it is taken to be gone. Two active at a time waste work but break nothing: the ledger sees to that.
 
-Rows follow protocol §4.1; where a row there has "as for a request", the pair of rows here ends in Flush
-when a flush point is open and in Closing when none is.
+Rows follow protocol §4.1; where a row there has "as for a request", the row here leads to the
+junction Yields: Flush when a flush point is open, else Closing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from enum import Enum
-from itertools import takewhile
-from typing import cast
+from typing import Final
 
-from rota.machine.effects import TransitionPrepared
 from rota.machine.events import StopRequested
-from rota.machine.pacing import VERIFIED_TIMES_MAX, Pacing
-from rota.machine.tables import Action, Event, Guard, Ignored, Machine, Row, Table, in_states
-from rota.model.blocks import LedgerOutcome, LedgerStatus
-from rota.model.digests import round_digest
-from rota.model.types import (
-    FlushPoint,
-    HeartbeatNumber,
-    IntentId,
-    KeptStates,
-    Leaf,
-    Mode,
-    NodeName,
-    RequestId,
-    Rotation,
-    StateId,
-    Transition,
-    Tried,
-)
-from rota.sequencer.attestation import Unapproved
-from rota.sequencer.context import Context
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.dispatching import Dispatching
-from rota.sequencer.effects import VerifyEndorsers
-from rota.sequencer.empties import Empties
-from rota.sequencer.events import EndorsersVerified, LedgerLost
-from rota.sequencer.events.coordinator import (
+from rota.machine.tables import Event, Ignored, Junction, Row, Table, in_states, outside, superstate
+from rota.model.digests import is_id_of, round_digest
+from rota.model.types import NEVER_HEARD, HeartbeatNumber, Intent, Mode, NodeName, RequestId, Tried, node_of
+from rota.sequencer.coordinator_base import ACTING, AWAITING_ROLE, LEAVING, CoordinatorBase
+from rota.sequencer.coordinator_events import (
     EndorserFollowsAnother,
     FlushTimeout,
     HandoverReceived,
@@ -63,710 +38,823 @@ from rota.sequencer.events.coordinator import (
     TransactionsDelegated,
     TransactionStateTransition,
 )
-from rota.sequencer.events.coordinator_transaction import (
-    Abandoned,
-    ConfirmationUndone,
-    Confirmed,
-    DependencyReady,
-    DependencyReverted,
-    PermissionWithheld,
+from rota.sequencer.coordinator_transaction import DROPPABLE, ON_THE_WAY, Abandoned, CoordinatorTransaction, Received
+from rota.sequencer.coordinator_transaction import HeartbeatInterval as TransactionHeartbeatInterval
+from rota.sequencer.dispatching import flush_point_of
+from rota.sequencer.events import LedgerLost
+from rota.sequencer.handover import handover_of
+from rota.sequencer.observer import LIVE
+from rota.wire.messages import (
+    Answer,
+    Delegation,
+    DelegationAccepted,
+    DelegationRejected,
+    HandedOver,
+    HandoverReason,
+    HandoverRequest,
+    IntentAnswer,
+    Rejection,
 )
-from rota.sequencer.events.coordinator_transaction import RequestTimeoutInterval as TransactionRequestTimeoutInterval
-from rota.sequencer.gas_allowances import GasAllowances
-from rota.sequencer.graph import Graph, Placed
-from rota.sequencer.handover import Claims, claims_of
-from rota.sequencer.issuing import Issuing
-from rota.sequencer.kept import Kept
-from rota.sequencer.listing import Listing
-from rota.sequencer.observer import Observer
-from rota.sequencer.permissions import Permissions
-from rota.sequencer.probation import Probation
-from rota.sequencer.quotas import Quotas
-from rota.sequencer.recent_outcomes import RecentOutcomes
-from rota.sequencer.round import endorsers_missing
-from rota.sequencer.rounds import Rounds
-from rota.sequencer.rules import coordinator as rules
-from rota.sequencer.selection import ranking
-from rota.sequencer.signers import Signers
-from rota.sequencer.slots import Slots
-from rota.sequencer.states.coordinator import ACTING, AWAITING_ROLE, EVERY, FOLLOWING, HEARTBEATING, LEAVING, YIELDING
-from rota.sequencer.states.coordinator_transaction import ASSEMBLED, AWAITING_ASSEMBLY, ON_THE_WAY, READY, UNDISPATCHED
-from rota.sequencer.states.coordinator_transaction import State as TransactionState
-from rota.sequencer.turns import Turns
-from rota.sequencer.voids import Voids
-from rota.wire.messages import CoordinatorHeartbeat, HandedOver, HandedRound, Handover, HandoverReason, Rejection
 from rota.wire.messages import CoordinatorState as State
+from rota.wire.sizes import intent_bytes
 
-# Intents that were refused, and dropped before they were given up.
-REFUSED_INTENTS_MAX = 1_024
+REDIRECTS_MAX: Final = 1_024
 
-
-def _with_flush_points(guard: Guard | None) -> Guard:
-    """The same guard, and a flush point is open: such a row ends in Flush."""
-
-    def guarded(coordinator: Coordinator, event: Event) -> bool:
-        return (guard is None or guard(coordinator, event)) and coordinator.has_flush_points
-
-    condition = f"{guard.__doc__}; and " if guard is not None else ""
-    guarded.__doc__ = f"{condition}a flush point is open"
-    guarded.__name__ = f"{guard.__name__}_with_flush_points" if guard is not None else "has_flush_points"
-    return guarded
+FOLLOWING = superstate("Following", State.IDLE, State.OBSERVING)
+WITHOUT_ROLE = superstate("WithoutRole", FOLLOWING, LEAVING)
+EVERY = superstate("Every", *State)
 
 
-def _as_for_a_request(states: Iterable[State], event: type[Event], when: Guard | None, do: Action) -> tuple[Row, ...]:
-    """Flush when a flush point is open, else Closing."""
-    return (
-        *in_states(states, event, _with_flush_points(when), State.FLUSH, do),
-        *in_states(states, event, when, State.CLOSING, do),
+# Guards, in the table's order.
+
+
+def has_no_ledger(coordinator: Coordinator, event: Event) -> bool:
+    """our index has not reached the ledger for `ledger_grace`, or we are stopping"""
+    return not coordinator.context.has_ledger or coordinator.is_stopping
+
+
+def is_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """the peer is no member, or delegates what is too large or not its own: another node's party, another party's id"""
+    contract = coordinator.context.contract
+    if contract.mode is Mode.RING and event.peer not in contract.committee:
+        return True
+    if contract.mode is Mode.SENDER and event.peer != coordinator.context.node:
+        return True
+    intents = [delegation.intent for delegation in event.command.delegations]
+    return not all(_is_its_own(coordinator, event.peer, intent) for intent in intents)
+
+
+def is_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """acceptable (§5)"""
+    return coordinator.rejection_of(event, coordinator.context.block_range) is None
+
+
+def is_live_or_flushing(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live, or Flush; and not demoted"""
+    is_live_or_flushing = event.heartbeat.state in LIVE or event.heartbeat.state is State.FLUSH
+    return is_live_or_flushing and not coordinator.observer.is_demoted(event.peer)
+
+
+def active_one_is_preferred(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """active one is live and outranks us, or we yielded to it; and no sender that is believed tried it since then"""
+    active = coordinator.active
+    if active is None or not coordinator.observer.is_live(active) or coordinator.observer.is_silent(active):
+        return False
+    sender_range = coordinator.context.contract.range_at(event.height)
+    latest = max(coordinator.observer.later_range(active, coordinator.context.node), sender_range)
+    yielded = coordinator.yielded_to == active and coordinator.yielded_range == coordinator.context.block_range
+    redirected = coordinator.redirects.get(event.peer, Tried(NodeName(""), NEVER_HEARD))
+    tried = _tried_number(event, active)
+    is_believed = coordinator.observer.demotions.is_believed_unreached(event.peer, active)
+    was_tried_again = redirected.node == active and tried is not None and tried >= redirected.number and is_believed
+    return (yielded or coordinator.is_outranked_by(active, latest)) and not was_tried_again
+
+
+def we_lead_in_a_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """the sender's range is ahead of ours, and we outrank there"""
+    contract = coordinator.context.contract
+    sender_range = contract.range_at(event.height)
+    is_ahead = contract.mode is Mode.RING and sender_range > coordinator.context.block_range
+    return is_ahead and coordinator.rejection_of(event, sender_range) is None
+
+
+def ranges_differ(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """ranges differ"""
+    contract = coordinator.context.contract
+    return contract.mode is Mode.RING and contract.range_at(event.height) != coordinator.context.block_range
+
+
+def is_strict_and_not_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """strict, and not acceptable (§5)"""
+    return coordinator.is_strict and not is_acceptable(coordinator, event)
+
+
+def nobody_to_ask(coordinator: Coordinator, event: Event) -> bool:
+    """the active one is silent here too, or demoted, or there is none"""
+    return coordinator.active is None or coordinator.observer.is_passed_over(coordinator.active)
+
+
+def may_be_elect(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """we outrank; or the sender tried the active one and is believed; or it is in Flush or Closing"""
+    active = coordinator.active
+    assert active is not None, "the row before takes the case of none"
+    if _tried_number(event, active) is not None:
+        return _may_be_asked(coordinator, active) or coordinator.observer.demotions.is_believed_unreached(
+            event.peer, active
+        )
+    return _may_be_asked(coordinator, active)
+
+
+def active_one_is_quiet(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """active one silent or demoted, or no heartbeat from it for more than heartbeat_grace"""
+    active = coordinator.active
+    if active is None or coordinator.observer.is_passed_over(active):
+        return True
+    return coordinator.observer.heartbeat_age_ms(active) >= coordinator.context.config.silence_ms
+
+
+def range_is_reached_alone(coordinator: Coordinator, event: NewBlock) -> bool:
+    """our range reached the delegation's, and nobody is to be asked"""
+    return range_is_reached(coordinator, event) and nobody_to_ask(coordinator, event)
+
+
+def range_is_reached(coordinator: Coordinator, event: NewBlock) -> bool:
+    """our range reached the delegation's"""
+    return coordinator.context.block_range >= coordinator.standby_range
+
+
+def active_one_is_silent_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """active one silent for handover_timeout, or demoted"""
+    active = coordinator.active
+    if active is not None and coordinator.observer.is_demoted(active):
+        return True
+    silent_ms = coordinator.observer.silent_for_ms(active) if active is not None else coordinator.in_state_for_ms
+    return silent_ms >= coordinator.context.config.handover_timeout_ms
+
+
+def range_is_overdue(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """our own index has not reached the delegation's range for ledger_grace"""
+    return coordinator.in_state_for_ms >= coordinator.context.config.ledger_grace_ms
+
+
+def may_hold(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """as Active; in Standby at the range that it waits for"""
+    in_standby = coordinator.state is State.STANDBY
+    block_range = coordinator.standby_range if in_standby else coordinator.context.block_range
+    return not coordinator.is_strict or coordinator.rejection_of(event, block_range) is None
+
+
+def a_better_one_is_live(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    return event.heartbeat.state in LIVE and _is_better(coordinator, event.peer)
+
+
+def requester_is_better(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    """requester outranks us (in Standby: at the delegation's range), unless we ask it because it was tried"""
+    return _is_better(coordinator, event.peer)
+
+
+def has_flush_points(coordinator: Coordinator, event: Event) -> bool:
+    """a flush point is open"""
+    return coordinator.has_flush_points
+
+
+def is_answer_with_flush_points(coordinator: Coordinator, event: HandoverReceived) -> bool:
+    """has flush points that have no outcome on our own index"""
+    points = (handed.point for handed in event.handover.points)
+    return is_answer(coordinator, event) and not all(coordinator.outcomes.is_settled(point) for point in points)
+
+
+def is_answer(coordinator: Coordinator, event: HandoverReceived) -> bool:
+    """from the one that we asked, and it is not demoted"""
+    is_asked = event.peer == coordinator.asked and event.handover.request_id == coordinator.asked_id
+    return is_asked and not coordinator.observer.is_demoted(event.peer)
+
+
+def old_one_is_gone(coordinator: Coordinator, event: Event) -> bool:
+    """the old one's connection is down or its heartbeats are missing"""
+    assert coordinator.asked is not None, "Elect has asked somebody"
+    return coordinator.observer.is_gone(coordinator.asked)
+
+
+def it_refused_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and not demoted, from the one that we asked, and it says that it refused"""
+    refused = event.heartbeat.refused == coordinator.context.node
+    return refused and event.peer == coordinator.asked and coordinator.observer.is_live(event.peer)
+
+
+def nothing_is_awaited(coordinator: Coordinator, event: Event) -> bool:
+    """every flush point has an outcome on our own chain index, skipped included"""
+    return not coordinator.awaited
+
+
+def flush_has_stalled(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """the old one silent or demoted, and no flush point of it indexed for request_timeout"""
+    quiet_ms = coordinator.context.now_ms - coordinator.awaited_changed_ms
+    assert coordinator.asked is not None, "Prepared has asked somebody"
+    is_quiet = quiet_ms >= coordinator.context.config.request_timeout_ms
+    return is_quiet and coordinator.observer.is_passed_over(coordinator.asked)
+
+
+def is_sticky_or_acceptable(coordinator: Coordinator, event: TransactionsDelegated) -> bool:
+    """sticky: always; strict: acceptable (§5)"""
+    return not coordinator.is_strict or is_acceptable(coordinator, event)
+
+
+def requester_may_take_over(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    """requester outranks us; or sticky and `reason: tried`, and the requester is believed"""
+    return coordinator.is_outranked_by(event.peer) or _is_believed_to_have_tried_us(coordinator, event)
+
+
+def a_live_one_outranks_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and outranks us, and we are not its `tried` successor"""
+    took_from_it = coordinator.succeeded == event.peer
+    return event.heartbeat.state in LIVE and coordinator.is_outranked_by(event.peer) and not took_from_it
+
+
+def we_outrank_a_live_one(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live and we outrank it, and this is not how it refuses what we asked for"""
+    refused = event.heartbeat.refused == coordinator.context.node
+    return event.heartbeat.state in LIVE and not refused and not coordinator.is_outranked_by(event.peer)
+
+
+def endorsers_follow_the_one_that_refuses_us(coordinator: Coordinator, event: HeartbeatReceived) -> bool:
+    """live, it refuses what we asked for, and so many endorsers follow it that no round of ours can be endorsed"""
+    if event.heartbeat.refused != coordinator.context.node or not coordinator.observer.is_live(event.peer):
+        return False
+    followers = sum(followed == event.peer for followed in coordinator.following_others.values())
+    return followers > coordinator.context.contract.spare
+
+
+def another_leads_the_new_range(coordinator: Coordinator, event: NewBlock) -> bool:
+    """strict, the range changed, and another member that is neither silent nor demoted leads"""
+    if not (coordinator.is_strict and event.range_changed):
+        return False
+    leader = coordinator.observer.preferred(coordinator.context.block_range)
+    return leader is not None and leader != coordinator.context.node
+
+
+def endorsers_follow_a_silent_one(coordinator: Coordinator, event: EndorserFollowsAnother) -> bool:
+    """the one that the endorser accepts is silent here, and so many follow others that no round can be endorsed"""
+    count = len(coordinator.following_others.keys() | {event.peer})
+    return coordinator.observer.is_silent(event.accepted) and count > coordinator.context.contract.spare
+
+
+def idle_for_long(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """nothing in memory for idle_grace"""
+    return not coordinator.transactions and coordinator.idle_heartbeats >= coordinator.context.config.idle_grace
+
+
+def no_flush_point_is_open(coordinator: Coordinator, event: Event) -> bool:
+    """no flush point is open"""
+    return not coordinator.has_flush_points
+
+
+def said_goodbye_to_a_live_one(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """closing_heartbeats sent, and another is live"""
+    active = coordinator.active
+    return coordinator.closing_left == 0 and active is not None and coordinator.observer.is_live(active)
+
+
+def said_goodbye(coordinator: Coordinator, event: HeartbeatInterval) -> bool:
+    """closing_heartbeats sent"""
+    return coordinator.closing_left == 0
+
+
+def _is_its_own(coordinator: Coordinator, peer: NodeName, intent: Intent) -> bool:
+    """Of a party of the peer's, under an id that this party drew; proved contracts see to that on the chain.
+
+    A sender delegates without payload and parties; older versions send them, within the limit of an intent.
+    """
+    contract = coordinator.context.contract
+    has_more = intent.payload or intent.parties or intent.depends_on or intent.idempotency_key
+    if has_more and intent_bytes(intent) > coordinator.context.config.intent_bytes_max:
+        return False
+    is_drawn = contract.threshold == 0 or is_id_of(intent.id, intent.sender, contract.address, intent.nonce)
+    return node_of(intent.sender) == peer and is_drawn
+
+
+def _is_better(coordinator: Coordinator, peer: NodeName) -> bool:
+    if peer == coordinator.asked and coordinator.asked_because is HandoverReason.TRIED:
+        return False
+    block_range = coordinator.standby_range if coordinator.state is State.STANDBY else None
+    return coordinator.is_outranked_by(peer, block_range)
+
+
+def _may_be_asked(coordinator: Coordinator, active: NodeName) -> bool:
+    """It leaves, or we outrank it: nobody's word is needed."""
+    is_leaving = coordinator.observer.state_of(active) in LEAVING.states
+    return is_leaving or coordinator.observer.outranks(coordinator.context.node, active)
+
+
+def _is_believed_to_have_tried_us(coordinator: Coordinator, event: HandoverRequestReceived) -> bool:
+    was_tried = event.request.reason is HandoverReason.TRIED and not coordinator.is_strict
+    return was_tried and coordinator.observer.demotions.may_depose(event.peer)
+
+
+def _tried_number(event: TransactionsDelegated, node: NodeName) -> HeartbeatNumber | None:
+    return next((entry.number for entry in event.command.tried if entry.node == node), None)
+
+
+# Actions, in the table's order.
+
+
+def reject_no_ledger(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """The sender counts us as tried."""
+    _reject(coordinator, event, Rejection.NO_LEDGER)
+
+
+def reject_not_allowed(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """A stranger, or somebody else's intent."""
+    _reject(coordinator, event, Rejection.NOT_ALLOWED)
+
+
+def accept(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Hold the intents, and answer for each of them; believe whom the sender could not reach."""
+    if event.peer != coordinator.context.node:
+        coordinator.paused_until_ms = 0
+    coordinator.observer.believe_tried(event.peer, event.command.tried)
+    answers = tuple(_answer(coordinator, event, delegation) for delegation in event.command.delegations)
+    accepted = DelegationAccepted(event.command.command_id, answers, coordinator.number)
+    coordinator.context.send(event.peer, accepted)
+
+
+def accept_alone(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Nobody is left to hand over."""
+    coordinator.asked, coordinator.asked_because = None, HandoverReason.OUTRANKS
+    accept(coordinator, event)
+
+
+def accept_for_later_range(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Hold until our own index is there."""
+    coordinator.standby_for = event.peer
+    coordinator.standby_range = coordinator.context.contract.range_at(event.height)
+    accept(coordinator, event)
+
+
+def accept_and_ask(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """The one to ask is fixed before the sender's word makes it silent here; who was believed alone is remembered."""
+    active = coordinator.active
+    assert active is not None, "there is somebody to ask"
+    is_decisive = not _may_be_asked(coordinator, active)
+    _choose_whom_to_ask(coordinator)
+    accept(coordinator, event)
+    if is_decisive:
+        coordinator.observer.demotions.note_deposed(event.peer)
+
+
+def reject(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Not acceptable: say why, with both heights, or with whom we prefer."""
+    rejection = coordinator.rejection_of(event, coordinator.context.block_range)
+    _reject(coordinator, event, rejection or Rejection.NOT_PREFERRED_COORDINATOR)
+
+
+def redirect(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Name the active one, and remember what we told this sender of it."""
+    _reject(coordinator, event, Rejection.NOT_PREFERRED_COORDINATOR)
+
+
+def reject_height(coordinator: Coordinator, event: TransactionsDelegated) -> None:
+    """Somebody's index is behind."""
+    _reject(coordinator, event, Rejection.MISMATCHED_BLOCK_HEIGHT)
+
+
+def observe(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """The observer has taken note of it; one in Flush is followed until a live one comes."""
+    if coordinator.observer.accepted is None:
+        coordinator.observer.accept(event.peer)
+
+
+def stop_observing(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """Nobody is active as far as we know."""
+    coordinator.observer.accepted = None
+
+
+def ask_for_handover(coordinator: Coordinator, event: Event) -> None:
+    """The range has come: ask the active one."""
+    _choose_whom_to_ask(coordinator)
+
+
+def doubt_and_abandon(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """The range does not come: who said that it is in it is not believed so soon again; drop what we hold."""
+    assert coordinator.standby_for is not None, "somebody's height made us wait"
+    coordinator.observer.doubt(coordinator.standby_for)
+    _step_aside(coordinator, coordinator.active)
+
+
+def abandon(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """Somebody better is there: drop what we hold, and name it."""
+    _step_aside(coordinator, event.peer)
+
+
+def abandon_and_answer(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Yield before we began."""
+    _step_aside(coordinator, event.peer)
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def repeat_request(coordinator: Coordinator, event: RequestTimeoutInterval) -> None:
+    """A hand-over request is repeated until it is answered."""
+    _request_handover(coordinator)
+
+
+def import_handover(coordinator: Coordinator, event: HandoverReceived) -> None:
+    """Its locks and states are ours to respect; what of ours conflicts and is undispatched is reset."""
+    separator, rounds = coordinator.context.separator, event.handover.rounds
+    valid_until_s = {round_digest(separator, r.leaves, r.valid_until_s): r.valid_until_s for r in rounds}
+    for handed in event.handover.points:
+        if coordinator.outcomes.is_settled(handed.point):
+            continue
+        coordinator.awaited[handed.point] = None
+        coordinator.reset_spenders(handed.transition.inputs, handed.transition.leaf)
+        coordinator.graph.place_foreign(handed, valid_until_s[handed.point.digest])
+    coordinator.awaited_changed_ms = coordinator.context.now_ms
+
+
+def stop_waiting(coordinator: Coordinator, event: Event) -> None:
+    """What the old one has not flushed by now is left to the ledger."""
+    coordinator.awaited.clear()
+
+
+def yield_to_requester(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Abandon what is before Ready_For_Dispatch, dispatch what is there, then answer."""
+    if not coordinator.is_outranked_by(event.peer):
+        coordinator.observer.demotions.note_deposed(event.peer)
+    if event.request.reason is HandoverReason.TRIED:
+        _note_yielded(coordinator, event.peer)
+    _step_aside(coordinator, event.peer)
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def refuse_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Say no at once; the requester closes."""
+    coordinator.refuse(event.peer)
+
+
+def yield_to_better(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """A partition has healed, and the other one is preferred."""
+    _step_aside(coordinator, event.peer)
+
+
+def yield_to_followed(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """It has a reason that we do not know, for example that others have demoted us, and endorsers go with it."""
+    _note_yielded(coordinator, event.peer)
+    _step_aside(coordinator, event.peer)
+
+
+def ask_to_yield(coordinator: Coordinator, event: HeartbeatReceived) -> None:
+    """A partition has healed, and we are preferred; or it was demoted, and may not know."""
+    is_demoted = coordinator.observer.is_demoted(event.peer)
+    because = HandoverReason.TRIED if is_demoted else HandoverReason.OUTRANKS
+    if coordinator.asked != event.peer or coordinator.asked_because is not because:
+        _ask(coordinator, event.peer, because)
+    _request_handover(coordinator)
+
+
+def yield_to_leader(coordinator: Coordinator, event: Event) -> None:
+    """Another member is to take over: the first of the ranking that is not silent."""
+    ourselves = frozenset({coordinator.context.node})
+    _step_aside(coordinator, coordinator.observer.preferred(coordinator.context.block_range, ourselves))
+
+
+def stop_and_yield(coordinator: Coordinator, event: StopRequested) -> None:
+    """The node is to stop: hand over before it leaves."""
+    coordinator.is_stopping = True
+    yield_to_leader(coordinator, event)
+
+
+def drop_expired(coordinator: Coordinator, event: NewBlock) -> None:
+    """What is valid no longer is assembled anew, and nothing is built on what was handed over and is void."""
+    coordinator.rounds.expire()
+    coordinator.give_up_expired()
+
+
+def step_down(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
+    """The endorsers follow one that we cannot hear: let somebody else try, and do not choose ourselves."""
+    coordinator.paused_until_ms = coordinator.context.after(coordinator.context.config.step_down_pause_ms)
+    yield_to_leader(coordinator, event)
+
+
+def note_follower_of_another(coordinator: Coordinator, event: EndorserFollowsAnother) -> None:
+    """It is asked again; as long as enough others sign, it does not matter."""
+    coordinator.following_others[event.peer] = event.accepted
+
+
+def note_stopping(coordinator: Coordinator, event: StopRequested) -> None:
+    """No delegation is accepted any more."""
+    coordinator.is_stopping = True
+
+
+def advance(coordinator: Coordinator, event: Event) -> None:
+    """Select, open rounds, ask for permissions, dispatch: whatever is possible now."""
+    coordinator.change_posted = False
+    coordinator.rounds.open_rounds()
+    coordinator.slots.select()
+    coordinator.confirm_and_dispatch()
+
+
+def dispatch_ready(coordinator: Coordinator, event: Event) -> None:
+    """A permission has come: its round may be complete."""
+    coordinator.confirm_and_dispatch()
+
+
+def finish_dispatching(coordinator: Coordinator, event: Event) -> None:
+    """Dispatch what was ready; once those writes are done, answer who asked us to yield."""
+    coordinator.change_posted = False
+    coordinator.confirm_and_dispatch()
+    if not coordinator.dispatching.has_unwritten_dispatch():
+        waiting, coordinator.unanswered = coordinator.unanswered, {}
+        for peer, request_id in waiting.items():
+            _answer_handover(coordinator, peer, request_id)
+
+
+def note_change(coordinator: Coordinator, event: Event) -> None:
+    """Held until we are Active."""
+    coordinator.change_posted = False
+
+
+def answer_handover(coordinator: Coordinator, event: HandoverRequestReceived) -> None:
+    """Tell what is still open here, from memory or from the store."""
+    _answer_handover(coordinator, event.peer, event.request.request_id)
+
+
+def say_goodbye_and_rest(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """The last heartbeat says Closing."""
+    coordinator.successor = None
+    coordinator.send_heartbeats(State.CLOSING)
+    if coordinator.observer.accepted == coordinator.context.node:
+        coordinator.observer.accepted = None
+
+
+def beat(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """A heartbeat; what ended has now been told; whose sender is gone for good is dropped."""
+    _restart_heartbeat_timer(coordinator)
+    coordinator.idle_heartbeats = 0 if coordinator.transactions else coordinator.idle_heartbeats + 1
+    coordinator.closing_left = max(0, coordinator.closing_left - 1)
+    _drop_intents_of_the_lost(coordinator)
+    coordinator.send_heartbeats()
+    for transaction in tuple(coordinator.transactions.values()):
+        if transaction.is_gone:
+            transaction.handle(TransactionHeartbeatInterval())
+
+
+def watch(coordinator: Coordinator, event: HeartbeatInterval) -> None:
+    """Look again next time."""
+    _restart_heartbeat_timer(coordinator)
+
+
+# Entry actions.
+
+
+def enter_elect(coordinator: Coordinator) -> None:
+    """Ask the active one to yield."""
+    _request_handover(coordinator)
+    due_ms = coordinator.context.after(coordinator.context.config.handover_timeout_ms)
+    coordinator.context.timers.set(coordinator, "handover", due_ms, HandoverTimeout())
+
+
+def enter_prepared(coordinator: Coordinator) -> None:
+    """Wait for the flush points, but not for ever."""
+    due_ms = coordinator.context.after(coordinator.context.config.flush_timeout_ms)
+    coordinator.context.timers.set(coordinator, "flush", due_ms, FlushTimeout())
+
+
+def enter_active(coordinator: Coordinator) -> None:
+    """Load our own unconfirmed dispatches of before, then start selecting and dispatching."""
+    coordinator.following_others.clear()
+    coordinator.successor = coordinator.yielded_to = None
+    coordinator.succeeded = coordinator.asked if coordinator.asked_because is HandoverReason.TRIED else None
+    coordinator.idle_heartbeats = 0
+    for handed in coordinator.restored.values():
+        coordinator.graph.place_foreign(handed, coordinator.context.latest_valid_until_s(is_prepared=False))
+    coordinator.something_changed()
+
+
+def enter_flush(coordinator: Coordinator) -> None:
+    """What was to be flushed may have left together with what was abandoned: look at once."""
+    coordinator.context.post(coordinator, TransactionConfirmed())
+
+
+def enter_closing(coordinator: Coordinator) -> None:
+    """Say goodbye for a few heartbeats, so that everybody hears who comes next."""
+    coordinator.closing_left = coordinator.context.config.closing_heartbeats
+
+
+def _answer(coordinator: Coordinator, event: TransactionsDelegated, delegation: Delegation) -> IntentAnswer:
+    """One intent of an accepted command (protocol §4.2)."""
+    intent = delegation.intent
+    held = coordinator.transactions.get(intent.id)
+    if coordinator.outcomes.is_committed(intent.id):
+        return IntentAnswer(intent.id, Answer.CONFIRMED)
+    if held is not None:
+        held.handle(Received(delegation))
+        if held.is_gone:
+            if held.reverted is not None:
+                # Its sender missed it: the refusals count, not our answer.
+                coordinator.context.send(event.peer, held.reverted)
+            return IntentAnswer(intent.id, Answer.REJECTED, held.reason)
+        is_dispatched = held.state in ON_THE_WAY
+        return IntentAnswer(intent.id, Answer.DISPATCHED if is_dispatched else Answer.HELD)
+    if any(handed.point.intent == intent.id for handed in coordinator.restored.values()):
+        return IntentAnswer(intent.id, Answer.DISPATCHED)
+    if not delegation.is_voiding and coordinator.issuing.is_open(intent.id):
+        return IntentAnswer(intent.id, Answer.HELD)
+    if not coordinator.quotas.has_place(event.peer):
+        return IntentAnswer(intent.id, Answer.FULL)
+    coordinator.received_count += 1
+    transaction = CoordinatorTransaction(coordinator, delegation, coordinator.received_count)
+    coordinator.transactions[intent.id] = transaction
+    coordinator.quotas.places.take(event.peer, 1)
+    transaction.handle(Received(delegation))
+    return IntentAnswer(intent.id, Answer.ACCEPTED)
+
+
+def _reject(coordinator: Coordinator, event: TransactionsDelegated, rejection: Rejection) -> None:
+    active = coordinator.active
+    if active is not None and coordinator.observer.is_demoted(active):
+        active = None
+    if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is None:
+        tried = frozenset({entry.node for entry in event.command.tried} | {coordinator.context.node})
+        active = coordinator.observer.preferred(coordinator.context.block_range, tried)
+    known = coordinator.observer.peer(active) if active is not None else None
+    number = known.number if known is not None else HeartbeatNumber(0, 0)
+    if rejection is Rejection.NOT_PREFERRED_COORDINATOR and active is not None:
+        coordinator.redirects.pop(event.peer, None)
+        coordinator.redirects[event.peer] = Tried(active, number)
+        if len(coordinator.redirects) > REDIRECTS_MAX:
+            del coordinator.redirects[next(iter(coordinator.redirects))]
+    rejected = DelegationRejected(
+        event.command.command_id,
+        rejection,
+        event.height,
+        coordinator.context.height,
+        active if rejection is Rejection.NOT_PREFERRED_COORDINATOR else None,
+        coordinator.observer.heartbeat_age_ms(active) if active is not None else 0,
+        number,
     )
+    coordinator.context.send(event.peer, rejected)
 
+
+def _choose_whom_to_ask(coordinator: Coordinator) -> None:
+    active = coordinator.active
+    assert active is not None, "there is somebody to ask"
+    outranked = coordinator.is_outranked_by(active)
+    _ask(coordinator, active, HandoverReason.TRIED if outranked else HandoverReason.OUTRANKS)
+
+
+def _ask(coordinator: Coordinator, node: NodeName, because: HandoverReason) -> None:
+    """A request has one id, the same on every repeat."""
+    coordinator.asked, coordinator.asked_because = node, because
+    coordinator.asked_id = coordinator.context.next_id()
+
+
+def _request_handover(coordinator: Coordinator) -> None:
+    assert coordinator.asked is not None, "there is somebody to ask"
+    assert coordinator.asked_id is not None, "a request has an id"
+    request = HandoverRequest(coordinator.asked_id, coordinator.asked_because)
+    coordinator.context.send(coordinator.asked, request)
+    due_ms = coordinator.context.after(coordinator.context.config.request_timeout_ms)
+    coordinator.context.timers.set(coordinator, "request", due_ms, RequestTimeoutInterval())
+
+
+def _note_yielded(coordinator: Coordinator, successor: NodeName) -> None:
+    """Whatever the ranks are, delegations of this range are sent on to it."""
+    coordinator.yielded_to, coordinator.yielded_range = successor, coordinator.context.block_range
+
+
+def _step_aside(coordinator: Coordinator, successor: NodeName | None) -> None:
+    """Drop what is not past the point of no return, and follow the successor."""
+    coordinator.successor = successor
+    coordinator.observer.accepted = successor
+    coordinator.slots.close()
+    for _ in ("what we hold", "and what was ready, but stood on it"):
+        for transaction in tuple(coordinator.transactions.values()):
+            if transaction.state in DROPPABLE:
+                transaction.handle(Abandoned())
+
+
+def _answer_handover(coordinator: Coordinator, peer: NodeName, request_id: RequestId) -> None:
+    """At once, unless a dispatch is being written: then the answer follows the write."""
+    if coordinator.dispatching.has_unwritten_dispatch():
+        coordinator.unanswered[peer] = request_id
+        return
+    points: list[HandedOver] = []
+    rounds = dict(coordinator.restored_rounds)
+    for transaction in coordinator.dispatching.flush_points():
+        assert transaction.endorsed is not None, "a flush point was endorsed in a round"
+        point = flush_point_of(transaction)
+        rounds[point.digest] = transaction.endorsed
+        points.append(HandedOver(point, transaction.made.as_seen_by(peer)))
+    for handed in coordinator.restored.values():
+        points.append(HandedOver(handed.point, handed.transition.as_seen_by(peer)))
+    bytes_max = coordinator.context.config.message_bytes_max
+    coordinator.context.send(peer, handover_of(request_id, points, rounds, bytes_max))
+
+
+def _restart_heartbeat_timer(coordinator: Coordinator) -> None:
+    due_ms = coordinator.context.next_beat_ms()
+    coordinator.context.timers.set(coordinator, "heartbeat", due_ms, HeartbeatInterval())
+
+
+def _drop_intents_of_the_lost(coordinator: Coordinator) -> None:
+    """Undispatched intents of a sender that is silent for `unavailable_ttl` are dropped (protocol §4.1)."""
+    for sender in tuple(coordinator.quotas.places.held):
+        if coordinator.observer.silent_for_ms(sender) < coordinator.context.config.unavailable_ttl_ms:
+            continue
+        for transaction in tuple(coordinator.transactions.values()):
+            if transaction.sender == sender and transaction.state in DROPPABLE:
+                transaction.handle(Abandoned())
+
+
+YIELDS = Junction("Yields", ((has_flush_points, State.FLUSH), (None, State.CLOSING)))
 
 TABLE = Table(
     name="Coordinator",
     initial=State.IDLE,
-    events=(
-        TransactionsDelegated,
-        TransactionConfirmed,
-        TransactionDispatchConfirmed,
-        TransactionStateTransition,
-        HeartbeatReceived,
-        NewBlock,
-        HandoverRequestReceived,
-        HandoverReceived,
-        HeartbeatInterval,
-        RequestTimeoutInterval,
-        HandoverTimeout,
-        FlushTimeout,
-        PeerLost,
-        EndorserFollowsAnother,
-        LedgerLost,
-        StopRequested,
-    ),
-    rows=(
-        *in_states(EVERY, TransactionsDelegated, when=rules.has_no_ledger, do=rules.reject_no_ledger),
-        *in_states(EVERY, TransactionsDelegated, when=rules.is_not_allowed, do=rules.reject_not_allowed),
-        Row(State.IDLE, TransactionsDelegated, when=rules.is_acceptable, then=State.ACTIVE, do=rules.accept_alone),
-        Row(State.IDLE, TransactionsDelegated, do=rules.reject),
-        Row(State.IDLE, HeartbeatReceived, when=rules.is_live_or_flushing, then=State.OBSERVING, do=rules.observe),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.active_one_is_preferred, do=rules.redirect),
-        *in_states(
-            YIELDING,
+    written=(
+        Row(EVERY, TransactionsDelegated, when=has_no_ledger, do=reject_no_ledger),
+        Row(EVERY, TransactionsDelegated, when=is_not_allowed, do=reject_not_allowed),
+        Row(State.IDLE, TransactionsDelegated, when=is_acceptable, then=State.ACTIVE, do=accept_alone),
+        Row(State.IDLE, TransactionsDelegated, do=reject),
+        Row(State.IDLE, HeartbeatReceived, when=is_live_or_flushing, then=State.OBSERVING, do=observe),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=active_one_is_preferred, do=redirect),
+        Row(
+            WITHOUT_ROLE,
             TransactionsDelegated,
-            when=rules.we_lead_in_a_later_range,
+            when=we_lead_in_a_later_range,
             then=State.STANDBY,
-            do=rules.accept_for_later_range,
+            do=accept_for_later_range,
         ),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.ranges_differ, do=rules.reject_height),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.is_strict_and_not_acceptable, do=rules.reject),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.nobody_to_ask, then=State.ACTIVE, do=rules.accept_alone),
-        *in_states(YIELDING, TransactionsDelegated, when=rules.may_be_elect, then=State.ELECT, do=rules.accept_and_ask),
-        *in_states(YIELDING, TransactionsDelegated, do=rules.redirect),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=ranges_differ, do=reject_height),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=is_strict_and_not_acceptable, do=reject),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=nobody_to_ask, then=State.ACTIVE, do=accept_alone),
+        Row(WITHOUT_ROLE, TransactionsDelegated, when=may_be_elect, then=State.ELECT, do=accept_and_ask),
+        Row(WITHOUT_ROLE, TransactionsDelegated, do=redirect),
+        Row(State.OBSERVING, HeartbeatInterval, when=active_one_is_quiet, then=State.IDLE, do=stop_observing),
+        Row(State.OBSERVING, HeartbeatInterval, do=watch),
+        Row(State.STANDBY, NewBlock, when=range_is_reached_alone, then=State.ACTIVE),
+        Row(State.STANDBY, NewBlock, when=range_is_reached, then=State.ELECT, do=ask_for_handover),
+        Row(State.STANDBY, HeartbeatInterval, when=active_one_is_silent_for_long, then=State.ACTIVE),
+        Row(State.STANDBY, HeartbeatInterval, when=range_is_overdue, then=State.CLOSING, do=doubt_and_abandon),
+        Row(AWAITING_ROLE, TransactionsDelegated, when=may_hold, do=accept),
+        Row(AWAITING_ROLE, TransactionsDelegated, do=reject),
+        Row(AWAITING_ROLE, HeartbeatReceived, when=a_better_one_is_live, then=State.CLOSING, do=abandon),
         Row(
-            State.OBSERVING, HeartbeatInterval, when=rules.active_one_is_quiet, then=State.IDLE, do=rules.stop_observing
+            AWAITING_ROLE, HandoverRequestReceived, when=requester_is_better, then=State.CLOSING, do=abandon_and_answer
         ),
-        Row(State.OBSERVING, HeartbeatInterval, do=rules.watch),
-        Row(State.STANDBY, NewBlock, when=rules.range_is_reached_alone, then=State.ACTIVE),
-        Row(State.STANDBY, NewBlock, when=rules.range_is_reached, then=State.ELECT, do=rules.ask_for_handover),
-        Row(State.STANDBY, HeartbeatInterval, when=rules.active_one_is_silent_for_long, then=State.ACTIVE),
-        Row(
-            State.STANDBY,
-            HeartbeatInterval,
-            when=rules.range_is_overdue,
-            then=State.CLOSING,
-            do=rules.doubt_and_abandon,
-        ),
-        *in_states(AWAITING_ROLE, TransactionsDelegated, when=rules.may_hold, do=rules.accept),
-        *in_states(AWAITING_ROLE, TransactionsDelegated, do=rules.reject),
-        *in_states(
-            AWAITING_ROLE, HeartbeatReceived, when=rules.a_better_one_is_live, then=State.CLOSING, do=rules.abandon
-        ),
-        *in_states(
-            AWAITING_ROLE,
-            HandoverRequestReceived,
-            when=rules.requester_is_better,
-            then=State.CLOSING,
-            do=rules.abandon_and_answer,
-        ),
-        Row(State.ELECT, RequestTimeoutInterval, do=rules.repeat_request),
-        Row(
-            State.ELECT,
-            HandoverReceived,
-            when=rules.is_answer_with_flush_points,
-            then=State.PREPARED,
-            do=rules.import_handover,
-        ),
-        Row(State.ELECT, HandoverReceived, when=rules.is_answer, then=State.ACTIVE, do=rules.import_handover),
+        Row(State.ELECT, RequestTimeoutInterval, do=repeat_request),
+        Row(State.ELECT, HandoverReceived, when=is_answer_with_flush_points, then=State.PREPARED, do=import_handover),
+        Row(State.ELECT, HandoverReceived, when=is_answer, then=State.ACTIVE, do=import_handover),
         Row(State.ELECT, HandoverTimeout, then=State.ACTIVE),
-        Row(State.ELECT, HeartbeatInterval, when=rules.old_one_is_gone, then=State.ACTIVE),
-        Row(State.ELECT, PeerLost, when=rules.old_one_is_gone, then=State.ACTIVE),
-        Row(State.ELECT, HeartbeatReceived, when=rules.it_refused_us, then=State.CLOSING, do=rules.abandon),
-        Row(State.PREPARED, TransactionConfirmed, when=rules.nothing_is_awaited, then=State.ACTIVE),
-        Row(State.PREPARED, FlushTimeout, then=State.ACTIVE, do=rules.stop_waiting),
-        Row(State.PREPARED, HeartbeatInterval, when=rules.flush_has_stalled, then=State.ACTIVE, do=rules.stop_waiting),
-        Row(State.ACTIVE, TransactionsDelegated, when=rules.is_sticky_or_acceptable, do=rules.accept),
-        Row(State.ACTIVE, TransactionsDelegated, do=rules.reject),
-        *_as_for_a_request(
-            (State.ACTIVE,), HandoverRequestReceived, rules.requester_may_take_over, rules.yield_to_requester
+        Row(State.ELECT, HeartbeatInterval, when=old_one_is_gone, then=State.ACTIVE),
+        Row(State.ELECT, PeerLost, when=old_one_is_gone, then=State.ACTIVE),
+        Row(State.ELECT, HeartbeatReceived, when=it_refused_us, then=State.CLOSING, do=abandon),
+        Row(State.PREPARED, TransactionConfirmed, when=nothing_is_awaited, then=State.ACTIVE),
+        Row(State.PREPARED, FlushTimeout, then=State.ACTIVE, do=stop_waiting),
+        Row(State.PREPARED, HeartbeatInterval, when=flush_has_stalled, then=State.ACTIVE, do=stop_waiting),
+        Row(State.ACTIVE, TransactionsDelegated, when=is_sticky_or_acceptable, do=accept),
+        Row(State.ACTIVE, TransactionsDelegated, do=reject),
+        Row(State.ACTIVE, HandoverRequestReceived, when=requester_may_take_over, then=YIELDS, do=yield_to_requester),
+        Row(State.ACTIVE, HandoverRequestReceived, do=refuse_handover),
+        Row(State.ACTIVE, HandoverReceived, when=is_answer, do=import_handover),
+        Row(State.ACTIVE, HeartbeatReceived, when=a_live_one_outranks_us, then=YIELDS, do=yield_to_better),
+        Row(
+            State.ACTIVE,
+            HeartbeatReceived,
+            when=endorsers_follow_the_one_that_refuses_us,
+            then=YIELDS,
+            do=yield_to_followed,
         ),
-        Row(State.ACTIVE, HandoverRequestReceived, do=rules.refuse_handover),
-        Row(State.ACTIVE, HandoverReceived, when=rules.is_answer, do=rules.import_handover),
-        *_as_for_a_request((State.ACTIVE,), HeartbeatReceived, rules.a_live_one_outranks_us, rules.yield_to_better),
-        *_as_for_a_request(
-            (State.ACTIVE,), HeartbeatReceived, rules.endorsers_follow_the_one_that_refuses_us, rules.yield_to_followed
-        ),
-        Row(State.ACTIVE, HeartbeatReceived, when=rules.we_outrank_a_live_one, do=rules.ask_to_yield),
-        *_as_for_a_request((State.ACTIVE,), NewBlock, rules.another_leads_the_new_range, rules.yield_to_leader),
-        Row(State.ACTIVE, NewBlock, do=rules.drop_expired),
-        *_as_for_a_request(
-            (State.ACTIVE,), EndorserFollowsAnother, rules.endorsers_follow_a_silent_one, rules.step_down
-        ),
-        Row(State.ACTIVE, EndorserFollowsAnother, do=rules.note_follower_of_another),
-        *_as_for_a_request(ACTING, LedgerLost, None, rules.yield_to_leader),
-        *_as_for_a_request(ACTING, StopRequested, None, rules.stop_and_yield),
-        *in_states((*FOLLOWING, *LEAVING), StopRequested, do=rules.note_stopping),
-        Row(State.ACTIVE, TransactionStateTransition, do=rules.advance),
-        *in_states((State.ACTIVE, State.FLUSH), TransactionDispatchConfirmed, do=rules.dispatch_ready),
-        *in_states(LEAVING, TransactionStateTransition, do=rules.finish_dispatching),
-        *in_states((*FOLLOWING, *AWAITING_ROLE), TransactionStateTransition, do=rules.note_change),
-        Row(State.ACTIVE, HeartbeatInterval, when=rules.idle_for_long, then=State.IDLE, do=rules.say_goodbye_and_rest),
-        *in_states((*LEAVING, *FOLLOWING), HandoverRequestReceived, do=rules.answer_handover),
-        Row(State.FLUSH, TransactionConfirmed, when=rules.no_flush_point_is_open, then=State.CLOSING),
-        Row(State.CLOSING, HeartbeatInterval, when=rules.said_goodbye_to_a_live_one, then=State.OBSERVING),
-        Row(State.CLOSING, HeartbeatInterval, when=rules.said_goodbye, then=State.IDLE),
-        *in_states(HEARTBEATING, HeartbeatInterval, do=rules.beat),
+        Row(State.ACTIVE, HeartbeatReceived, when=we_outrank_a_live_one, do=ask_to_yield),
+        Row(State.ACTIVE, NewBlock, when=another_leads_the_new_range, then=YIELDS, do=yield_to_leader),
+        Row(State.ACTIVE, NewBlock, do=drop_expired),
+        Row(State.ACTIVE, EndorserFollowsAnother, when=endorsers_follow_a_silent_one, then=YIELDS, do=step_down),
+        Row(State.ACTIVE, EndorserFollowsAnother, do=note_follower_of_another),
+        Row(ACTING, LedgerLost, then=YIELDS, do=yield_to_leader),
+        Row(ACTING, StopRequested, then=YIELDS, do=stop_and_yield),
+        Row(WITHOUT_ROLE, StopRequested, do=note_stopping),
+        Row(State.ACTIVE, TransactionStateTransition, do=advance),
+        *in_states((State.ACTIVE, State.FLUSH), TransactionDispatchConfirmed, do=dispatch_ready),
+        Row(LEAVING, TransactionStateTransition, do=finish_dispatching),
+        Row(EVERY, TransactionStateTransition, do=note_change),
+        Row(State.ACTIVE, HeartbeatInterval, when=idle_for_long, then=State.IDLE, do=say_goodbye_and_rest),
+        Row(WITHOUT_ROLE, HandoverRequestReceived, do=answer_handover),
+        Row(State.FLUSH, TransactionConfirmed, when=no_flush_point_is_open, then=State.CLOSING),
+        Row(State.CLOSING, HeartbeatInterval, when=said_goodbye_to_a_live_one, then=State.OBSERVING),
+        Row(State.CLOSING, HeartbeatInterval, when=said_goodbye, then=State.IDLE),
+        Row(EVERY, HeartbeatInterval, do=beat),
     ),
     ignored=(
         Ignored(
-            TransactionConfirmed,
-            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, State.CLOSING),
-            "the transactions themselves have heard it",
+            TransactionConfirmed, outside(State.PREPARED, State.FLUSH), "the transactions themselves have heard it"
         ),
-        Ignored(
-            TransactionDispatchConfirmed,
-            (*FOLLOWING, *AWAITING_ROLE, State.CLOSING),
-            "nobody asks for permission there",
-        ),
-        Ignored(HeartbeatReceived, (State.OBSERVING, *LEAVING), "the observer has taken note of it"),
-        Ignored(
-            NewBlock, (*FOLLOWING, State.ELECT, State.PREPARED, *LEAVING), "who is asked, or has left, waits for others"
-        ),
-        Ignored(
-            HandoverReceived,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, *LEAVING),
-            "nothing is asked, or it has been answered",
-        ),
+        Ignored(TransactionDispatchConfirmed, outside(State.ACTIVE, State.FLUSH), "nobody asks for permission there"),
+        Ignored(HeartbeatReceived, (State.OBSERVING, LEAVING), "the observer has taken note of it"),
+        Ignored(NewBlock, outside(State.STANDBY, State.ACTIVE), "who is asked, or has left, waits for others"),
+        Ignored(HandoverReceived, outside(State.ELECT, State.ACTIVE), "nothing is asked, or it has been answered"),
         Ignored(HeartbeatInterval, (State.IDLE,), "the timer stops when nothing is to be said"),
         Ignored(
             RequestTimeoutInterval,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
+            outside(State.ELECT),
             "only Elect repeats; Active asks at every heartbeat of the other",
         ),
-        Ignored(
-            HandoverTimeout,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
-            "only Elect waits for an answer",
-        ),
-        Ignored(
-            FlushTimeout,
-            (*FOLLOWING, State.STANDBY, State.ELECT, State.ACTIVE, *LEAVING),
-            "only Prepared waits for flush points",
-        ),
-        Ignored(
-            PeerLost,
-            (*FOLLOWING, State.STANDBY, State.PREPARED, State.ACTIVE, *LEAVING),
-            "the next heartbeat interval looks at who is silent",
-        ),
-        Ignored(EndorserFollowsAnother, (*FOLLOWING, *AWAITING_ROLE, *LEAVING), "only an Active gathers endorsements"),
-        Ignored(LedgerLost, (*FOLLOWING, *LEAVING), "there is no role to hand over"),
+        Ignored(HandoverTimeout, outside(State.ELECT), "only Elect waits for an answer"),
+        Ignored(FlushTimeout, outside(State.PREPARED), "only Prepared waits for flush points"),
+        Ignored(PeerLost, outside(State.ELECT), "the next heartbeat interval looks at who is silent"),
+        Ignored(EndorserFollowsAnother, outside(State.ACTIVE), "only an Active gathers endorsements"),
+        Ignored(LedgerLost, (WITHOUT_ROLE,), "there is no role to hand over"),
     ),
     entry={
-        State.ELECT: rules.enter_elect,
-        State.PREPARED: rules.enter_prepared,
-        State.ACTIVE: rules.enter_active,
-        State.FLUSH: rules.enter_flush,
-        State.CLOSING: rules.enter_closing,
+        State.ELECT: enter_elect,
+        State.PREPARED: enter_prepared,
+        State.ACTIVE: enter_active,
+        State.FLUSH: enter_flush,
+        State.CLOSING: enter_closing,
     },
 )
 
 
-class Coordinator(Machine):
+class Coordinator(CoordinatorBase):
     """One per contract and node."""
 
     table = TABLE
-
-    def __init__(
-        self,
-        context: Context,
-        observer: Observer,
-        dispatched: Iterable[HandedOver] = (),
-        kept: Kept | None = None,
-        unacknowledged: Iterable[TransitionPrepared] = (),
-        rounds: Iterable[HandedRound] = (),
-        turns: Turns | None = None,
-    ) -> None:
-        super().__init__()
-        self.context = context
-        self.observer = observer
-        self.outcomes = RecentOutcomes()
-        self.transactions: dict[IntentId, CoordinatorTransaction] = {}
-        self.kept = kept or Kept()
-        self.turns = turns or Turns(context)
-        self.probation = Probation(context)
-        self.unapproved = Unapproved(context)
-        self.graph = Graph(self.kept)
-        self.slots = Slots(self)
-        self.signers = Signers(self)
-        self.rounds = Rounds(self)
-        self.permissions = Permissions(self)
-        self.dispatching = Dispatching(self)
-        self.issuing = Issuing(self, unacknowledged)
-        self.waiters: dict[IntentId, dict[IntentId, None]] = {}
-        self.quotas = Quotas(self)
-        self.empties = Empties(context)
-        self.voids = Voids(context, observer, self.kept, self.empties, self._may_void)
-        self.gas = GasAllowances(self)
-        self.pacing = Pacing(context)
-        self.told: dict[NodeName, Listing] = {}
-        self.restored: dict[Leaf, HandedOver] = {handed.transition.leaf: handed for handed in dispatched}
-        self.restored_rounds = {round_digest(context.separator, r.leaves, r.valid_until_s): r for r in rounds}
-        self.claims: dict[RequestId, Claims] = {}
-        self.received_count = 0
-        self.heartbeat_count = 0
-        self.change_posted = False
-        self.is_stopping = False
-        self.successor: NodeName | None = None
-        self.asked: NodeName | None = None
-        self.asked_because = HandoverReason.OUTRANKS
-        self.asked_id: RequestId | None = None
-        self.succeeded: NodeName | None = None
-        self.awaited: dict[FlushPoint, None] = {}
-        self.awaited_changed_ms = 0
-        self.standby_range = 0
-        self.standby_for: NodeName | None = None
-        # The endorsers that do not accept us, and whom they follow.
-        self.following_others: dict[NodeName, NodeName] = {}
-        self.yielded_to: NodeName | None = None
-        self.yielded_range = 0
-        self.redirects: dict[NodeName, Tried] = {}
-        self.refused_before: dict[IntentId, int] = {}
-        self.unanswered: dict[NodeName, RequestId] = {}
-        self.closing_left = 0
-        self.idle_heartbeats = 0
-        self.paused_until_ms = 0
-        self.since_ms = context.now_ms
-
-    # What others ask.
-
-    @property
-    def active(self) -> NodeName | None:
-        """The other node that we take for the active coordinator."""
-        return self.observer.active
-
-    @property
-    def number(self) -> HeartbeatNumber:
-        """The number of our latest heartbeat."""
-        return HeartbeatNumber(self.context.incarnation, self.heartbeat_count)
-
-    @property
-    def in_state_for_ms(self) -> int:
-        """How long we have been in our present state."""
-        return self.context.now_ms - self.since_ms
-
-    @property
-    def is_strict(self) -> bool:
-        """The contract rotates at every range boundary."""
-        return self.context.contract.rotation is Rotation.STRICT
-
-    @property
-    def has_flush_points(self) -> bool:
-        """Something of ours is past the point of no return and has no outcome."""
-        return bool(self.restored) or bool(self.dispatching.flush_points())
-
-    @property
-    def has_room_for_a_slot(self) -> bool:
-        """All that is under way fits the snapshot that a slot is assembled on."""
-        return self.graph.fits_snapshot(self.context.config.message_bytes_max)
-
-    def _may_void(self) -> bool:
-        return self.state is State.ACTIVE
-
-    def is_outranked_by(self, node: NodeName, block_range: int | None = None) -> bool:
-        """By §2, at the later of the two nodes' ranges unless a range is given."""
-        return self.observer.outranks(node, self.context.node, block_range)
-
-    def rejection_of(self, event: TransactionsDelegated, block_range: int) -> Rejection | None:
-        """Why a delegation is not acceptable, or nothing when it is (protocol §5)."""
-        contract = self.context.contract
-        if contract.mode is Mode.RING and contract.range_at(event.height) != block_range:
-            return Rejection.MISMATCHED_BLOCK_HEIGHT
-        order = ranking(contract, block_range, event.peer)
-        tried = {entry.node for entry in event.command.tried}
-        better = takewhile(lambda node: node != self.context.node, order)
-        leads = self.context.node in order and all(n in tried or self.observer.is_passed_over(n) for n in better)
-        return None if leads else Rejection.NOT_PREFERRED_COORDINATOR
-
-    def confirm_and_dispatch(self) -> None:
-        """Ask for permissions and dispatch what is ready; a coordinator in Flush does this much."""
-        if self.permissions.to_confirm:
-            self.permissions.ask()
-        if self.rounds.rounds:
-            self.dispatching.dispatch_ready()
-
-    # What the transactions and rounds tell.
-
-    def something_changed(self) -> None:
-        """Look once, when the present event is dealt with, at what is possible now."""
-        if not self.change_posted:
-            self.change_posted = True
-            self.context.post(self, TransactionStateTransition())
-
-    def transaction_changed(self, transaction: CoordinatorTransaction, previous: TransactionState) -> None:
-        """Keep the queues true to the states, and tell who waits for this one."""
-        state = transaction.state
-        if previous is TransactionState.ASSEMBLING:
-            self.slots.leave(transaction)
-        awaits = state in AWAITING_ASSEMBLY
-        if awaits != transaction.awaits_assembly:
-            move = self.slots.await_assembly if awaits else self.slots.stop_awaiting_assembly
-            move(transaction, transaction.order)
-            transaction.awaits_assembly = awaits
-        if state is TransactionState.PREASSEMBLY_BLOCKED:
-            self.wait(transaction)
-        elif state is TransactionState.CONFIRMING_DISPATCH:
-            self.permissions.await_answer(transaction)
-        elif state is TransactionState.READY_FOR_DISPATCH:
-            self.context.post(self, TransactionDispatchConfirmed())
-        elif state is TransactionState.DISPATCHED and transaction.is_apart:
-            self.quotas.show(transaction)
-        if state in READY:
-            self._tell_users_of(transaction.leaf)
-        if transaction.is_gone:
-            self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
-        self.something_changed()
-
-    def _tell_users_of(self, leaf: Leaf) -> None:
-        """What stands on it may go on: to its permission when it is ready, to its user when it is dispatched."""
-        for placed in self.graph.direct_users(leaf):
-            user = self.transactions.get(placed.intent)
-            if user is not None:
-                self.context.post(user, DependencyReady())
-
-    def tell_asked_again(self, intents: Iterable[IntentId]) -> None:
-        """A request that these intents wait on has been repeated."""
-        for intent in tuple(intents):
-            self.transactions[intent].handle(TransactionRequestTimeoutInterval())
-
-    def unassembled_before(self, transaction: CoordinatorTransaction) -> tuple[IntentId, ...]:
-        """The latest earlier intent of that sender that awaits its first assembly (protocol §4.2)."""
-        for _, intent in reversed(self.slots.awaiting.get(transaction.sender, ())):
-            if not self.transactions[intent].was_assembled:
-                return (intent,)
-        return ()
-
-    def isolate(self, sender: NodeName, withholds: bool = False) -> None:
-        """Probation: what it has unendorsed goes apart; what it withholds leaves its rounds as bare leaves."""
-        self.probation.note_fault(sender)
-        self.signers.doubt(sender)
-        for transaction in tuple(self.transactions.values()):
-            if transaction.sender == sender and transaction.state is TransactionState.ENDORSEMENT_GATHERING:
-                self.rounds.set_apart(transaction)
-            elif transaction.sender == sender and withholds:
-                transaction.handle(PermissionWithheld())
-
-    def giving_way_to(self, sender: NodeName, leaves: Iterable[Leaf]) -> frozenset[Leaf]:
-        """Of these, the transitions of senders on probation that are not permitted: they lock nothing for this one.
-
-        So do those that endorsers whom their plans name have not approved in time.
-        """
-        probation, unapproved = self.probation, self.unapproved
-        if not (probation.standings or unapproved.senders) or probation.has(sender) or unapproved.has(sender):
-            return frozenset()
-        some = ((leaf, self.transactions.get(self.graph.placed[leaf].intent)) for leaf in leaves)
-        return frozenset(
-            leaf
-            for leaf, holder in some
-            if holder is not None
-            and holder.is_apart
-            and holder.state in ASSEMBLED
-            and holder.leaf == leaf
-            and (probation.has(holder.sender) or (holder.is_unapproved and unapproved.has(holder.sender)))
-        )
-
-    def reset_givers(self, sender: NodeName, transition: Transition) -> None:
-        """It takes the place of what gives way to it."""
-        references = (*transition.inputs, *transition.reads)
-        self._reset_undispatched(self.giving_way_to(sender, self.graph.spenders_of(references)))
-
-    def note_waste(self, sender: NodeName) -> None:
-        """We paid for what the chain skipped or reverted: nothing is done for this sender for a while."""
-        self.isolate(sender)
-        self.slots.look_again_at(self.probation.note_waste(sender))
-
-    def note_failed_call(self, transaction: CoordinatorTransaction) -> None:
-        """The chain skipped it because its call failed: others that stood on it lose their round, and we pay for that.
-
-        A sender that goes on would keep a state that all share from the other members.
-        """
-        sender = transaction.sender
-        users = self.graph.dependents_last_first(transaction.leaf)
-        if any(user.sender != sender for user in users) and self.probation.fails_others_too_often(sender):
-            self.note_waste(sender)
-
-    def was_spent_before(self, transaction: CoordinatorTransaction) -> bool:
-        """The chain skipped it, and nothing else explains that: not who was first, nor what it stands on, nor us."""
-        made = transaction.made
-        references = (*made.inputs, *made.reads)
-        if not references or self.outcomes.may_be_spent_since(references, transaction.placed_at):
-            return False
-        return all(self.outcomes.leaf_of(intent) == leaf for intent, leaf in transaction.makers)
-
-    def wait(self, transaction: CoordinatorTransaction) -> None:
-        """Tell the transaction when what it waits for is assembled or gone."""
-        for awaited in transaction.waits_for:
-            self.waiters.setdefault(awaited, {})[transaction.intent.id] = None
-
-    def release_waiters(self, transaction: CoordinatorTransaction, event: Event) -> None:
-        """It is assembled, or gone: who waited for it may go."""
-        for waiter in self.waiters.pop(transaction.intent.id, {}):
-            waiting = self.transactions.get(waiter)
-            if waiting is not None and transaction.intent.id in waiting.waits_for:
-                waiting.handle(event)
-
-    def reset_users_of(self, leaf: Leaf, coming_back: frozenset[IntentId]) -> None:
-        """Reset all that stands on a leaf, last to first; they come back when it does (protocol §4.2)."""
-        users = self.graph.dependents_last_first(leaf)
-        back = coming_back | {placed.intent for placed in users}
-        for placed in users:
-            user = self.transactions.get(placed.intent)
-            if user is not None:
-                user.handle(DependencyReverted(placed.intent, back))
-            if placed.leaf in self.graph.placed:
-                self.graph.withdraw(placed.leaf)
-
-    def may_be_kept(self, kept: KeptStates) -> bool:
-        """It is not valid for longer than a prepared transition can be, and its intent is not used."""
-        latest_s = self.context.latest_valid_until_s(is_prepared=True)
-        return kept.valid_until_s <= latest_s and not self.outcomes.is_committed(kept.intent)
-
-    def respect(self, kept: KeptStates) -> None:
-        """These states are kept for a prepared transition: what of ours spends them and is undispatched begins anew."""
-        self.kept.keep(kept)
-        self.reset_spenders(kept.inputs, kept.leaf, kept.intent)
-
-    def reset_spenders(self, locks: tuple[StateId, ...], but: Leaf, but_of: IntentId | None = None) -> None:
-        """What of ours is undispatched and spends or reads these states begins anew."""
-        self._reset_undispatched(self.graph.spenders_among(locks, but=but), but_of)
-
-    def _reset_undispatched(self, leaves: Iterable[Leaf], but_of: IntentId | None = None) -> None:
-        for leaf in leaves:
-            placed = self.graph.placed.get(leaf)
-            # One that stood on another of them has gone with it.
-            transaction = self.transactions.get(placed.intent) if placed is not None else None
-            if transaction is None or transaction.intent.id == but_of or transaction.state not in UNDISPATCHED:
-                continue
-            self.reset_users_of(leaf, frozenset())
-            transaction.handle(DependencyReverted(transaction.intent.id))
-
-    def take_handover(self, peer: NodeName, handover: Handover) -> None:
-        """Whom we asked has answered: what it says is believed as far as endorsers have signed it."""
-        if peer != self.asked or handover.request_id != self.asked_id:
-            return
-        claims = claims_of(self.context, peer, handover)
-        key, interval_ms = ("hand-over", peer), self.context.config.request_timeout_ms
-        if claims.signed and not self.pacing.is_due(key, interval_ms, VERIFIED_TIMES_MAX):
-            return
-        if claims.signed:
-            # Under an id of ours: a verdict is on these claims, whatever else the peer answers meanwhile.
-            order = VerifyEndorsers(self.context.contract.address, self.context.next_id(), claims.signed)
-            self.claims = {order.request_id: claims}
-            self.context.effects.append(order)
-        else:
-            self.handle(HandoverReceived(peer, claims.believed(())))
-
-    def take_handover_verified(self, event: EndorsersVerified) -> None:
-        """The signatures of the hand-over that we had verified last."""
-        claims = self.claims.pop(event.request_id)
-        self.handle(HandoverReceived(claims.peer, claims.believed(event.are_valid)))
-
-    def forget(self, transaction: CoordinatorTransaction) -> None:
-        """Final: out of memory, but for how often it was refused: its sender may have dropped it for a while only."""
-        self.context.timers.cancel_all(transaction)
-        del self.transactions[transaction.intent.id]
-        if transaction.refused_count and transaction.reverted is None:
-            self.refused_before[transaction.intent.id] = transaction.refused_count
-            if len(self.refused_before) > REFUSED_INTENTS_MAX:
-                del self.refused_before[next(iter(self.refused_before))]
-        transaction.let_go()
-        self.quotas.places.give_back(transaction.sender, 1)
-        self.release_waiters(transaction, DependencyReverted(transaction.intent.id))
-        self.something_changed()
-
-    def endorser_follows(self, peer: NodeName, accepted: NodeName | None) -> None:
-        """An endorser did not accept us."""
-        if accepted is not None and accepted != self.context.node:
-            self.context.post(self, EndorserFollowsAnother(peer, accepted))
-
-    # What the ledger tells.
-
-    def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """An outcome on our own index, of whoever's dispatch."""
-        self.outcomes.note(outcome)
-        self.voids.take_outcome(outcome)
-        self._settle_foreign(outcome)
-        doubtful = self.graph.foreign_makers(outcome.leaf) if outcome.is_contention else ()
-        transaction = self.transactions.get(outcome.intent)
-        if transaction is not None:
-            transaction.handle(Confirmed(outcome))
-            if self.state not in ACTING and transaction.state in UNDISPATCHED:
-                transaction.handle(Abandoned())
-        self._give_up_all(doubtful)
-        if outcome.inputs:
-            # What spends the same cannot be committed any more: nobody is to pay for it.
-            self._reset_undispatched(self.graph.spenders_of(outcome.inputs))
-        settled = [point for point in self.awaited if self.outcomes.is_settled(point)]
-        for point in settled:
-            del self.awaited[point]
-            self.awaited_changed_ms = self.context.now_ms
-        self.context.post(self, TransactionConfirmed())
-
-    def has_dispatched(self, outcome: LedgerOutcome) -> bool:
-        """This version is a dispatch of ours: it is in our store, with what it made."""
-        transaction = self.transactions.get(outcome.intent)
-        is_ours = transaction is not None and transaction.is_flush_point and transaction.leaf == outcome.leaf
-        return is_ours or outcome.leaf in self.restored
-
-    def undo_outcome(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back: what was assembled on its states is reset."""
-        self.outcomes.undo(outcome)
-        transaction = self.transactions.get(outcome.intent)
-        if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
-            transaction.handle(ConfirmationUndone(outcome.leaf))
-        self.reset_users_of(outcome.leaf, frozenset())
-
-    def _settle_foreign(self, outcome: LedgerOutcome) -> None:
-        """A hand-over's flush point, or a dispatch of before our restart, has its outcome."""
-        is_committed = outcome.status is LedgerStatus.COMMITTED
-        for leaf in [leaf for leaf, handed in self.restored.items() if handed.point.intent == outcome.intent]:
-            if is_committed or leaf == outcome.leaf:
-                del self.restored[leaf]
-                self.something_changed()
-        for placed in self.graph.foreign():
-            if placed.intent != outcome.intent or not (is_committed or placed.leaf == outcome.leaf):
-                continue
-            if is_committed and placed.leaf == outcome.leaf:
-                self.graph.remove(placed.leaf)
-                self.something_changed()
-            else:
-                self._give_up(placed)
-
-    def give_up_foreign(self, intents: Collection[IntentId]) -> None:
-        """We make versions of our own of these: nothing is to stand on those that were handed over, least of all ours.
-
-        Such a version may never have an outcome that we hear of: of what was dropped only its submitter knows. For the
-        same reason nothing is built any more on one that the ledger did not have when what stood on it came there, nor
-        on one that the ledger takes no longer.
-        """
-        self._give_up_all(placed for placed in self.graph.foreign() if placed.intent in intents)
-
-    def give_up_expired(self) -> None:
-        """What was handed over is void now, unless it has its outcome; nobody would tell us. So are voids."""
-        self.voids.expire()
-        now_s = self.context.chain_time_s
-        self._give_up_all(placed for placed in self.graph.foreign() if placed.valid_until_s < now_s)
-
-    def _give_up_all(self, some: Iterable[Placed]) -> None:
-        for placed in some:
-            self._give_up(placed)
-
-    def _give_up(self, placed: Placed) -> None:
-        self.slots.refuse_states_of(placed.leaf)
-        self.reset_users_of(placed.leaf, frozenset())
-        self.graph.remove(placed.leaf)
-        self.something_changed()
-
-    # Heartbeats.
-
-    def send_heartbeats(self, state: State | None = None) -> None:
-        """To every member, every node with an intent here, and our own sender and observer."""
-        state = state or cast(State, self.state)
-        successor = self.successor if state in LEAVING else None
-        self.heartbeat_count += 1
-        listed = self._listed()
-        listeners = self._listeners()
-        for node in listeners:
-            self._send_heartbeat(node, state, listed.get(node, {}), successor)
-        for node in [node for node in self.told if node not in listeners]:
-            del self.told[node]
-
-    def refuse(self, node: NodeName) -> None:
-        """Answer a hand-over request with a heartbeat that says no."""
-        self.heartbeat_count += 1
-        self._send_heartbeat(node, cast(State, self.state), self._listed().get(node, {}), refused=node)
-
-    def tell_whole_list(self, node: NodeName) -> None:
-        """A sender has missed a heartbeat. A list is long: it gets one in each interval."""
-        key, interval_ms = ("list", node), self.context.config.heartbeat_ms
-        if node in self.told and self.state in HEARTBEATING and self.pacing.is_due(key, interval_ms):
-            del self.told[node]
-            self.heartbeat_count += 1
-            state = self.state
-            successor = self.successor if state in LEAVING else None
-            self._send_heartbeat(node, state, self._listed().get(node, {}), successor)
-
-    def _send_heartbeat(
-        self,
-        node: NodeName,
-        state: State,
-        listed: dict[IntentId, str],
-        successor: NodeName | None = None,
-        refused: NodeName | None = None,
-    ) -> None:
-        """A node hears what changed for it since the last time, or everything the first time (protocol §6)."""
-        told = self.told.get(node)
-        is_whole = told is None
-        if told is None:
-            told = self.told[node] = Listing()
-        changed, gone = told.changes(listed)
-        rounds, now_ms, patience_ms = self.rounds.rounds, self.context.now_ms, self.context.config.request_timeout_ms
-        missing = endorsers_missing(rounds.values(), node, now_ms, patience_ms) if rounds and listed else ()
-        heartbeat = CoordinatorHeartbeat(
-            self.number, state, changed, successor, refused, is_whole, gone, told.count, told.digest, missing
-        )
-        self.context.send(node, heartbeat)
-
-    def _listed(self) -> dict[NodeName, dict[IntentId, str]]:
-        """What each sender is told of its intents here."""
-        listed: dict[NodeName, dict[IntentId, str]] = {}
-        for transaction in self.transactions.values():
-            if self._may_list(transaction):
-                listed.setdefault(transaction.sender, {})[transaction.intent.id] = transaction.state.value
-        for sender, intent in self.issuing.listed():
-            listed.setdefault(sender, {})[intent] = TransactionState.PREPARED.value
-        return listed
-
-    def _may_list(self, transaction: CoordinatorTransaction) -> bool:
-        """Without a ledger nothing is listed as dispatched: the senders must go elsewhere (protocol §4.1)."""
-        if transaction.is_gone:
-            return transaction.state is TransactionState.CONFIRMED
-        return self.context.has_ledger or transaction.state not in ON_THE_WAY
-
-    def _listeners(self) -> tuple[NodeName, ...]:
-        members = self.context.contract.committee if self.observer.has_observation else ()
-        return tuple(dict.fromkeys((*members, *self.quotas.places.held, self.context.node)))
-
-    def changed(self, previous: Enum) -> None:
-        """One heartbeat at once on every change of state; none while nothing is to be said."""
-        self.since_ms = self.context.now_ms
-        timers = self.context.timers
-        if self.state is State.IDLE:
-            timers.cancel(self, "heartbeat")
-            self.told.clear()
-        elif not timers.is_set(self, "heartbeat"):
-            timers.set(self, "heartbeat", self.context.next_beat_ms(), HeartbeatInterval())
-        if self.state is not State.ELECT:
-            timers.cancel(self, "request")
-            timers.cancel(self, "handover")
-        if self.state is not State.PREPARED:
-            timers.cancel(self, "flush")
-        if self.state in HEARTBEATING:
-            self.send_heartbeats()

@@ -17,376 +17,830 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, cast
 
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
+from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, outside, superstate
+from rota.model.blocks import LedgerOutcome, LedgerStatus
+from rota.model.frozen import dataclass
 from rota.model.types import (
     NO_ATTESTERS,
     Attesters,
+    DelegationNumber,
     Digest,
     IntentId,
     Leaf,
+    Mode,
     NodeName,
     RequestId,
     SubmitMode,
     Transition,
     node_of,
 )
-from rota.sequencer.events.coordinator_transaction import (
-    Abandoned,
-    AssembleErrorResponse,
-    AssembleParkResponse,
-    AssembleRequestSent,
-    AssembleRevertResponse,
-    AssembleSuccess,
-    AssembleTimeout,
-    Collected,
-    ConfirmationUndone,
-    Confirmed,
-    DependencyAssembled,
-    DependencyReady,
-    DependencyReverted,
-    DispatchConfirmationRejected,
-    DispatchConfirmed,
-    Endorsed,
-    EndorsedRejected,
-    HeartbeatInterval,
-    Issued,
-    NonceAllocated,
-    PermissionWithheld,
-    Received,
-    RequestTimeoutInterval,
-    Selected,
-    StateTimeout,
-    StateTransition,
-    Submitted,
-    ValidityEnded,
-)
-from rota.wire.messages import Delegation, HandedRound, TransactionReverted
+from rota.wire.messages import Delegation, EndorserSignature, ErrorCode, HandedRound, TransactionReverted
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
     from rota.sequencer.round import Round
 
 
-from rota.sequencer.rules import coordinator_transaction as rules
-from rota.sequencer.states.coordinator_transaction import (
-    ASSEMBLED,
-    ENDED,
-    ENDORSED,
-    GONE,
-    ON_THE_WAY,
-    UNASSEMBLED,
-    UNBLOCKED,
-    UNDER_WAY,
-    UNDISPATCHED,
-    State,
+class State(Enum):
+    """Where an intent is at its coordinator (seed 2, and Prepared)."""
+
+    INITIAL = "Initial"
+    POOLED = "Pooled"
+    PREASSEMBLY_BLOCKED = "PreAssembly_Blocked"
+    ASSEMBLING = "Assembling"
+    ENDORSEMENT_GATHERING = "Endorsement_Gathering"
+    BLOCKED = "Blocked"
+    CONFIRMING_DISPATCH = "Confirming_Dispatch"
+    PREPARED = "Prepared"
+    READY_FOR_DISPATCH = "Ready_For_Dispatch"
+    DISPATCHED = "Dispatched"
+    SUBMITTED = "Submitted"
+    CONFIRMED = "Confirmed"
+    REVERTED = "Reverted"
+    FINAL = "Final"
+
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
+
+
+UNASSEMBLED = superstate("Unassembled", State.POOLED, State.PREASSEMBLY_BLOCKED)
+AWAITING_ASSEMBLY = superstate("AwaitingAssembly", UNASSEMBLED, State.ASSEMBLING)
+ASSEMBLED = superstate("Assembled", State.ENDORSEMENT_GATHERING, State.BLOCKED, State.CONFIRMING_DISPATCH)
+# Until its dispatch is on its way to the disk.
+RECALLABLE = superstate("Recallable", ASSEMBLED, State.READY_FOR_DISPATCH)
+SENT = superstate("Sent", State.DISPATCHED, State.SUBMITTED)
+# Prepared is not under way: it has left its round and the graph, and is only to be given to its sender.
+UNDER_WAY = superstate("UnderWay", AWAITING_ASSEMBLY, RECALLABLE, SENT)
+HELD = superstate("Held", UNDER_WAY, State.PREPARED)
+ENDED = superstate("Ended", State.CONFIRMED, State.REVERTED)
+GONE = superstate("Gone", ENDED, State.FINAL)
+KNOWN = superstate("Known", HELD, GONE)
+UNDISPATCHED = (*AWAITING_ASSEMBLY.states, *ASSEMBLED.states)
+ON_THE_WAY = (State.READY_FOR_DISPATCH, *SENT.states)
+# What a coordinator that leaves has no more to do with; what is prepared is sent to its sender all the same.
+DROPPABLE = (*UNDISPATCHED, State.PREPARED)
+# Who stands on it may look again: at its permission, or at being prepared.
+READY = (State.READY_FOR_DISPATCH, State.DISPATCHED)
+
+
+# Events.
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Event):
+    """Raised by the coordinator when a delegation that it accepts names the intent."""
+
+    delegation: Delegation
+
+
+@dataclass(frozen=True, slots=True)
+class Selected(Event):
+    """Raised by the slots when the intent gets a place in the next assembly slot."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRequestSent(Event):
+    """Raised by the slots when that slot's request leaves."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleSuccess(Event):
+    """Raised by the slots when their answer has a signed transition for the intent; it takes so much of a message."""
+
+    number: DelegationNumber
+    transition: Transition
+    size_bytes: int
+    attesters: Attesters = NO_ATTESTERS
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleRevertResponse(Event):
+    """Raised by the slots when the sender's domain found the intent invalid; the sender finalises it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleParkResponse(Event):
+    """Raised by the slots when the sender's domain parked the intent; it leaves at once."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleErrorResponse(Event):
+    """Raised by the slots when the sender does not assemble the intent for us."""
+
+    code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AssembleTimeout(Event):
+    """Raised by the slots when `assemble_timeout` has passed since the slot's first request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endorsed(Event):
+    """Raised by the rounds when as many endorsers as the contract asks for have signed the round."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndorsedRejected(Event):
+    """Raised by the rounds when so many endorsers refuse the transition that it cannot be endorsed.
+
+    It is not counted where states are kept for prepared transitions of others, or where endorsers lack states: the
+    intent itself was not refused. `refusals` are signed judgements of the leaf, by so many that it cannot be endorsed.
+    """
+
+    reason: str
+    is_counted: bool = True
+    refusals: tuple[EndorserSignature, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyReady(Event):
+    """Raised by the coordinator when a transition that this one stands on is ready for dispatch, or dispatched."""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyAssembled(Event):
+    """Raised by the coordinator when an intent that this one waits for has been assembled."""
+
+    dependency: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyReverted(Event):
+    """Raised by the coordinator when an intent that this one stands on or waits for is dropped.
+
+    Those in `coming_back` will be assembled again; this one then waits for them.
+    """
+
+    dependency: IntentId
+    coming_back: frozenset[IntentId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmed(Event):
+    """Raised by the permissions when the sender permits this very leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfirmationRejected(Event):
+    """Raised by the permissions when the sender refuses permission."""
+
+    code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionWithheld(Event):
+    """Raised by the coordinator when its sender leaves requests for permission unanswered: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued(Event):
+    """Raised by the issuing when the sender's acknowledgement is durable, or the prepared transition has expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Event):
+    """Raised by the dispatching when the dispatch of the round is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class NonceAllocated(Event):
+    """Raised by the dispatching with the signer and nonce of the round's base-ledger transaction."""
+
+    signer: str
+    nonce: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted(Event):
+    """Raised by the submitter on every submission of the round to the chain."""
+
+    submission_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed(Event):
+    """Raised by our own chain index with the intent's outcome, success or not, in any state."""
+
+    outcome: LedgerOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationUndone(Event):
+    """Raised by our own chain index when a reorganisation takes an outcome back."""
+
+    leaf: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTimeoutInterval(Event):
+    """Raised by the coordinator when a request that the intent waits on has been sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateTimeout(Event):
+    """Raised by a timer when the intent has waited in one state for `state_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateTransition(Event):
+    """Raised by the transaction itself on every change of state: the new state's timer starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatInterval(Event):
+    """Raised by the coordinator with each heartbeat: what has ended has now been told."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidityEnded(Event):
+    """Raised by the rounds when, in chain time, the version under way is valid no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned(Event):
+    """Raised by the coordinator when it no longer coordinates the intent: hand-over, or its sender is gone."""
+
+
+def awaits_others(transaction: CoordinatorTransaction, event: Received) -> bool:
+    """an earlier intent of that sender awaits its first assembly"""
+    if not event.delegation.is_voiding:
+        transaction.waits_for = transaction.coordinator.unassembled_before(transaction)
+    return bool(transaction.waits_for)
+
+
+def is_to_be_voided(transaction: CoordinatorTransaction, event: Received) -> bool:
+    """its sender voids it, as we did not know"""
+    is_news = event.delegation.is_voiding and not transaction.is_voiding
+    return is_news and event.delegation.number >= transaction.number
+
+
+def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bool:
+    """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
+    its intent is, and else its states may be kept for it; an empty one is in its sender's allowance"""
+    is_for_another = event.transition.preparation is not None
+    may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    if is_for_another and not may_be_prepared:
+        return False
+    coordinator = transaction.coordinator
+    if event.transition.is_empty and not coordinator.empties.may_take(transaction.sender):
+        return False
+    has_room = coordinator.quotas.has_room(transaction.sender, event.transition, event.size_bytes)
+    return has_room and coordinator.slots.is_usable(event.transition) and not _flaw_of_keeping(transaction, event)
+
+
+def still_waits(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """something that it waits for is not assembled yet"""
+    return bool(transaction.waits_for)
+
+
+def nothing_else_awaited(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> bool:
+    """it waited for nothing else"""
+    return all(intent == event.dependency for intent in transaction.waits_for)
+
+
+def its_makers_come_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> bool:
+    """what it stands on will be assembled again"""
+    return bool(_makers_coming_back(transaction, event))
+
+
+def is_being_dispatched(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """its round is on its way to the disk"""
+    return not transaction.coordinator.dispatching.is_undispatched(transaction)
+
+
+def dependencies_are_ready(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """all that it stands on, outside its round, is ready for dispatch, and it is to be dispatched itself"""
+    return not transaction.is_external and transaction.coordinator.dispatching.dependencies_ready(transaction)
+
+
+def may_be_prepared(transaction: CoordinatorTransaction, event: Event) -> bool:
+    """it is external, and all that it stands on is dispatched"""
+    return transaction.is_external and transaction.coordinator.dispatching.dependencies_dispatched(transaction)
+
+
+def its_states_are_kept(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
+    """endorsers keep its states for prepared transitions, or lack them, and nothing is wrong with it"""
+    return not event.is_counted
+
+
+def refused_too_often(transaction: CoordinatorTransaction, event: EndorsedRejected) -> bool:
+    """refused `endorse_retry_max` times on fresh snapshots"""
+    return transaction.is_at_its_last_refusal
+
+
+def was_refused_and_is_not_assembled_again(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> bool:
+    """its last version was refused, and its sender signs no other one now"""
+    refused = transaction.refused
+    return event.code is ErrorCode.FAILED and refused is not None and refused.number == transaction.number
+
+
+def lacks_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> bool:
+    """the sender lost the states in a restart and asks for them, once"""
+    return event.code is ErrorCode.STATES_MISSING and not transaction.sends_states
+
+
+def succeeded(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """committed, in whatever version"""
+    return event.outcome.status is LedgerStatus.COMMITTED
+
+
+def another_version_failed(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """a failure of a version that is not the one under way"""
+    return transaction.transition is None or event.outcome.leaf != transaction.transition.leaf
+
+
+def lost_to_contention(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """skipped because another one was first, or its whole transaction reverted: not counted"""
+    return not event.outcome.is_counted
+
+
+def may_be_retried(transaction: CoordinatorTransaction, event: Confirmed) -> bool:
+    """a call of it failed: retried at most `revert_retry_max` times, unless its sender ends it"""
+    return transaction.revert_count < transaction.coordinator.context.config.revert_retry_max
+
+
+def its_sender_may_ask(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> bool:
+    """we gave it up, and its sender may have missed it and delegate it again"""
+    was_told = transaction.told_count > 0
+    return was_told and transaction.told_count <= transaction.coordinator.context.config.closing_heartbeats
+
+
+def was_our_version(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> bool:
+    """the version that we dispatched"""
+    is_under_way = transaction.transition is not None and event.leaf == transaction.transition.leaf
+    return is_under_way and not transaction.is_external
+
+
+# Actions, in the table's order.
+
+
+def go_on_backing_off(transaction: CoordinatorTransaction, event: Received) -> None:
+    """It comes with failures of another coordinator: they space its retries here too."""
+    if transaction.revert_count:
+        _back_off(transaction, transaction.revert_count - 1)
+
+
+def take_over_number(transaction: CoordinatorTransaction, event: Received) -> None:
+    """Delegated again: take over the number and go on where it was; a lower number changes nothing."""
+    if event.delegation.number > transaction.number:
+        transaction.number = event.delegation.number
+        transaction.revert_count = max(transaction.revert_count, event.delegation.revert_count)
+
+
+def begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """From now on an empty transition is to be assembled: it stands on nothing, and its retries are its own."""
+    transaction.is_voiding = True
+    transaction.number = event.delegation.number
+    transaction.revert_count = event.delegation.revert_count
+    transaction.refused_count = transaction.unusable_count = transaction.told_count = 0
+    transaction.reverted = None
+    transaction.kept_away_count = 0
+    transaction.not_before_ms = 0
+    transaction.waits_for = ()
+    transaction.reason = ""
+    transaction.coordinator.something_changed()
+
+
+def drop_version_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """The version that we have will not be permitted: what stands on it is reset first."""
+    _drop_transition(transaction, comes_back=False)
+    begin_voiding(transaction, event)
+
+
+def leave_it_and_begin_voiding(transaction: CoordinatorTransaction, event: Received) -> None:
+    """The prepared version goes its own way: its states stay kept until the empty one is on the chain."""
+    transaction.let_go()
+    begin_voiding(transaction, event)
+
+
+def join_slot(transaction: CoordinatorTransaction, event: Selected) -> None:
+    """Only the answer to this request counts."""
+    transaction.request_id = event.request_id
+
+
+def place_transition(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
+    """Lock what it spends, offer what it makes, and queue for a round; who waited for it may go."""
+    transaction.coordinator.reset_givers(transaction.sender, event.transition)
+    transaction.number = max(transaction.number, event.number)
+    transaction.hold(event.transition, event.size_bytes, event.attesters)
+    transaction.seen_by = {}
+    transaction.unjudged_by = {}
+    transaction.was_assembled = True
+    transaction.waits_for = ()
+    transaction.unusable_count = 0
+    transaction.goes_alone = transaction.sends_states = False
+    transaction.is_apart = transaction.coordinator.rounds.must_ride_apart(transaction)
+    coordinator = transaction.coordinator
+    if event.transition.is_empty:
+        coordinator.empties.take(transaction.sender)
+    is_hidden = transaction.is_external or transaction.is_apart or coordinator.signers.must_verify(transaction)
+    offers_states = not is_hidden and coordinator.quotas.may_offer(transaction)
+    coordinator.graph.place(event.transition, offers_states, transaction.sender)
+    transaction.placed_at = coordinator.outcomes.count
+    makers = coordinator.graph.dependencies(event.transition.leaf)
+    transaction.makers = tuple((maker.intent, maker.leaf) for maker in makers)
+    if transaction.is_external or transaction.attesters.endorsers:
+        # Whether it ever comes is for its user to say, or for who has to approve it: nothing may be built on it now.
+        transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
+    transaction.coordinator.rounds.await_round(transaction)
+    transaction.coordinator.release_waiters(transaction, DependencyAssembled(transaction.intent.id))
+
+
+def note_unusable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> None:
+    """What it was assembled on has gone meanwhile; its states must not be built upon.
+
+    Once is an accident and is mended at once; if it goes on, it goes on more and more slowly.
+    """
+    transaction.coordinator.slots.refuse_states_of(event.transition.leaf)
+    transaction.reason = _flaw_of_keeping(transaction, event)
+    if transaction.unusable_count:
+        _back_off(transaction, transaction.unusable_count)
+    transaction.unusable_count += 1
+
+
+def keep_reason(transaction: CoordinatorTransaction, event: AssembleRevertResponse) -> None:
+    """The sender finalises it; we only name the reason until it is forgotten."""
+    transaction.reason = event.reason
+
+
+def stop_waiting_for(transaction: CoordinatorTransaction, event: DependencyAssembled | DependencyReverted) -> None:
+    """One reason less to wait."""
+    transaction.waits_for = tuple(intent for intent in transaction.waits_for if intent != event.dependency)
+
+
+def give_up_transition(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Leave the round and the graph; what stands on it has been reset before."""
+    transaction.coordinator.rounds.leave(transaction)
+    transaction.coordinator.graph.remove(transaction.leaf)
+    transaction.let_go()
+
+
+def wait_for_makers(transaction: CoordinatorTransaction, event: DependencyReverted) -> None:
+    """Wait until what it stood on is assembled again."""
+    transaction.waits_for = _makers_coming_back(transaction, event)
+    transaction.coordinator.wait(transaction)
+    give_up_transition(transaction, event)
+
+
+def reset_dependents_and_leave_the_states(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """To be assembled on what is not kept: at once, and more and more slowly if that goes on."""
+    if transaction.kept_away_count:
+        _back_off(transaction, transaction.kept_away_count)
+    transaction.kept_away_count += 1
+    transaction.reason = event.reason
+    _drop_transition(transaction, comes_back=True)
+
+
+def reset_dependents_and_count(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """A refusal: to be assembled on a fresh snapshot, later each time."""
+    _back_off(transaction, transaction.refused_count)
+    transaction.refused_count += 1
+    transaction.reason = event.reason
+    transaction.refused = _reverted(transaction, event.reason, event.refusals) if event.refusals else None
+    _drop_transition(transaction, comes_back=True)
+    transaction.coordinator.isolate(transaction.sender)
+
+
+def give_up_as_refused(transaction: CoordinatorTransaction, event: AssembleErrorResponse) -> None:
+    """Back to its sender, with the refusals of the last version: it has signed so many that it waits with the next."""
+    assert transaction.refused is not None, "the guard has found it"
+    _tell(transaction, transaction.refused)
+
+
+def reset_dependents(transaction: CoordinatorTransaction, event: Event) -> None:
+    """To be assembled again; what stands on it goes first and waits for it."""
+    _drop_transition(transaction, comes_back=True)
+
+
+def give_up_with_reason(transaction: CoordinatorTransaction, event: EndorsedRejected) -> None:
+    """Back to its sender, with the refusals by which that ends it."""
+    _tell(transaction, _reverted(transaction, event.reason, event.refusals))
+    _drop_transition(transaction, comes_back=False)
+    transaction.coordinator.isolate(transaction.sender)
+
+
+def drop_for_good(transaction: CoordinatorTransaction, event: Event) -> None:
+    """It leaves, and nobody is to wait for it; what stands on it is reset first."""
+    _drop_transition(transaction, comes_back=False)
+
+
+def ask_with_states(transaction: CoordinatorTransaction, event: DispatchConfirmationRejected) -> None:
+    """The request is repeated with the states."""
+    transaction.coordinator.permissions.ask_with_states(transaction)
+
+
+def note_nonce(transaction: CoordinatorTransaction, event: NonceAllocated) -> None:
+    """Its place in line, for `explain`."""
+    transaction.signer_and_nonce = (event.signer, event.nonce)
+
+
+def note_submission(transaction: CoordinatorTransaction, event: Submitted) -> None:
+    """How often it was sent to the chain, for `explain`."""
+    transaction.submission_count = event.submission_count
+
+
+def note_request(transaction: CoordinatorTransaction, event: Event) -> None:
+    """How often it was asked again, for `explain`."""
+    transaction.request_count += 1
+
+
+def settle(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """On the chain: what it made is no longer speculative. Another version voids ours and what stands on it."""
+    if transaction.transition is None:
+        return
+    if event.outcome.leaf == transaction.leaf:
+        transaction.coordinator.rounds.settle(transaction)
+        transaction.coordinator.graph.remove(transaction.leaf)
+        transaction.count_as_assembled(False)
+        if not transaction.made.is_empty:
+            transaction.coordinator.context.proven.note(transaction.sender)
+            transaction.coordinator.empties.earn(transaction.sender)
+    else:
+        _drop_transition(transaction, comes_back=False)
+
+
+def count_and_back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """A failure that may be retried, later each time."""
+    transaction.coordinator.note_failed_call(transaction)
+    _back_off(transaction, transaction.revert_count)
+    transaction.revert_count += 1
+    transaction.reason = event.outcome.reason
+    _drop_transition(transaction, comes_back=True)
+
+
+def back_off(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """Contention: assemble anew on what is there now, at once and then later each time.
+
+    A state that was spent before the assembly is no contention but its sender's fault. Nobody can say why a whole
+    transaction reverted: it is paced from the first time, and from the second time on its sender is paused.
+    """
+    coordinator, outcome = transaction.coordinator, event.outcome
+    if outcome.status is LedgerStatus.SKIPPED:
+        is_waste = coordinator.was_spent_before(transaction)
+    else:
+        is_waste = transaction.whole_revert_count > 0 and not outcome.is_contention
+        transaction.whole_revert_count += not outcome.is_contention
+    if transaction.contended_count or transaction.whole_revert_count:
+        _back_off(transaction, transaction.contended_count)
+    transaction.contended_count += 1
+    transaction.reason = event.outcome.reason
+    _drop_transition(transaction, comes_back=True)
+    if is_waste:
+        coordinator.note_waste(transaction.sender)
+
+
+def give_up_on_ledger(transaction: CoordinatorTransaction, event: Confirmed) -> None:
+    """No retry is left: its sender judges by its own index."""
+    transaction.coordinator.note_failed_call(transaction)
+    _tell(transaction, _reverted(transaction, event.outcome.reason))
+    _drop_transition(transaction, comes_back=False)
+
+
+def count_heartbeat(transaction: CoordinatorTransaction, event: HeartbeatInterval) -> None:
+    """Kept a little longer: a delegation is then answered with the reason."""
+    transaction.told_count += 1
+
+
+def watch_again(transaction: CoordinatorTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone: it is under way again, and what was assembled on its states is reset."""
+    assert transaction.transition is not None
+    transaction.coordinator.graph.place(transaction.transition, sender=transaction.sender)
+    transaction.count_as_assembled(True)
+    transaction.coordinator.reset_users_of(transaction.leaf, frozenset())
+
+
+def start_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Every waiting state has a timer (protocol §4.2)."""
+    context = transaction.coordinator.context
+    due_ms = context.after(context.config.state_timeout_ms)
+    context.timers.set(transaction, "state", due_ms, StateTimeout())
+
+
+def stop_state_timer(transaction: CoordinatorTransaction, event: Event) -> None:
+    """Nothing of ours is awaited in this state."""
+    transaction.coordinator.context.timers.cancel(transaction, "state")
+
+
+def enter_prepared(transaction: CoordinatorTransaction) -> None:
+    """Durable first, then it is sent to its sender until acknowledged."""
+    transaction.coordinator.issuing.prepare(transaction)
+
+
+def forget(transaction: CoordinatorTransaction) -> None:
+    """Final: it leaves the memory; who waited for it may go."""
+    transaction.coordinator.forget(transaction)
+
+
+def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
+    """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
+    made, mode = event.transition, transaction.coordinator.context.contract.mode
+    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty or mode is Mode.SENDER:
+        return ""
+    return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
+
+
+def _makers_coming_back(transaction: CoordinatorTransaction, event: DependencyReverted) -> tuple[IntentId, ...]:
+    """A version of another coordinator, or of an earlier life, is not assembled here: nobody waits for it."""
+    makers = transaction.coordinator.graph.dependencies(transaction.leaf)
+    return tuple(placed.intent for placed in makers if placed.point is None and placed.intent in event.coming_back)
+
+
+def _drop_transition(transaction: CoordinatorTransaction, comes_back: bool) -> None:
+    """Reset: first everything that stands on its states, last to first, then its own locks and states."""
+    if transaction.transition is None:
+        return
+    itself = frozenset({transaction.intent.id} if comes_back else ())
+    transaction.coordinator.reset_users_of(transaction.leaf, itself)
+    give_up_transition(transaction, StateTransition())
+
+
+def _back_off(transaction: CoordinatorTransaction, attempt: int) -> None:
+    context = transaction.coordinator.context
+    config = context.config
+    delay_ms = context.backoff_ms(attempt, config.retry_backoff_ms, config.retry_backoff_max_ms)
+    transaction.not_before_ms = context.after(delay_ms)
+    transaction.coordinator.slots.look_again_at(transaction.not_before_ms)
+
+
+def _reverted(
+    transaction: CoordinatorTransaction, reason: str, refusals: tuple[EndorserSignature, ...] = ()
+) -> TransactionReverted:
+    """What its sender is told when the version under way is given up."""
+    return TransactionReverted(transaction.intent.id, transaction.number, transaction.leaf, reason, refusals)
+
+
+def _tell(transaction: CoordinatorTransaction, reverted: TransactionReverted) -> None:
+    transaction.reason, transaction.reverted, transaction.told_count = reverted.reason, reverted, 1
+    transaction.coordinator.context.send(transaction.sender, reverted)
+
+
+BACK = Junction("Back", ((still_waits, State.PREASSEMBLY_BLOCKED), (None, State.POOLED)))
+NEXT = Junction(
+    "Next",
+    ((may_be_prepared, State.PREPARED), (dependencies_are_ready, State.CONFIRMING_DISPATCH), (None, State.BLOCKED)),
 )
 
 TABLE = Table(
     name="Coordinator's transaction",
     initial=State.INITIAL,
-    events=(
-        Received,
-        Selected,
-        AssembleRequestSent,
-        AssembleSuccess,
-        AssembleRevertResponse,
-        AssembleParkResponse,
-        AssembleErrorResponse,
-        AssembleTimeout,
-        Endorsed,
-        EndorsedRejected,
-        DependencyReady,
-        DependencyAssembled,
-        DependencyReverted,
-        DispatchConfirmed,
-        DispatchConfirmationRejected,
-        PermissionWithheld,
-        Issued,
-        Collected,
-        NonceAllocated,
-        Submitted,
-        Confirmed,
-        ConfirmationUndone,
-        RequestTimeoutInterval,
-        StateTimeout,
-        StateTransition,
-        HeartbeatInterval,
-        ValidityEnded,
-        Abandoned,
-    ),
-    rows=(
-        Row(
-            State.INITIAL,
-            Received,
-            when=rules.awaits_others,
-            then=State.PREASSEMBLY_BLOCKED,
-            do=rules.go_on_backing_off,
-        ),
-        Row(State.INITIAL, Received, then=State.POOLED, do=rules.go_on_backing_off),
-        *in_states(UNASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
-        Row(State.ASSEMBLING, Received, when=rules.is_to_be_voided, do=rules.begin_voiding),
-        *in_states(
-            ASSEMBLED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.drop_version_and_begin_voiding
-        ),
-        Row(State.REVERTED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.begin_voiding),
-        Row(
-            State.PREPARED, Received, when=rules.is_to_be_voided, then=State.POOLED, do=rules.leave_it_and_begin_voiding
-        ),
-        *in_states((*UNDER_WAY, State.PREPARED), Received, do=rules.take_over_number),
-        *in_states(UNASSEMBLED, Selected, do=rules.join_slot),
-        *in_states(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
-        Row(
-            State.ASSEMBLING,
-            AssembleSuccess,
-            when=rules.is_usable,
-            then=State.ENDORSEMENT_GATHERING,
-            do=rules.place_transition,
-        ),
-        Row(
-            State.ASSEMBLING,
-            AssembleSuccess,
-            when=rules.still_waits,
-            then=State.PREASSEMBLY_BLOCKED,
-            do=rules.note_unusable,
-        ),
-        Row(State.ASSEMBLING, AssembleSuccess, then=State.POOLED, do=rules.note_unusable),
-        Row(State.ASSEMBLING, AssembleRevertResponse, then=State.REVERTED, do=rules.keep_reason),
+    written=(
+        Row(State.INITIAL, Received, when=awaits_others, then=State.PREASSEMBLY_BLOCKED, do=go_on_backing_off),
+        Row(State.INITIAL, Received, then=State.POOLED, do=go_on_backing_off),
+        Row(UNASSEMBLED, Received, when=is_to_be_voided, then=State.POOLED, do=begin_voiding),
+        Row(State.ASSEMBLING, Received, when=is_to_be_voided, do=begin_voiding),
+        Row(ASSEMBLED, Received, when=is_to_be_voided, then=State.POOLED, do=drop_version_and_begin_voiding),
+        Row(State.REVERTED, Received, when=is_to_be_voided, then=State.POOLED, do=begin_voiding),
+        Row(State.PREPARED, Received, when=is_to_be_voided, then=State.POOLED, do=leave_it_and_begin_voiding),
+        Row(HELD, Received, do=take_over_number),
+        Row(UNASSEMBLED, Selected, do=join_slot),
+        Row(UNASSEMBLED, AssembleRequestSent, then=State.ASSEMBLING),
+        Row(State.ASSEMBLING, AssembleSuccess, when=is_usable, then=State.ENDORSEMENT_GATHERING, do=place_transition),
+        Row(State.ASSEMBLING, AssembleSuccess, then=BACK, do=note_unusable),
+        Row(State.ASSEMBLING, AssembleRevertResponse, then=State.REVERTED, do=keep_reason),
         Row(State.ASSEMBLING, AssembleParkResponse, then=State.FINAL),
         Row(
             State.ASSEMBLING,
             AssembleErrorResponse,
-            when=rules.was_refused_and_is_not_assembled_again,
+            when=was_refused_and_is_not_assembled_again,
             then=State.REVERTED,
-            do=rules.give_up_as_refused,
+            do=give_up_as_refused,
         ),
         Row(State.ASSEMBLING, AssembleErrorResponse, then=State.FINAL),
-        Row(State.ASSEMBLING, AssembleTimeout, when=rules.still_waits, then=State.PREASSEMBLY_BLOCKED),
-        Row(State.ASSEMBLING, AssembleTimeout, then=State.POOLED),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        Row(State.ENDORSEMENT_GATHERING, Endorsed, then=State.BLOCKED),
+        Row(State.ASSEMBLING, AssembleTimeout, then=BACK),
+        Row(State.ENDORSEMENT_GATHERING, Endorsed, then=NEXT),
         Row(
             State.ENDORSEMENT_GATHERING,
             EndorsedRejected,
-            when=rules.its_states_are_kept,
+            when=its_states_are_kept,
             then=State.POOLED,
-            do=rules.reset_dependents_and_leave_the_states,
+            do=reset_dependents_and_leave_the_states,
         ),
         Row(
             State.ENDORSEMENT_GATHERING,
             EndorsedRejected,
-            when=rules.refused_too_often,
+            when=refused_too_often,
             then=State.REVERTED,
-            do=rules.give_up_with_reason,
+            do=give_up_with_reason,
         ),
-        Row(State.ENDORSEMENT_GATHERING, EndorsedRejected, then=State.POOLED, do=rules.reset_dependents_and_count),
-        Row(State.BLOCKED, DependencyReady, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.BLOCKED, DependencyReady, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
+        Row(State.ENDORSEMENT_GATHERING, EndorsedRejected, then=State.POOLED, do=reset_dependents_and_count),
+        Row(State.BLOCKED, DependencyReady, then=NEXT),
         Row(
             State.PREASSEMBLY_BLOCKED,
             DependencyAssembled,
-            when=rules.nothing_else_awaited,
+            when=nothing_else_awaited,
             then=State.POOLED,
-            do=rules.stop_waiting_for,
+            do=stop_waiting_for,
         ),
-        *in_states((State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), DependencyAssembled, do=rules.stop_waiting_for),
+        Row(AWAITING_ASSEMBLY, DependencyAssembled, do=stop_waiting_for),
         Row(
             State.PREASSEMBLY_BLOCKED,
             DependencyReverted,
-            when=rules.nothing_else_awaited,
+            when=nothing_else_awaited,
             then=State.POOLED,
-            do=rules.stop_waiting_for,
+            do=stop_waiting_for,
         ),
-        *in_states((State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), DependencyReverted, do=rules.stop_waiting_for),
-        *in_states(
-            ASSEMBLED,
-            DependencyReverted,
-            when=rules.its_makers_come_back,
-            then=State.PREASSEMBLY_BLOCKED,
-            do=rules.wait_for_makers,
-        ),
-        *in_states(ASSEMBLED, DependencyReverted, then=State.POOLED, do=rules.give_up_transition),
+        Row(AWAITING_ASSEMBLY, DependencyReverted, do=stop_waiting_for),
+        Row(State.READY_FOR_DISPATCH, DependencyReverted, when=is_being_dispatched),
         Row(
-            State.READY_FOR_DISPATCH,
+            RECALLABLE,
             DependencyReverted,
-            when=rules.is_undispatched_and_its_makers_come_back,
+            when=its_makers_come_back,
             then=State.PREASSEMBLY_BLOCKED,
-            do=rules.wait_for_makers,
+            do=wait_for_makers,
         ),
-        Row(
-            State.READY_FOR_DISPATCH,
-            DependencyReverted,
-            when=rules.is_undispatched,
-            then=State.POOLED,
-            do=rules.give_up_transition,
-        ),
+        Row(RECALLABLE, DependencyReverted, then=State.POOLED, do=give_up_transition),
         Row(State.CONFIRMING_DISPATCH, DispatchConfirmed, then=State.READY_FOR_DISPATCH),
-        Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=rules.lacks_states, do=rules.ask_with_states),
-        Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=rules.drop_for_good),
+        Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, when=lacks_states, do=ask_with_states),
+        Row(State.CONFIRMING_DISPATCH, DispatchConfirmationRejected, then=State.FINAL, do=drop_for_good),
         Row(State.PREPARED, Issued, then=State.FINAL),
         Row(State.READY_FOR_DISPATCH, Collected, then=State.DISPATCHED),
-        Row(State.DISPATCHED, NonceAllocated, do=rules.note_nonce),
-        *in_states((State.DISPATCHED, State.SUBMITTED), Submitted, then=State.SUBMITTED, do=rules.note_submission),
-        *in_states(UNDER_WAY, Confirmed, when=rules.succeeded, then=State.CONFIRMED, do=rules.settle),
-        Row(State.PREPARED, Confirmed, when=rules.succeeded, then=State.CONFIRMED),
-        *in_states(UNDER_WAY, Confirmed, when=rules.another_version_failed),
-        *in_states(UNDER_WAY, Confirmed, when=rules.lost_to_contention, then=State.POOLED, do=rules.back_off),
-        *in_states(UNDER_WAY, Confirmed, when=rules.may_be_retried, then=State.POOLED, do=rules.count_and_back_off),
-        *in_states(UNDER_WAY, Confirmed, then=State.REVERTED, do=rules.give_up_on_ledger),
-        Row(
-            State.CONFIRMED, ConfirmationUndone, when=rules.was_our_version, then=State.SUBMITTED, do=rules.watch_again
-        ),
+        Row(State.DISPATCHED, NonceAllocated, do=note_nonce),
+        Row(SENT, Submitted, then=State.SUBMITTED, do=note_submission),
+        Row(UNDER_WAY, Confirmed, when=succeeded, then=State.CONFIRMED, do=settle),
+        Row(State.PREPARED, Confirmed, when=succeeded, then=State.CONFIRMED),
+        Row(UNDER_WAY, Confirmed, when=another_version_failed),
+        Row(UNDER_WAY, Confirmed, when=lost_to_contention, then=State.POOLED, do=back_off),
+        Row(UNDER_WAY, Confirmed, when=may_be_retried, then=State.POOLED, do=count_and_back_off),
+        Row(UNDER_WAY, Confirmed, then=State.REVERTED, do=give_up_on_ledger),
+        Row(State.CONFIRMED, ConfirmationUndone, when=was_our_version, then=State.SUBMITTED, do=watch_again),
         Row(State.CONFIRMED, ConfirmationUndone, then=State.FINAL),
-        *in_states(
-            (State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, State.PREPARED),
-            RequestTimeoutInterval,
-            do=rules.note_request,
-        ),
-        Row(State.BLOCKED, StateTimeout, when=rules.may_be_prepared, then=State.PREPARED),
-        Row(State.BLOCKED, StateTimeout, when=rules.dependencies_are_ready, then=State.CONFIRMING_DISPATCH),
-        *in_states(
-            (State.BLOCKED, State.CONFIRMING_DISPATCH), PermissionWithheld, then=State.POOLED, do=rules.drop_for_good
-        ),
-        Row(State.BLOCKED, StateTimeout, do=rules.start_state_timer),
-        Row(State.BLOCKED, StateTransition, do=rules.start_state_timer),
-        *in_states(UNBLOCKED, StateTransition, do=rules.stop_state_timer),
-        Row(State.REVERTED, HeartbeatInterval, when=rules.its_sender_may_ask, do=rules.count_heartbeat),
-        *in_states(ENDED, HeartbeatInterval, then=State.FINAL),
-        *in_states(ASSEMBLED, ValidityEnded, then=State.POOLED, do=rules.reset_dependents),
-        Row(
-            State.READY_FOR_DISPATCH,
-            ValidityEnded,
-            when=rules.is_undispatched,
-            then=State.POOLED,
-            do=rules.reset_dependents,
-        ),
-        *in_states(UNDISPATCHED, Abandoned, then=State.FINAL, do=rules.drop_for_good),
+        Row(HELD, RequestTimeoutInterval, do=note_request),
+        Row(State.BLOCKED, StateTimeout, then=NEXT, do=start_state_timer),
+        Row(ASSEMBLED, PermissionWithheld, then=State.POOLED, do=drop_for_good),
+        Row(State.BLOCKED, StateTransition, do=start_state_timer),
+        Row(KNOWN, StateTransition, do=stop_state_timer),
+        Row(State.REVERTED, HeartbeatInterval, when=its_sender_may_ask, do=count_heartbeat),
+        Row(ENDED, HeartbeatInterval, then=State.FINAL),
+        Row(State.READY_FOR_DISPATCH, ValidityEnded, when=is_being_dispatched),
+        Row(RECALLABLE, ValidityEnded, then=State.POOLED, do=reset_dependents),
         Row(State.PREPARED, Abandoned, then=State.FINAL),
+        Row(UNDER_WAY, Abandoned, then=State.FINAL, do=drop_for_good),
     ),
     ignored=(
         Ignored(Received, (State.CONFIRMED, State.FINAL), "it has ended here; the coordinator answers for it"),
-        Ignored(
-            Selected,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
-            "only the unassembled are selected",
-        ),
-        Ignored(
-            AssembleRequestSent,
-            (State.INITIAL, State.ASSEMBLING, *ASSEMBLED, *ENDORSED, *GONE),
-            "only the unassembled are selected",
+        *(
+            Ignored(event, outside(UNASSEMBLED), "only the unassembled are selected")
+            for event in (Selected, AssembleRequestSent)
         ),
         *(
-            Ignored(event, (State.INITIAL, *UNASSEMBLED, *ASSEMBLED, *ENDORSED, *GONE), "a late answer changes nothing")
-            for event in (
-                AssembleSuccess,
-                AssembleRevertResponse,
-                AssembleParkResponse,
-                AssembleErrorResponse,
-                AssembleTimeout,
-            )
-        ),
-        *(
-            Ignored(
-                event,
+            Ignored(event, outside(place), "a late answer changes nothing")
+            for place, events in (
                 (
-                    State.INITIAL,
-                    *UNASSEMBLED,
                     State.ASSEMBLING,
-                    State.BLOCKED,
-                    State.CONFIRMING_DISPATCH,
-                    *ENDORSED,
-                    *GONE,
+                    (
+                        AssembleSuccess,
+                        AssembleRevertResponse,
+                        AssembleParkResponse,
+                        AssembleErrorResponse,
+                        AssembleTimeout,
+                    ),
                 ),
-                "a late answer changes nothing",
+                (State.ENDORSEMENT_GATHERING, (Endorsed, EndorsedRejected)),
+                (State.CONFIRMING_DISPATCH, (DispatchConfirmed, DispatchConfirmationRejected)),
             )
-            for event in (Endorsed, EndorsedRejected)
+            for event in events
         ),
+        Ignored(DependencyReady, outside(State.BLOCKED), "only Blocked waits for it; others look when they get there"),
         Ignored(
-            DependencyReady,
-            (
-                State.INITIAL,
-                *UNASSEMBLED,
-                State.ASSEMBLING,
-                State.ENDORSEMENT_GATHERING,
-                State.CONFIRMING_DISPATCH,
-                *ENDORSED,
-                *GONE,
-            ),
-            "only Blocked waits for it; others look when they get there",
-        ),
-        Ignored(
-            DependencyAssembled,
-            (State.INITIAL, State.POOLED, *ASSEMBLED, *ENDORSED, *GONE),
-            "it waits for nobody's assembly",
+            DependencyAssembled, outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING), "it waits for nobody's assembly"
         ),
         Ignored(
             DependencyReverted,
-            (State.INITIAL, State.POOLED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            outside(State.PREASSEMBLY_BLOCKED, State.ASSEMBLING, RECALLABLE),
             "it stands on nothing yet, or only the ledger decides now",
         ),
-        *(
-            Ignored(
-                event,
-                (
-                    State.INITIAL,
-                    *UNASSEMBLED,
-                    State.ASSEMBLING,
-                    State.ENDORSEMENT_GATHERING,
-                    State.BLOCKED,
-                    *ENDORSED,
-                    *GONE,
-                ),
-                "a late answer changes nothing",
-            )
-            for event in (DispatchConfirmed, DispatchConfirmationRejected)
-        ),
-        Ignored(
-            Issued,
-            (State.INITIAL, *UNDISPATCHED, *ON_THE_WAY, *GONE),
-            "its sender voids it, or it has its outcome, or it has ended here",
-        ),
-        Ignored(
-            Collected,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
-            "collected once",
-        ),
-        Ignored(
-            NonceAllocated,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, State.SUBMITTED, *GONE),
-            "it follows Collected",
-        ),
-        Ignored(
-            Submitted,
-            (State.INITIAL, *UNDISPATCHED, State.PREPARED, State.READY_FOR_DISPATCH, *GONE),
-            "it ended before it was told",
-        ),
-        Ignored(Confirmed, (State.INITIAL, *GONE), "it has its outcome"),
-        Ignored(
-            ConfirmationUndone,
-            (State.INITIAL, *UNDER_WAY, State.PREPARED, State.REVERTED, State.FINAL),
-            "nothing was confirmed here",
-        ),
+        Ignored(Issued, outside(State.PREPARED), "its sender voids it, or it has its outcome, or it has ended here"),
+        Ignored(Collected, outside(State.READY_FOR_DISPATCH), "collected once"),
+        Ignored(NonceAllocated, outside(State.DISPATCHED), "it follows Collected"),
+        Ignored(Submitted, outside(SENT), "it ended before it was told"),
+        Ignored(Confirmed, outside(HELD), "it has its outcome"),
+        Ignored(ConfirmationUndone, outside(State.CONFIRMED), "nothing was confirmed here"),
         Ignored(
             RequestTimeoutInterval,
-            (State.INITIAL, *UNASSEMBLED, State.BLOCKED, *ON_THE_WAY, *GONE),
+            outside(State.ASSEMBLING, State.ENDORSEMENT_GATHERING, State.CONFIRMING_DISPATCH, State.PREPARED),
             "no request is open",
         ),
-        Ignored(StateTimeout, (State.INITIAL, *UNBLOCKED), "only Blocked has this timer"),
-        Ignored(
-            PermissionWithheld,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.ENDORSEMENT_GATHERING, *ENDORSED, *GONE),
-            "its permission is not awaited",
-        ),
+        Ignored(StateTimeout, outside(State.BLOCKED), "only Blocked has this timer"),
+        Ignored(PermissionWithheld, outside(State.BLOCKED, State.CONFIRMING_DISPATCH), "its permission is not awaited"),
         Ignored(StateTransition, (State.INITIAL,), "nothing leads back there"),
-        Ignored(HeartbeatInterval, (State.INITIAL, *UNDER_WAY, State.PREPARED, State.FINAL), "it has not ended"),
+        Ignored(HeartbeatInterval, outside(ENDED), "it has not ended"),
         Ignored(
             ValidityEnded,
-            (State.INITIAL, *UNASSEMBLED, State.ASSEMBLING, State.PREPARED, State.DISPATCHED, State.SUBMITTED, *GONE),
+            outside(RECALLABLE),
             "no version is under way, or only the ledger decides now, or the issuing sees to it",
         ),
-        Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, *GONE), "past the point of no return, or ended"),
+        Ignored(Abandoned, (State.INITIAL, *ON_THE_WAY, GONE), "past the point of no return, or ended"),
     ),
-    entry={State.PREPARED: rules.enter_prepared, State.FINAL: rules.forget},
+    entry={State.PREPARED: enter_prepared, State.FINAL: forget},
 )
 
 
@@ -395,7 +849,7 @@ class CoordinatorTransaction(Machine):
 
     table = TABLE
 
-    def __init__(self, coordinator: Coordinator, delegation: Delegation, order: int) -> None:
+    def __init__(self, coordinator: CoordinatorBase, delegation: Delegation, order: int) -> None:
         super().__init__()
         self.coordinator = coordinator
         self.order = order
@@ -489,9 +943,19 @@ class CoordinatorTransaction(Machine):
         return bool(self.attesters.endorsers) and (self.round is None or self.round.is_approving)
 
     @property
+    def is_assembled(self) -> bool:
+        """It has a version that is neither permitted nor prepared."""
+        return self.state in ASSEMBLED.states
+
+    @property
+    def is_at_its_last_refusal(self) -> bool:
+        """Another refusal ends it here."""
+        return self.refused_count + 1 >= self.coordinator.context.config.endorse_retry_max
+
+    @property
     def is_gone(self) -> bool:
         """It has ended here and only waits to be forgotten."""
-        return self.state in GONE
+        return self.state in GONE.states
 
     @property
     def is_flush_point(self) -> bool:

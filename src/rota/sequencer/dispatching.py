@@ -12,22 +12,26 @@ from typing import TYPE_CHECKING
 from rota.machine.effects import DispatchRound
 from rota.machine.tables import Event
 from rota.model.types import FlushPoint, NodeName
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
-from rota.sequencer.events.coordinator_transaction import Collected, NonceAllocated, Submitted
-from rota.sequencer.events.rounds import DispatchRetryDue
+from rota.sequencer.coordinator_transaction import (
+    ON_THE_WAY,
+    Collected,
+    CoordinatorTransaction,
+    NonceAllocated,
+    State,
+    Submitted,
+)
+from rota.sequencer.events import DispatchRetryDue, RoundDispatched, RoundDispatchFailed, RoundSubmitted
 from rota.sequencer.round import Phase, Round
-from rota.sequencer.states.coordinator_transaction import ON_THE_WAY, State
 from rota.wire.messages import SubmittedIntent, TransactionDispatched
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Dispatching:
     """The dispatches of one coordinator."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.rounds = coordinator.rounds.rounds

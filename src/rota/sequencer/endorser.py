@@ -42,8 +42,7 @@ from rota.model.types import (
 from rota.sequencer.attestation import refusals_of_plan
 from rota.sequencer.context import Context
 from rota.sequencer.effects import CheckRound, PreparedEndorsed, StoreStates
-from rota.sequencer.events import RoundChecked
-from rota.sequencer.events.endorser import StatesOverdue
+from rota.sequencer.events import RoundChecked, StatesOverdue
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.seen import Seen

@@ -16,7 +16,7 @@ from rota.calldata import AuthCost, gas_bound
 from rota.model.types import Mode, NodeName, Transition
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 WINDOW_MS: Final = 3_600_000
 SENDERS_MAX: Final = 1_024
@@ -31,7 +31,7 @@ class _Used:
 class GasAllowances:
     """What one coordinator has paid for each sender in the present hour."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.most = self.context.config.sender_gas_max if self.context.contract.mode is Mode.STATIC else 0

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from rota.machine.tables import Event
 from rota.sequencer.context import Context
-from rota.sequencer.events.rounds import GatheringEnded
+from rota.sequencer.events import GatheringEnded
 
 INTERVALS_KEPT: Final = 8
 # Before a round has been measured.

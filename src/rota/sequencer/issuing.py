@@ -22,15 +22,13 @@ from typing import TYPE_CHECKING
 from rota.machine.effects import TransitionPrepared
 from rota.machine.tables import Event
 from rota.model.types import IntentId, KeptStates, Leaf, NodeName
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Issued, RequestTimeoutInterval, State
 from rota.sequencer.effects import PreparedAcknowledged
-from rota.sequencer.events.coordinator_transaction import Issued, RequestTimeoutInterval
-from rota.sequencer.events.issuing import IssueRepeatDue
-from rota.sequencer.states.coordinator_transaction import State
+from rota.sequencer.events import IssueRepeatDue
 from rota.wire.messages import EndorserSignature, PreparedTransaction, PreparedTransactionAcknowledgement
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -44,7 +42,7 @@ class Open:
 class Issuing:
     """The prepared transitions of one coordinator that are on their way to their senders."""
 
-    def __init__(self, coordinator: Coordinator, unacknowledged: Iterable[TransitionPrepared]) -> None:
+    def __init__(self, coordinator: CoordinatorBase, unacknowledged: Iterable[TransitionPrepared]) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.kept = coordinator.kept

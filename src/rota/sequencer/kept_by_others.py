@@ -11,11 +11,11 @@ from rota.model.types import IntentId, KeptStates, Leaf, StateId, Transition
 from rota.wire.messages import Refusal
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 def believed_of(
-    coordinator: Coordinator, transition: Transition, refusals: Iterable[Refusal]
+    coordinator: CoordinatorBase, transition: Transition, refusals: Iterable[Refusal]
 ) -> tuple[KeptStates, ...]:
     """What is kept of the states that it spends or reads: possible, and named by so many that one is honest.
 

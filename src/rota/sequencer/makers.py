@@ -18,7 +18,7 @@ from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.wire.sizes import fitting
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Maker(NamedTuple):
@@ -29,7 +29,7 @@ class Maker(NamedTuple):
     seen_by: dict[NodeName, None]
 
 
-def makers_of(coordinator: Coordinator, members: list[CoordinatorTransaction]) -> dict[Leaf, Maker]:
+def makers_of(coordinator: CoordinatorBase, members: list[CoordinatorTransaction]) -> dict[Leaf, Maker]:
     """What of ours these members stand on, besides one another."""
     inside = {member.leaf for member in members}
     makers: dict[Leaf, Maker] = {}

@@ -18,12 +18,12 @@ from rota.machine.effects import LookUpVerifier, ReportVerifier
 from rota.machine.events import VerifierLookedUp
 from rota.machine.tables import Event
 from rota.model.types import Intent, NodeName, Party, RequestId, node_of
-from rota.sequencer.events.sender import VerifierRepeatDue
-from rota.sequencer.events.sender_transaction import PartyResolved
+from rota.sequencer.sender_events import VerifierRepeatDue
+from rota.sequencer.sender_transaction_events import PartyResolved
 from rota.wire.messages import VerifierRequest, VerifierResponse
 
 if TYPE_CHECKING:
-    from rota.sequencer.sender import Sender
+    from rota.sequencer.sender_base import SenderBase
     from rota.sequencer.sender_transaction import SenderTransaction
 
 
@@ -44,7 +44,7 @@ class Want(NamedTuple):
 class Parties:
     """The verifiers that this node knows, and those that it asks for."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: SenderBase) -> None:
         self.sender = sender
         self.context = sender.context
         self.verifiers: dict[Party, str] = {}

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from rota.machine.tables import Event
 from rota.model.types import IntentId, NodeName, RequestId
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.events.coordinator_transaction import DispatchConfirmationRejected, DispatchConfirmed
-from rota.sequencer.events.rounds import PermissionRepeatDue
+from rota.sequencer.coordinator_transaction import (
+    CoordinatorTransaction,
+    DispatchConfirmationRejected,
+    DispatchConfirmed,
+)
+from rota.sequencer.events import PermissionRepeatDue
 from rota.sequencer.round import Round
 from rota.wire.messages import (
     DispatchConfirmationError,
@@ -27,7 +30,7 @@ from rota.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 @dataclass(slots=True)
@@ -43,7 +46,7 @@ class Permission:
 class Permissions:
     """What one coordinator asks the senders of its rounds."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.to_confirm: list[CoordinatorTransaction] = []

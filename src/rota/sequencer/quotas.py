@@ -27,13 +27,13 @@ from rota.wire.sizes import state_bytes
 ASSEMBLED_SPARE = 768
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Quotas:
     """What the senders of one coordinator hold, and what they may still take."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.places = self._shares()

@@ -17,7 +17,7 @@ from rota.wire.messages import EndorserSignature, MissingEndorser, Refusal
 from rota.wire.sizes import fitting as fitting_a_message
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 class Phase(Enum):
@@ -159,7 +159,7 @@ def leaves_named(transaction: CoordinatorTransaction) -> Iterable[Leaf]:
 
 
 def without_detours(
-    coordinator: Coordinator, waiting: Iterable[CoordinatorTransaction]
+    coordinator: CoordinatorBase, waiting: Iterable[CoordinatorTransaction]
 ) -> Iterator[CoordinatorTransaction]:
     """Those that may share a round: none stands on another round that stands on one of these.
 
@@ -176,7 +176,7 @@ def without_detours(
             between.update(_in_rounds_on(coordinator, transaction.leaf))
 
 
-def _in_rounds_on(coordinator: Coordinator, leaf: Leaf) -> dict[Leaf, None]:
+def _in_rounds_on(coordinator: CoordinatorBase, leaf: Leaf) -> dict[Leaf, None]:
     """All members of the rounds that stand on this leaf, directly or not: a round is dispatched as a whole."""
     found: dict[Leaf, None] = {}
     pending = [leaf]
@@ -191,7 +191,7 @@ def _in_rounds_on(coordinator: Coordinator, leaf: Leaf) -> dict[Leaf, None]:
 
 
 def members_of_next_round(
-    coordinator: Coordinator, waiting: list[CoordinatorTransaction]
+    coordinator: CoordinatorBase, waiting: list[CoordinatorTransaction]
 ) -> list[CoordinatorTransaction]:
     """One whose endorsers could not agree on a round goes alone; the others go together with their kind.
 

@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Final
 from rota.machine.tables import Event
 from rota.model.digests import approval_digest, refusal_digest, round_digest
 from rota.model.types import Digest, IntentId, Leaf, NodeName, RequestId, Transition
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Endorsed, EndorsedRejected, ValidityEnded
 from rota.sequencer.effects import Signed, VerifyEndorsement, VerifyEndorsers
-from rota.sequencer.events import EndorsementVerified, EndorsersVerified
-from rota.sequencer.events.coordinator_transaction import Endorsed, EndorsedRejected, ValidityEnded
-from rota.sequencer.events.rounds import RoundRepeatDue
+from rota.sequencer.events import EndorsementVerified, EndorsersVerified, RoundRepeatDue
 from rota.sequencer.gathering import Gathering
 from rota.sequencer.handover import handed_round
 from rota.sequencer.kept_by_others import believed_of, names_any
@@ -43,8 +41,6 @@ from rota.sequencer.round import (
     stuck_rounds,
     unsigned,
 )
-from rota.sequencer.rules.coordinator_transaction import refused_too_often
-from rota.sequencer.states.coordinator_transaction import ASSEMBLED
 from rota.sequencer.verifications import Verifications
 from rota.wire.messages import (
     EndorsementError,
@@ -56,7 +52,7 @@ from rota.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 # So often endorsers are asked before an intent is given up without the refusals that its sender would believe.
 EVIDENCE_ASKS_MAX: Final = 3
@@ -67,7 +63,7 @@ LACKS_MAX: Final = 2
 class Rounds:
     """The rounds of one coordinator; they are opened only while it is Active."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.unrounded: list[CoordinatorTransaction] = []
@@ -392,7 +388,7 @@ class Rounds:
             return True
         makers = (self.coordinator.graph.placed.get(leaf) for leaf in leaves_named(transaction))
         found = (self.coordinator.transactions.get(maker.intent) for maker in makers if maker is not None)
-        return any(each is not None and each.is_apart and each.state in ASSEMBLED for each in found)
+        return any(each is not None and each.is_apart and each.is_assembled for each in found)
 
     def is_short(self, transition: Transition) -> bool:
         """Less than half of its validity is left: in a shared round all others would expire with it."""
@@ -558,7 +554,7 @@ class Rounds:
         evidence = tuple(EndorserSignature(endorser, refusal.signature) for endorser, refusal in judged.items())
         reason = next(iter((judged or refusals).values())).reason
         rejected = EndorsedRejected(reason, is_counted, evidence if len(evidence) > spare else ())
-        if is_counted and refused_too_often(transaction, rejected) and self._may_be_proved(opened, len(evidence)):
+        if is_counted and transaction.is_at_its_last_refusal and self._may_be_proved(opened, len(evidence)):
             return
         transaction.handle(rejected)
         for each in kept if not is_counted else ():

@@ -11,36 +11,15 @@ Being listed is not enough: a delegate with which none of our intents comes furt
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from itertools import chain, islice
 
-from rota.machine.effects import IntentAccepted, ReplyToUser
-from rota.machine.events import IntentSubmitted
-from rota.machine.pacing import VERIFIED_OF_PEER_MAX, VERIFIED_TIMES_MAX, Pacing
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
-from rota.model.awaited import REVERTED
-from rota.model.blocks import LedgerOutcome, LedgerStatus
-from rota.model.consistency import Consistent
-from rota.model.digests import refusal_digest
-from rota.model.types import (
-    NEVER_HEARD,
-    Dependency,
-    HeartbeatNumber,
-    IntentId,
-    NodeName,
-    Outcome,
-    RequestId,
-    Rotation,
-    Tried,
-)
-from rota.sequencer.assembly import Assembly
-from rota.sequencer.context import Context
-from rota.sequencer.effects import Signed, VerifyEndorsers
-from rota.sequencer.events import EndorsersVerified
-from rota.sequencer.events.sender import (
+from rota.machine.tables import Event, Ignored, Row, Table, superstate
+from rota.model.types import DelegationNumber, NodeName, RequestId, Rotation
+from rota.sequencer.observer import LIVE
+from rota.sequencer.sender_base import LEAVING, Command, SenderBase
+from rota.sequencer.sender_events import (
     BaseLedgerTransactionReverted,
     DelegationAnswered,
     DelegationRefused,
@@ -58,119 +37,659 @@ from rota.sequencer.events.sender import (
     TransactionConfirmed,
     TransactionCreated,
 )
-from rota.sequencer.events.sender_transaction import (
-    ConfirmationFinal,
-    ConfirmationUndone,
-    ConfirmedReverted,
-    ConfirmedSuccess,
-    CoordinatorChanged,
-    Created,
-    DispatchConfirmationRequestReceived,
-    Dispatched,
-    Dropped,
-    GivenUp,
-    LeafShown,
-    NonceAssigned,
-    PreparedTransactionReceived,
-    Submitted,
-    SubmitterSilent,
-    VersionsVoid,
-    dependency_event,
-)
-from rota.sequencer.handover import endorsers_among
-from rota.sequencer.observer import Observer
-from rota.sequencer.parties import Parties
-from rota.sequencer.progress import Progress
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import DELEGATED, PERMITTED, HeldPrepared, HeldRefusals, Restored
-from rota.sequencer.states.sender_transaction import State as TransactionState
-from rota.sequencer.turns import longest_rest_s
-from rota.wire.messages import (
-    DispatchConfirmationError,
-    DispatchConfirmationRequest,
-    DispatchConfirmationResponse,
-    ErrorCode,
-    IntentError,
-    PreparedTransaction,
-    PreparedTransactionAcknowledgement,
-    SubmittedIntent,
-    TransactionReverted,
-)
+from rota.sequencer.sender_transaction_events import CoordinatorChanged, Delegated, Dispatched, Dropped, SubmitterSilent
+from rota.wire.messages import Answer, Delegation, DelegationCommand, ListingRequest, Rejection
+from rota.wire.sizes import delegation_bytes, fitting
 
-if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
 
-from rota.sequencer.rules import sender as rules
-from rota.sequencer.states.sender import LEAVING, Command, State
+class State(Enum):
+    """What a sender is doing (seed 2)."""
 
-# In `delegation_timeout`.
-REDIRECTS_AT_ONCE_MAX: Final = 8
+    IDLE = "Idle"
+    OBSERVING = "Observing"
+    SENDING = "Sending"
+
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
+
+
+RESTING = superstate("Resting", State.IDLE, State.OBSERVING)
+EVERY = superstate("Every", *State)
+
+
+def is_live(sender: Sender, event: HeartbeatReceived) -> bool:
+    """live"""
+    return event.heartbeat.state in LIVE
+
+
+def nobody_is_live(sender: Sender, event: HeartbeatInterval) -> bool:
+    """the accepted coordinator is silent, quiet or no longer live"""
+    observer = sender.observer
+    accepted = observer.accepted
+    if accepted is None or not observer.is_live(accepted):
+        return True
+    return observer.is_silent(accepted) or observer.is_quiet(accepted)
+
+
+def nothing_left_and_observing(sender: Sender, event: TransactionConfirmed) -> bool:
+    """nothing is left to send, and a coordinator is live"""
+    accepted = sender.observer.accepted
+    return nothing_left(sender, event) and accepted is not None and sender.observer.is_live(accepted)
+
+
+def nothing_left(sender: Sender, event: TransactionConfirmed) -> bool:
+    """nothing is left to send"""
+    return not sender.is_sending
+
+
+def is_from_delegate(sender: Sender, event: HeartbeatReceived) -> bool:
+    """from the delegate, which goes on"""
+    return event.peer == sender.delegate and event.heartbeat.state not in LEAVING
+
+
+def range_asks_again(sender: Sender, event: NewBlock) -> bool:
+    """strict and the range changed, or the awaited range is reached"""
+    is_strict = sender.context.contract.rotation is Rotation.STRICT
+    awaited = sender.awaited_range
+    return (is_strict and event.range_changed) or (awaited is not None and sender.context.block_range >= awaited)
+
+
+def answers_open_command(sender: Sender, event: DelegationAnswered) -> bool:
+    """from the delegate, for a command that is open"""
+    return event.peer == sender.delegate and _is_open(sender, event.accepted.command_id)
+
+
+def is_answer(sender: Sender, event: DelegationRefused) -> bool:
+    """from the delegate, for a command that is open"""
+    return event.peer == sender.delegate and _is_open(sender, event.rejected.command_id)
+
+
+def we_are_behind(sender: Sender, event: DelegationRefused) -> bool:
+    """MismatchedBlockHeight, and our index is behind"""
+    rejected = event.rejected
+    is_height = rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT
+    ahead = _claimed_range(sender, event) > sender.context.block_range
+    return is_answer(sender, event) and is_height and ahead
+
+
+def delegate_is_behind_for_long(sender: Sender, event: DelegationRefused) -> bool:
+    """MismatchedBlockHeight, and the delegate has been behind for twice delegation_timeout"""
+    since_ms = sender.behind_since_ms
+    if since_ms is None or not delegate_is_behind(sender, event):
+        return False
+    return sender.context.now_ms - since_ms >= 2 * sender.context.config.delegation_timeout_ms
+
+
+def delegate_is_behind(sender: Sender, event: DelegationRefused) -> bool:
+    """MismatchedBlockHeight, and the delegate is behind"""
+    return is_answer(sender, event) and event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT
+
+
+def redirect_may_be_followed(sender: Sender, event: DelegationRefused) -> bool:
+    """NotPreferredCoordinator, rarely; the one named is available, or not demoted and with a greater number for it"""
+    active = event.rejected.active
+    if active is None or not is_answer(sender, event) or not sender.may_follow_redirect(event.peer, active):
+        return False
+    is_news = event.rejected.active_number > sender.known_number_of(active, event.peer)
+    return sender.is_available(active) or (is_news and not sender.observer.is_demoted(active))
+
+
+def delegate_has_no_ledger(sender: Sender, event: DelegationRefused) -> bool:
+    """NoLedger: it counts as tried"""
+    return is_answer(sender, event) and event.rejected.rejection is Rejection.NO_LEDGER
+
+
+def delegate_does_nothing(sender: Sender, event: ProgressDue) -> bool:
+    """none of our intents came further for the progress time-out, or others are much faster; there is another member"""
+    if not _is_waiting(sender) or len(sender.context.ranking(sender.context.block_range)) < 2:
+        return False
+    return sender.progress.left_ms(_deserves_patience(sender)) <= 0 or sender.progress.is_slow()
+
+
+def holder_does_nothing(sender: Sender, event: ProgressDue) -> bool:
+    """one that has our permission from an earlier turn ended none of our intents for four times the time-out"""
+    return _could_see(sender) and sender.progress.late_holder() is not None
+
+
+def is_delegate(sender: Sender, event: PeerLost) -> bool:
+    """the delegate"""
+    return event.peer == sender.delegate
+
+
+def may_be_chosen(sender: Sender, event: PeerHeard) -> bool:
+    """strict, or there is no delegate that is available; else under sticky nobody moves for that"""
+    is_strict = sender.context.contract.rotation is Rotation.STRICT
+    return is_strict or sender.delegate is None or not sender.is_available(sender.delegate)
+
+
+def _is_open(sender: Sender, command_id: RequestId) -> bool:
+    return sender.command is not None and sender.command.command_id == command_id
+
+
+# Actions, in the table's order.
+
+
+def answer_permission(sender: Sender, event: DispatchAnswersDue) -> None:
+    """The answers to one request travel together."""
+    sender.send_dispatch_answers()
+
+
+def keep_watching(sender: Sender, event: Event) -> None:
+    """A coordinator is active; look again when its heartbeats stop."""
+    due_ms = sender.context.after(sender.context.config.silence_ms + 1)
+    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
+
+
+def delegate_ready(sender: Sender, event: Event) -> None:
+    """Find a delegate if there is none, and delegate what is ready."""
+    sender.work_posted = False
+    _reconsider(sender)
+
+
+def take_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
+    """Renew the leases of what it lists; what it has forgotten is delegated again, and what it had no room for."""
+    listing = sender.observer.peer(event.peer).listing
+    if listing is None:
+        sender.context.send(event.peer, ListingRequest(event.heartbeat.number))
+    for transaction in tuple(sender.delegated.values()):
+        if transaction.delegate != event.peer or listing is None:
+            continue
+        if transaction.intent.id in listing.states:
+            transaction.lease_ms = sender.context.now_ms
+        elif event.heartbeat.number > transaction.accepted_at:
+            transaction.handle(CoordinatorChanged("its coordinator does not list it"))
+    _expect_room(sender)
+    _reconsider(sender)
+    _watch_delegate(sender)
+
+
+def follow_heartbeat(sender: Sender, event: HeartbeatReceived) -> None:
+    """Somebody else is live, or the delegate closes: is another one preferred now?"""
+    _reconsider(sender)
+
+
+def check_delegate(sender: Sender, event: HeartbeatInterval) -> None:
+    """Silent: another one. Overdue: delegate again at once, as a test. A lease that ran out: delegate again."""
+    config = sender.context.config
+    for transaction in tuple(sender.delegated.values()):
+        if transaction.lease_ms is None or sender.context.now_ms - transaction.lease_ms >= config.silence_ms:
+            transaction.handle(CoordinatorChanged("its lease has run out"))
+    _reconsider(sender)
+    if _is_overdue(sender) and sender.command is None:
+        _send_command(sender, _held_by_delegate(sender))
+    _watch_delegate(sender)
+
+
+def reconsider_for_range(sender: Sender, event: NewBlock) -> None:
+    """The ranking is asked again."""
+    if sender.awaited_range is not None:
+        _stop_waiting(sender)
+        sender.delegate = None
+    _reconsider(sender)
+
+
+def take_answers(sender: Sender, event: DelegationAnswered) -> None:
+    """Per intent: held from now on, or no room yet, or past our hands already."""
+    _close_command(sender)
+    sender.attempt = 0
+    sender.why_waiting = ""
+    sender.behind_since_ms = None
+    for answer in event.accepted.answers:
+        transaction = sender.transactions.get(answer.intent)
+        if transaction is None or transaction.delegate != event.peer:
+            continue
+        if answer.answer in (Answer.ACCEPTED, Answer.HELD):
+            transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
+        elif answer.answer in (Answer.DISPATCHED, Answer.CONFIRMED):
+            transaction.handle(Delegated(event.peer, event.incarnation, event.accepted.heartbeat))
+            transaction.handle(Dispatched(None))
+        elif answer.answer is Answer.REJECTED:
+            transaction.handle(Dropped(event.peer, answer.reason))
+        else:
+            _note_full(sender)
+            sender.why_waiting = f"{event.peer} has no room for more"
+    _delegate_pending(sender)
+    _watch_delegate(sender)
+
+
+def wait_for_range(sender: Sender, event: DelegationRefused) -> None:
+    """We are behind, by its word: wait until our own index is there, but not for long."""
+    _close_command(sender)
+    sender.awaited_range = _claimed_range(sender, event)
+    sender.why_waiting = f"our index must reach height {event.rejected.observed_height}"
+    due_ms = sender.context.after(sender.context.config.ledger_grace_ms)
+    sender.context.timers.set(sender, "range", due_ms, RangeOverdue())
+
+
+def give_up_on_laggard(sender: Sender, event: DelegationRefused) -> None:
+    """A delegate that stays behind counts as tried."""
+    sender.behind_since_ms = None
+    _mark_unavailable(sender, event.peer, "its index is behind")
+
+
+def retry_later(sender: Sender, event: DelegationRefused) -> None:
+    """The delegate is behind, or names nobody that we can reach: again in a while."""
+    _close_command(sender)
+    if event.rejected.rejection is Rejection.MISMATCHED_BLOCK_HEIGHT and sender.behind_since_ms is None:
+        sender.behind_since_ms = sender.context.now_ms
+    sender.why_waiting = f"{event.peer} answered {event.rejected.rejection.value}"
+    _retry_after(sender, sender.context.config.delegation_repeat_ms)
+
+
+def follow_redirect(sender: Sender, event: DelegationRefused) -> None:
+    """Delegate to the one that it names; remember how much it knew of it."""
+    active = event.rejected.active
+    assert active is not None, "a redirect names somebody"
+    sender.note_redirect(event.peer, active, event.rejected.active_number)
+    _change_delegate(sender, active, f"{event.peer} names {active} as the coordinator")
+
+
+def pass_over(sender: Sender, event: DelegationRefused) -> None:
+    """It has no ledger: the next of the ranking."""
+    _mark_unavailable(sender, event.peer, "it has no ledger")
+
+
+def repeat_commands(sender: Sender, event: DelegationRepeatDue) -> None:
+    """Repeated until accepted or rejected."""
+    assert sender.command is not None, "a command's timers end with it"
+    _send(sender, sender.command)
+
+
+def find_unavailable(sender: Sender, event: DelegationTimedOut) -> None:
+    """No answer in time: the next of the ranking."""
+    assert sender.delegate is not None, "a command has a delegate"
+    _mark_unavailable(sender, sender.delegate, "it did not answer a delegation")
+
+
+def stop_waiting_for_range(sender: Sender, event: RangeOverdue) -> None:
+    """Our own index did not get where the delegate says that it is: it counts as tried."""
+    assert sender.delegate is not None, "who waits for a range was told so by a delegate"
+    _stop_waiting(sender)
+    sender.observer.doubt(sender.delegate)
+    _mark_unavailable(sender, sender.delegate, "our index does not reach its height")
+
+
+def demote_delegate(sender: Sender, event: ProgressDue) -> None:
+    """It does nothing for us: another one, also for what has our permission there."""
+    assert sender.delegate is not None, "who does nothing was asked"
+    if sender.progress.left_ms(_deserves_patience(sender)) > 0:
+        sender.progress.pace.note_left()
+    _demote(sender, sender.delegate)
+
+
+def demote_holder(sender: Sender, event: ProgressDue) -> None:
+    """It has our permission and does nothing with it, whoever coordinates now."""
+    node = sender.progress.late_holder()
+    assert node is not None, "the guard has found it"
+    _demote(sender, node)
+
+
+def _demote(sender: Sender, node: NodeName) -> None:
+    reason = f"{node} does nothing for us"
+    sender.observer.demote(node)
+    sender.progress.forget(node)
+    _stop_waiting(sender)
+    _close_command(sender)
+    for transaction in _permitted_to(sender, node):
+        transaction.handle(SubmitterSilent(reason, is_left=True))
+    sender.why_waiting = reason
+    _reconsider(sender)
+    _watch_progress(sender)
+
+
+def watch_progress(sender: Sender, event: ProgressDue) -> None:
+    """Look again in a while; while nothing waits for it, or nobody could do better, it is not to blame."""
+    sender.progress.wait_for(_holders(sender) if _could_see(sender) else frozenset())
+    sender.progress.note_held_back(_held_back_count(sender))
+    if _is_waiting(sender):
+        sender.progress.begin()
+    else:
+        sender.progress.stop()
+    _watch_progress(sender)
+
+
+def try_again(sender: Sender, event: RetryDue) -> None:
+    """The walk starts again from the first, or what was rejected or found no room is tried again."""
+    _expect_room(sender)
+    if sender.choice() is None:
+        sender.unavailable.clear()
+        sender.delegate = None
+        if sender.observer.demotions.pardon():
+            sender.progress.walked()
+    if sender.choice() is None:
+        _change_delegate(sender, sender.first_again(), "nobody answers; the walk starts again")
+    else:
+        _reconsider(sender)
+
+
+def leave_delegate(sender: Sender, event: PeerLost) -> None:
+    """A lost connection: another one at once."""
+    _reconsider(sender)
+
+
+def note_heard(sender: Sender, event: PeerHeard) -> None:
+    """It is available again."""
+    sender.heard(event.peer)
+
+
+def reconsider_for_peer(sender: Sender, event: PeerHeard) -> None:
+    """It is available again, and may lead this range, or be the only one that we can reach."""
+    sender.heard(event.peer)
+    _reconsider(sender)
+
+
+def rest(sender: Sender, event: Event) -> None:
+    """Nothing to send: no delegate, no timers."""
+    sender.end_posted = False
+    _close_command(sender)
+    sender.delegate = None
+    _expect_room(sender)
+    _stop_waiting(sender)
+    sender.progress.stop()
+    for timer in ("heartbeat", "retry", "progress"):
+        sender.context.timers.cancel(sender, timer)
+
+
+def rest_and_watch(sender: Sender, event: Event) -> None:
+    """Nothing to send, but a coordinator to observe."""
+    rest(sender, event)
+    keep_watching(sender, event)
+
+
+def note_end(sender: Sender, event: TransactionConfirmed) -> None:
+    """Others are left."""
+    sender.end_posted = False
+
+
+def _reconsider(sender: Sender) -> None:
+    """Keep the delegate, or change to the one that is to be chosen now; then delegate what is ready."""
+    if sender.awaited_range is not None and sender.context.block_range < sender.awaited_range:
+        return
+    chosen = sender.choice()
+    if chosen is None:
+        sender.why_waiting = "no member of the committee can be reached"
+        if not sender.context.timers.is_set(sender, "retry"):
+            _retry_after(sender, sender.context.config.delegation_timeout_ms)
+    elif chosen != sender.delegate:
+        _change_delegate(sender, chosen, f"{chosen} is the coordinator now")
+    else:
+        _call_back_strays(sender, f"{chosen} is the coordinator now")
+        _delegate_pending(sender)
+    if sender.delegated and not sender.context.timers.is_set(sender, "heartbeat"):
+        # After a reorganisation our delegate may take for finished what it holds, and send us no heartbeats.
+        _watch_delegate(sender)
+
+
+def _change_delegate(sender: Sender, chosen: NodeName, reason: str) -> None:
+    """Every undispatched intent goes to the new one."""
+    _close_command(sender)
+    sender.context.timers.cancel(sender, "retry")
+    sender.delegate, sender.delegate_number = chosen, sender.latest_number_of(chosen)
+    sender.progress.turn_to(chosen)
+    sender.progress.note_held_back(_held_back_count(sender))
+    if not sender.context.timers.is_set(sender, "progress"):
+        _watch_progress(sender)
+    _expect_room(sender)
+    sender.behind_since_ms = None
+    _call_back_strays(sender, reason)
+    _delegate_pending(sender)
+
+
+def _call_back_strays(sender: Sender, reason: str) -> None:
+    """What is with another delegate, for example because the ledger skipped it there, comes to the current one."""
+    for transaction in sender.possible_strays():
+        if transaction.delegate != sender.delegate:
+            transaction.handle(CoordinatorChanged(reason))
+
+
+def _delegate_pending(sender: Sender) -> None:
+    """Delegate what is ready, in one command at a time: what comes meanwhile makes the next one bigger."""
+    if not sender.pending or sender.command is not None or sender.is_full:
+        return
+    if sender.context.timers.is_set(sender, "retry"):
+        return
+    ready = (transaction for transaction in sender.pending.values() if transaction.is_ready)
+    _send_command(sender, _batch_of(sender, ready))
+
+
+def _send_command(sender: Sender, transactions: list[SenderTransaction]) -> None:
+    """A new command; it is repeated until it is answered or its time is up."""
+    if not transactions:
+        return
+    for transaction in transactions:
+        _renumber(sender, transaction)
+    sender.progress.begin()
+    intents = tuple(transaction.intent.id for transaction in transactions)
+    sender.command = Command(sender.context.next_id(), intents)
+    due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
+    sender.context.timers.set(sender, "timeout", due_ms, DelegationTimedOut())
+    _send(sender, sender.command)
+
+
+def _renumber(sender: Sender, transaction: SenderTransaction) -> None:
+    """The number grows when the delegate or its incarnation changes (protocol §4.3)."""
+    assert sender.delegate is not None, "delegating needs a delegate"
+    incarnation = sender.observer.peer(sender.delegate).incarnation
+    is_same_life = transaction.delegate_incarnation in (0, incarnation)
+    if transaction.delegate != sender.delegate:
+        transaction.stage, transaction.lease_ms = 0, None
+    if transaction.delegate != sender.delegate or not is_same_life:
+        transaction.number = DelegationNumber(sender.context.incarnation, transaction.number.counter + 1)
+        transaction.delegate = sender.delegate
+        transaction.result = None
+        transaction.request_id = transaction.order = None
+    transaction.delegate_incarnation = incarnation
+
+
+def _send(sender: Sender, command: Command) -> None:
+    assert sender.delegate is not None, "delegating needs a delegate"
+    transactions = [sender.transactions[intent] for intent in command.intents if intent in sender.transactions]
+    delegations = tuple(
+        Delegation(
+            transaction.intent.as_delegated(), transaction.number, transaction.revert_count, transaction.is_voiding
+        )
+        for transaction in transactions
+        if transaction.is_undispatched
+    )
+    message = DelegationCommand(command.command_id, delegations, sender.tried())
+    sender.context.send(sender.delegate, message)
+    due_ms = sender.context.after(sender.context.config.delegation_repeat_ms)
+    sender.context.timers.set(sender, "repeat", due_ms, DelegationRepeatDue())
+
+
+def _close_command(sender: Sender) -> None:
+    sender.command = None
+    sender.context.timers.cancel(sender, "timeout")
+    sender.context.timers.cancel(sender, "repeat")
+
+
+def _note_full(sender: Sender) -> None:
+    """Its next heartbeat means that there may be room; who holds nothing of ours may send none, so we ask again too."""
+    sender.is_full = True
+    due_ms = sender.context.after(sender.context.config.delegation_timeout_ms)
+    sender.context.timers.set(sender, "room", due_ms, RetryDue())
+
+
+def _expect_room(sender: Sender) -> None:
+    sender.is_full = False
+    sender.context.timers.cancel(sender, "room")
+
+
+def _mark_unavailable(sender: Sender, node: NodeName, reason: str) -> None:
+    sender.unavailable[node] = sender.context.after(sender.context.config.unavailable_ttl_ms)
+    _close_command(sender)
+    sender.why_waiting = f"{node}: {reason}"
+    _reconsider(sender)
+
+
+def _claimed_range(sender: Sender, event: DelegationRefused) -> int:
+    """The range that it says it is in, as far as that counts."""
+    height = sender.observer.height_bound(event.peer, event.rejected.observed_height)
+    return sender.context.contract.range_at(height)
+
+
+def _stop_waiting(sender: Sender) -> None:
+    sender.awaited_range = None
+    sender.context.timers.cancel(sender, "range")
+
+
+def _could_see(sender: Sender) -> bool:
+    """We have a ledger, and enough endorsers are there for anybody to do something."""
+    contract, delegate = sender.context.contract, sender.delegate
+    if delegate is None or not sender.context.has_ledger:
+        return False
+    return sum(_is_there(sender, delegate, node) for node in contract.endorsers) >= contract.threshold
+
+
+def _is_waiting(sender: Sender) -> bool:
+    """The delegate has something to do for us, and we could see it."""
+    if not _could_see(sender):
+        return False
+    return any(True for _ in _asked(sender)) or _is_on_its_way(sender)
+
+
+def _asked(sender: Sender) -> Iterator[SenderTransaction]:
+    """What the delegate is to bring further, as far as our own node knows."""
+    ready = (transaction for transaction in sender.pending.values() if transaction.is_with_delegate)
+    return (transaction for transaction in chain(sender.delegated.values(), ready) if not transaction.is_held_up)
+
+
+def _deserves_patience(sender: Sender) -> bool:
+    """The delegate has a permission of ours, or nothing of ours but what has to wait for others."""
+    return _is_on_its_way(sender) or all(transaction.needs_more_time for transaction in _asked(sender))
+
+
+def _held_back_count(sender: Sender) -> int:
+    """How many of our open intents no coordinator could bring further, for example because of a dependency."""
+    ready = [transaction for transaction in sender.pending.values() if transaction.is_with_delegate]
+    at_delegate = chain(ready, sender.delegated.values())
+    return len(sender.pending) - len(ready) + sum(_waits_for_others(transaction) for transaction in at_delegate)
+
+
+def _waits_for_others(transaction: SenderTransaction) -> bool:
+    """As far as our own node knows, no coordinator could get it endorsed at present."""
+    return transaction.is_kept_away or transaction.needs_more_time
+
+
+def _is_there(sender: Sender, delegate: NodeName, node: NodeName) -> bool:
+    """Not silent. That the delegate lists it as tried does not count: one that does nothing would list all others."""
+    observer = sender.observer
+    if not observer.is_silent(node):
+        return True
+    accuser = observer.demotions.accusers.get(delegate)
+    is_listed = accuser is not None and node in accuser.listed
+    return is_listed and observer.is_reachable(node) and not observer.is_gone(node)
+
+
+def _is_on_its_way(sender: Sender) -> bool:
+    """Something of ours has our permission there."""
+    return sender.delegate is not None and bool(_permitted_to(sender, sender.delegate))
+
+
+def _holders(sender: Sender) -> frozenset[NodeName]:
+    """Who has a permission of ours and is not the delegate any more."""
+    holders = {transaction.delegate for transaction in sender.permitted.values()}
+    return frozenset(node for node in holders if node not in (None, sender.delegate))
+
+
+def _permitted_to(sender: Sender, node: NodeName) -> list[SenderTransaction]:
+    return [transaction for transaction in sender.permitted.values() if transaction.delegate == node]
+
+
+def _watch_progress(sender: Sender) -> None:
+    left_ms = sender.progress.left_ms(_deserves_patience(sender))
+    delay_ms = min(left_ms, sender.progress.step_ms) if left_ms > 0 else sender.progress.step_ms
+    sender.context.timers.set(sender, "progress", sender.context.after(delay_ms), ProgressDue())
+
+
+def _retry_after(sender: Sender, first_ms: int) -> None:
+    """Grow by half up to 2 s, jittered (protocol §4.3)."""
+    most_ms = sender.context.config.delegation_backoff_max_ms
+    delay_ms = sender.context.backoff_ms(sender.attempt, first_ms, most_ms, growth=1.5)
+    sender.attempt += 1
+    sender.context.timers.set(sender, "retry", sender.context.after(delay_ms), RetryDue())
+
+
+def _held_by_delegate(sender: Sender) -> list[SenderTransaction]:
+    held = (transaction for transaction in sender.delegated.values() if transaction.delegate == sender.delegate)
+    return _batch_of(sender, held)
+
+
+def _batch_of(sender: Sender, transactions: Iterable[SenderTransaction]) -> list[SenderTransaction]:
+    """As many as one command takes, in number and in bytes."""
+    config = sender.context.config
+    some = islice(transactions, config.delegation_batch_max)
+    return fitting(some, lambda transaction: delegation_bytes(transaction.intent), config.message_bytes_max)
+
+
+def _last_sign_ms(sender: Sender) -> int:
+    """When the delegate last gave a sign of life: a heartbeat, or any other message."""
+    if sender.delegate is None or sender.delegate == sender.context.node:
+        return sender.context.now_ms
+    return sender.observer.peer(sender.delegate).heard_at_ms
+
+
+def _is_overdue(sender: Sender) -> bool:
+    quiet_ms = sender.context.now_ms - _last_sign_ms(sender)
+    return bool(sender.delegated) and quiet_ms >= sender.context.config.overdue_ms
+
+
+def _watch_delegate(sender: Sender) -> None:
+    """Look when the next heartbeat is overdue, or, once we have asked again, when it counts as silent."""
+    config = sender.context.config
+    patience_ms = config.overdue_ms if sender.command is None else config.silence_ms
+    due_ms = max(_last_sign_ms(sender) + patience_ms, sender.context.after(config.heartbeat_ms // 4))
+    sender.context.timers.set(sender, "heartbeat", due_ms, HeartbeatInterval())
+
 
 TABLE = Table(
     name="Sender",
     initial=State.IDLE,
-    events=(
-        DispatchAnswersDue,
-        HeartbeatInterval,
-        HeartbeatReceived,
-        TransactionCreated,
-        TransactionConfirmed,
-        NewBlock,
-        BaseLedgerTransactionReverted,
-        DelegationAnswered,
-        DelegationRefused,
-        DelegationRepeatDue,
-        DelegationTimedOut,
-        RangeOverdue,
-        ProgressDue,
-        RetryDue,
-        PeerLost,
-        PeerHeard,
-    ),
-    rows=(
-        *in_states(State, DispatchAnswersDue, do=rules.answer_permission),
-        Row(State.IDLE, HeartbeatReceived, when=rules.is_live, then=State.OBSERVING, do=rules.keep_watching),
-        *in_states((State.IDLE, State.OBSERVING), TransactionCreated, then=State.SENDING, do=rules.delegate_ready),
-        Row(State.OBSERVING, HeartbeatReceived, do=rules.keep_watching),
-        Row(State.OBSERVING, HeartbeatInterval, when=rules.nobody_is_live, then=State.IDLE),
-        Row(State.OBSERVING, HeartbeatInterval, do=rules.keep_watching),
-        Row(State.SENDING, TransactionCreated, do=rules.delegate_ready),
+    written=(
+        Row(EVERY, DispatchAnswersDue, do=answer_permission),
+        Row(State.IDLE, HeartbeatReceived, when=is_live, then=State.OBSERVING, do=keep_watching),
+        Row(RESTING, TransactionCreated, then=State.SENDING, do=delegate_ready),
+        Row(State.OBSERVING, HeartbeatReceived, do=keep_watching),
+        Row(State.OBSERVING, HeartbeatInterval, when=nobody_is_live, then=State.IDLE),
+        Row(State.OBSERVING, HeartbeatInterval, do=keep_watching),
+        Row(State.SENDING, TransactionCreated, do=delegate_ready),
         Row(
             State.SENDING,
             TransactionConfirmed,
-            when=rules.nothing_left_and_observing,
+            when=nothing_left_and_observing,
             then=State.OBSERVING,
-            do=rules.rest_and_watch,
+            do=rest_and_watch,
         ),
-        Row(State.SENDING, TransactionConfirmed, when=rules.nothing_left, then=State.IDLE, do=rules.rest),
-        *in_states(State, TransactionConfirmed, do=rules.note_end),
-        Row(State.SENDING, HeartbeatReceived, when=rules.is_from_delegate, do=rules.take_heartbeat),
-        Row(State.SENDING, HeartbeatReceived, do=rules.follow_heartbeat),
-        Row(State.SENDING, HeartbeatInterval, do=rules.check_delegate),
-        Row(State.SENDING, NewBlock, when=rules.range_asks_again, do=rules.reconsider_for_range),
-        Row(State.SENDING, BaseLedgerTransactionReverted, do=rules.delegate_ready),
-        Row(State.SENDING, DelegationAnswered, when=rules.answers_open_command, do=rules.take_answers),
-        Row(State.SENDING, DelegationRefused, when=rules.we_are_behind, do=rules.wait_for_range),
-        Row(State.SENDING, DelegationRefused, when=rules.delegate_is_behind_for_long, do=rules.give_up_on_laggard),
-        Row(State.SENDING, DelegationRefused, when=rules.delegate_is_behind, do=rules.retry_later),
-        Row(State.SENDING, DelegationRefused, when=rules.redirect_may_be_followed, do=rules.follow_redirect),
-        Row(State.SENDING, DelegationRefused, when=rules.delegate_has_no_ledger, do=rules.pass_over),
-        Row(State.SENDING, DelegationRefused, when=rules.is_answer, do=rules.retry_later),
-        Row(State.SENDING, DelegationRepeatDue, do=rules.repeat_commands),
-        Row(State.SENDING, DelegationTimedOut, do=rules.find_unavailable),
-        Row(State.SENDING, RangeOverdue, do=rules.stop_waiting_for_range),
-        Row(State.SENDING, ProgressDue, when=rules.delegate_does_nothing, do=rules.demote_delegate),
-        Row(State.SENDING, ProgressDue, when=rules.holder_does_nothing, do=rules.demote_holder),
-        Row(State.SENDING, ProgressDue, do=rules.watch_progress),
-        Row(State.SENDING, RetryDue, do=rules.try_again),
-        Row(State.SENDING, PeerLost, when=rules.is_delegate, do=rules.leave_delegate),
-        Row(State.SENDING, PeerHeard, when=rules.may_be_chosen, do=rules.reconsider_for_peer),
-        *in_states(State, PeerHeard, do=rules.note_heard),
+        Row(State.SENDING, TransactionConfirmed, when=nothing_left, then=State.IDLE, do=rest),
+        Row(EVERY, TransactionConfirmed, do=note_end),
+        Row(State.SENDING, HeartbeatReceived, when=is_from_delegate, do=take_heartbeat),
+        Row(State.SENDING, HeartbeatReceived, do=follow_heartbeat),
+        Row(State.SENDING, HeartbeatInterval, do=check_delegate),
+        Row(State.SENDING, NewBlock, when=range_asks_again, do=reconsider_for_range),
+        Row(State.SENDING, BaseLedgerTransactionReverted, do=delegate_ready),
+        Row(State.SENDING, DelegationAnswered, when=answers_open_command, do=take_answers),
+        Row(State.SENDING, DelegationRefused, when=we_are_behind, do=wait_for_range),
+        Row(State.SENDING, DelegationRefused, when=delegate_is_behind_for_long, do=give_up_on_laggard),
+        Row(State.SENDING, DelegationRefused, when=delegate_is_behind, do=retry_later),
+        Row(State.SENDING, DelegationRefused, when=redirect_may_be_followed, do=follow_redirect),
+        Row(State.SENDING, DelegationRefused, when=delegate_has_no_ledger, do=pass_over),
+        Row(State.SENDING, DelegationRefused, when=is_answer, do=retry_later),
+        Row(State.SENDING, DelegationRepeatDue, do=repeat_commands),
+        Row(State.SENDING, DelegationTimedOut, do=find_unavailable),
+        Row(State.SENDING, RangeOverdue, do=stop_waiting_for_range),
+        Row(State.SENDING, ProgressDue, when=delegate_does_nothing, do=demote_delegate),
+        Row(State.SENDING, ProgressDue, when=holder_does_nothing, do=demote_holder),
+        Row(State.SENDING, ProgressDue, do=watch_progress),
+        Row(State.SENDING, RetryDue, do=try_again),
+        Row(State.SENDING, PeerLost, when=is_delegate, do=leave_delegate),
+        Row(State.SENDING, PeerHeard, when=may_be_chosen, do=reconsider_for_peer),
+        Row(EVERY, PeerHeard, do=note_heard),
     ),
     ignored=(
         Ignored(HeartbeatInterval, (State.IDLE,), "nobody is watched"),
         *(
-            Ignored(event, (State.IDLE, State.OBSERVING), "nothing is to be delegated")
+            Ignored(event, (RESTING,), "nothing is to be delegated")
             for event in (
                 NewBlock,
                 BaseLedgerTransactionReverted,
@@ -188,471 +707,7 @@ TABLE = Table(
 )
 
 
-@dataclass(slots=True)
-class DispatchAnswer:
-    """What this step answers to one permission request."""
-
-    permitted: list[IntentId] = field(default_factory=list)
-    errors: list[IntentError] = field(default_factory=list)
-
-
-class Sender(Machine):
+class Sender(SenderBase):
     """One per contract and node."""
 
     table = TABLE
-
-    def __init__(self, context: Context, observer: Observer, coordinator: Coordinator) -> None:
-        super().__init__()
-        self.context = context
-        self.observer = observer
-        self.coordinator = coordinator
-        self.transactions: dict[IntentId, SenderTransaction] = {}
-        self.pending: dict[IntentId, SenderTransaction] = {}
-        # The delegate to which all that is delegated was called back, and whether something went elsewhere since.
-        self.called_back_to: NodeName | None = None
-        self.has_strays = False
-        self.delegated: dict[IntentId, SenderTransaction] = {}
-        self.permitted: dict[IntentId, SenderTransaction] = {}
-        self.ending: dict[IntentId, SenderTransaction] = {}
-        self.doubtful: dict[IntentId, SenderTransaction] = {}
-        self.queues: dict[Enum, dict[IntentId, SenderTransaction]] = {
-            TransactionState.PENDING: self.pending,
-            **dict.fromkeys(DELEGATED, self.delegated),
-            **dict.fromkeys(PERMITTED, self.permitted),
-            TransactionState.ID_USED: self.doubtful,
-        }
-        self.final_time_s = self.latest_chain_time_s = context.chain_time_s
-        self.delegate: NodeName | None = None
-        # Of its latest heartbeat when it was chosen.
-        self.delegate_number = NEVER_HEARD
-        self.command: Command | None = None
-        self.is_full = False
-        self.unavailable: dict[NodeName, int] = {}
-        self.told: dict[NodeName, Tried] = {}
-        # When redirects were followed, lately.
-        self.redirected_ms: deque[int] = deque(maxlen=REDIRECTS_AT_ONCE_MAX)
-        self.progress = Progress(context, (self.pending, self.delegated, self.permitted))
-        # Until then endorsers may refuse what is external because it is not our turn.
-        self.rests_until_ms = 0
-        self.awaited_range: int | None = None
-        self.behind_since_ms: int | None = None
-        self.attempt = 0
-        self.work_posted = False
-        self.end_posted = False
-        self.why_waiting = ""
-        self.dispatch_answers: dict[tuple[NodeName, RequestId], DispatchAnswer] = {}
-        self.assembly = Assembly(self)
-        self.pacing = Pacing(context)
-        self.parties = Parties(self)
-        observer.has_intents_of_ours = self.has_intents_at
-
-    def has_intents_at(self, node: NodeName) -> bool:
-        """This node has accepted intents of ours that have not ended and are not delegated to another one."""
-        held = (each for each in self.transactions.values() if each.lease_ms is not None)
-        return any(transaction.delegate == node for transaction in held)
-
-    # From users.
-
-    def take_intent(self, event: IntentSubmitted) -> None:
-        """Recorded; the user gets its id, and the intent goes its way."""
-        self.context.persist(IntentAccepted(event.intent))
-        self.context.effects.append(ReplyToUser(event.reply_to, event.intent.id))
-        self.begin(SenderTransaction(self, Restored(event.intent), is_new=True), dict(event.known_outcomes))
-
-    def restore(self, restored: Restored, outcomes: dict[IntentId, Outcome]) -> None:
-        """An intent that was not final when the node stopped."""
-        self.begin(SenderTransaction(self, restored, is_new=False), outcomes)
-
-    def dependency_ended(self, dependency: Dependency, outcome: Outcome, reason: str = REVERTED) -> None:
-        """Tell those that depend on this transaction, of whatever contract, how it ended."""
-        event = dependency_event(dependency, outcome, reason)
-        for transaction in tuple(self.transactions.values()):
-            if dependency in transaction.unmet:
-                transaction.dependency_ended(event)
-
-    def begin(self, transaction: SenderTransaction, outcomes: dict[IntentId, Outcome]) -> None:
-        """A new intent, or one of before a restart: it waits for what it depends on and for its parties, then goes."""
-        intent = transaction.intent
-        self.transactions[intent.id] = transaction
-        transaction.unmet = dict.fromkeys(intent.dependencies)
-        for other in intent.depends_on:
-            if other in self.transactions:
-                self.transactions[other].has_dependents = True
-        transaction.unresolved = self.parties.unresolved(intent)
-        transaction.handle(Created())
-        for other in intent.depends_on:
-            if other in outcomes and other in transaction.unmet:
-                transaction.dependency_ended(dependency_event(other, outcomes[other]))
-        leaf = self.coordinator.outcomes.leaf_of(intent.id)
-        if leaf is not None and not transaction.is_ended:
-            # Somebody used the id before its party did: nothing that we sign can be committed under it.
-            transaction.handle(ConfirmedSuccess(leaf))
-            if self.coordinator.outcomes.is_final(intent.id):
-                transaction.handle(ConfirmationFinal())
-        self.parties.resolve_for(transaction)
-        if intent.id in self.pending and not transaction.is_with_delegate:
-            # Counted exactly when progress is looked at; until then what is new must not slow the delegate's pace.
-            self.progress.note_held_back(self.progress.held_back_count + 1)
-
-    # From the coordinator.
-
-    def take_permission_request(self, peer: NodeName, request: DispatchConfirmationRequest) -> None:
-        """May these leaves be dispatched? Each intent answers for itself; the answers travel together."""
-        for item in request.items:
-            transaction = self.transactions.get(item.intent)
-            if transaction is None:
-                self.refuse_dispatch(peer, request.request_id, item.intent, ErrorCode.UNKNOWN_INTENT)
-            else:
-                transaction.handle(DispatchConfirmationRequestReceived(peer, request.request_id, item))
-
-    def permit_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId) -> None:
-        """Permission for one intent of a request."""
-        self._dispatch_answer(peer, request_id).permitted.append(intent)
-
-    def refuse_dispatch(self, peer: NodeName, request_id: RequestId, intent: IntentId, code: ErrorCode) -> None:
-        """No permission for one intent of a request."""
-        self._dispatch_answer(peer, request_id).errors.append(IntentError(intent, code))
-
-    def send_dispatch_answers(self) -> None:
-        """What was permitted and refused in this step, one message of each kind for a request."""
-        answers, self.dispatch_answers = self.dispatch_answers, {}
-        for (peer, request_id), answer in answers.items():
-            if answer.permitted:
-                self.context.send(peer, DispatchConfirmationResponse(request_id, tuple(answer.permitted)))
-            if answer.errors:
-                self.context.send(peer, DispatchConfirmationError(request_id, tuple(answer.errors)))
-
-    def _dispatch_answer(self, peer: NodeName, request_id: RequestId) -> DispatchAnswer:
-        if not self.dispatch_answers:
-            self.context.post(self, DispatchAnswersDue())
-        return self.dispatch_answers.setdefault((peer, request_id), DispatchAnswer())
-
-    def take_prepared(self, peer: NodeName, prepared: PreparedTransaction) -> None:
-        """An endorsed transition of an external intent; one that we do not know any more has ended."""
-        transition, contract = prepared.transition, self.context.contract
-        transaction = self.transactions.get(transition.intent)
-        if transaction is None:
-            self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
-            return
-        signers = endorsers_among(contract, prepared.signatures)
-        if transaction.is_undispatched and len(signers) == contract.threshold > 0:
-            # What nobody could commit would end the intent by its coordinator's word, when it expires.
-            if not self.may_have_verified(peer, transition.intent, "prepared"):
-                return
-            signed = tuple(Signed(node, prepared.digest, signature) for node, signature in signers.items())
-            request_id = self.context.next_id()
-            transaction.doubted_prepared[peer] = HeldPrepared(peer, request_id, prepared)
-            self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, transition.intent))
-        elif not transaction.is_undispatched or not contract.threshold:
-            transaction.handle(PreparedTransactionReceived(peer, prepared))
-        else:
-            self._decline(peer, prepared)
-
-    def _decline(self, peer: NodeName, prepared: PreparedTransaction) -> None:
-        """Its round is not endorsed: nobody could commit it, and it need not be sent again."""
-        transition = prepared.transition
-        self.context.send(peer, PreparedTransactionAcknowledgement(transition.intent, transition.leaf))
-
-    def take_dispatched(self, peer: NodeName, intents: Iterable[SubmittedIntent]) -> None:
-        """What coordinator or submitter say of dispatched intents; in any order (protocol §6)."""
-        for listed in intents:
-            transaction = self.transactions.get(listed.intent)
-            permission = transaction.permission if transaction is not None else None
-            if transaction is not None and permission is not None and permission.delegate == peer:
-                transaction.handle(Dispatched(listed.leaf))
-                transaction.handle(NonceAssigned(listed.leaf, listed.signer, listed.nonce))
-                if listed.submission_count:
-                    transaction.handle(Submitted(listed.leaf))
-
-    def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
-        """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
-        transaction = self.transactions.get(message.intent)
-        if transaction is None or not _is_of_delegate(transaction, peer, message):
-            return
-        contract = self.context.contract
-        refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
-        if transaction.is_voiding and not transaction.is_void(message.leaf):
-            # Our index was ahead of the coordinator's: it has the intent to void only now.
-            transaction.handle(CoordinatorChanged("its coordinator had an older version of it"))
-            return
-        made = transaction.refusable(message.leaf)
-        if made is None or not self._suffice(transaction, refusals):
-            transaction.handle(Dropped(peer, message.reason))
-            return
-        if not self.may_have_verified(peer, message.intent, "refusals"):
-            return
-        digest = refusal_digest(self.context.separator, transaction.intent.sender, made, transaction.answered_attesters)
-        signed = tuple(Signed(endorser, digest, signature) for endorser, signature in refusals.items())
-        request_id = self.context.next_id()
-        transaction.held_refusals = HeldRefusals(peer, request_id, message, tuple(refusals))
-        self.context.effects.append(VerifyEndorsers(contract.address, request_id, signed, message.intent))
-
-    def take_verified(self, event: EndorsersVerified, intent: IntentId) -> None:
-        """Signatures of endorsers about an intent of ours: of a prepared transition, or of refusals."""
-        transaction = self.transactions.get(intent)
-        if transaction is None:
-            return
-        doubted, refusals = transaction.doubted_prepared, transaction.held_refusals
-        prepared = next((held for held in doubted.values() if held.request_id == event.request_id), None)
-        if prepared is not None:
-            del doubted[prepared.peer]
-            if all(event.are_valid):
-                transaction.handle(PreparedTransactionReceived(prepared.peer, prepared.prepared))
-            else:
-                self._decline(prepared.peer, prepared.prepared)
-        elif refusals is not None and refusals.request_id == event.request_id:
-            transaction.held_refusals = None
-            self._take_refusals(transaction, refusals, event)
-
-    def may_have_verified(self, peer: NodeName, intent: IntentId, what: str) -> bool:
-        """Only who may coordinate has us verify signatures about an intent, and once in a while; it repeats them.
-
-        It may name any number of our intents: it has an allowance for all of them together, too.
-        """
-        if not self.observer.may_coordinate(peer):
-            return False
-        interval_ms, is_due = self.context.config.request_timeout_ms, self.pacing.is_due
-        return is_due((peer, intent, what), interval_ms, VERIFIED_TIMES_MAX) and is_due(
-            ("verified", peer), interval_ms, VERIFIED_OF_PEER_MAX
-        )
-
-    def _take_refusals(self, transaction: SenderTransaction, held: HeldRefusals, event: EndorsersVerified) -> None:
-        """Enough true refusals of the version under way end the intent; fewer are the delegate's word.
-
-        Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
-        which is assembled on our own states.
-        """
-        is_current = _is_of_delegate(transaction, held.peer, held.reverted)
-        if not is_current or transaction.refusable(held.reverted.leaf) is None:
-            return
-        pairs = zip(held.endorsers, event.are_valid, strict=True)
-        was_refused = self._suffice(transaction, [endorser for endorser, is_valid in pairs if is_valid])
-        if was_refused and transaction.is_on_own_states:
-            transaction.handle(GivenUp(held.reverted.reason))
-        else:
-            transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
-
-    def _suffice(self, transaction: SenderTransaction, endorsers: Collection[NodeName]) -> bool:
-        """Whether the refusals of these end the intent: more than n - k, or one of an endorser that its plan names."""
-        required = transaction.answered_attesters.endorsers
-        return len(endorsers) > self.context.contract.spare or any(node in required for node in endorsers)
-
-    # From the ledger.
-
-    def take_outcome(self, outcome: LedgerOutcome) -> None:
-        """An outcome on our own index: what counts."""
-        transaction = self.transactions.get(outcome.intent)
-        if transaction is None:
-            return
-        if outcome.status is LedgerStatus.COMMITTED:
-            transaction.handle(ConfirmedSuccess(outcome.leaf))
-        else:
-            transaction.handle(ConfirmedReverted(outcome))
-
-    def has_signed(self, outcome: LedgerOutcome) -> bool:
-        """It is a version of an intent of ours that its party signed."""
-        transaction = self.transactions.get(outcome.intent)
-        return transaction is not None and outcome.leaf in transaction.versions
-
-    def take_shown(self, peer: NodeName, transitions: Iterable[Consistent]) -> None:
-        """Transitions that a member sent: one may be what the chain has under the id of an intent of ours."""
-        for shown in transitions:
-            transaction = self.doubtful.get(shown.intent)
-            if transaction is not None:
-                transaction.handle(LeafShown(peer, shown))
-
-    def undo_outcome(self, outcome: LedgerOutcome) -> None:
-        """A reorganisation took an outcome back."""
-        transaction = self.transactions.get(outcome.intent)
-        if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
-            transaction.handle(ConfirmationUndone())
-
-    def outcome_final(self, outcome: LedgerOutcome) -> None:
-        """An outcome is as deep as it must be."""
-        transaction = self.transactions.get(outcome.intent)
-        if transaction is not None and outcome.status is LedgerStatus.COMMITTED:
-            transaction.handle(ConfirmationFinal())
-
-    def block_indexed(self) -> None:
-        """Our index has gone on: an early request may be due."""
-        self.assembly.take_early_request()
-
-    def time_is_final(self, chain_time_s: int) -> None:
-        """The chain is final up to this time: some versions may be void (ledger), and are not held any longer."""
-        self.final_time_s = chain_time_s
-        for transaction in tuple(self.permitted.values()):
-            permission = transaction.permission
-            if permission is not None and chain_time_s > permission.valid_until_s:
-                transaction.handle(SubmitterSilent("what was permitted is no longer valid", is_left=True))
-        for transaction in tuple(self.ending.values()):
-            if chain_time_s > transaction.void_after_s:
-                transaction.handle(VersionsVoid())
-
-    # What the transactions tell.
-
-    def look_for_work(self) -> None:
-        """Something is to be delegated: look once, when the present event is dealt with."""
-        if not self.work_posted:
-            self.work_posted = True
-            self.context.post(self, TransactionCreated())
-
-    def transaction_came_further(self, transaction: SenderTransaction, stage: int) -> None:
-        """Its delegate asks to assemble it, or for permission; what it has asked before is no progress."""
-        if transaction.delegate is not None and stage > transaction.stage:
-            transaction.stage = stage
-            self.progress.came_further(transaction.delegate)
-
-    def transaction_ended(self, transaction: SenderTransaction) -> None:
-        """One less to send. Whoever has it has done something for us; not who coordinates now, if that is another."""
-        permission = transaction.permission
-        node = permission.delegate if permission is not None else transaction.delegate
-        self.progress.ended(node)
-        if transaction.has_left_states_unused:
-            self.note_unused()
-        if node is not None:
-            self.observer.demotions.redeem(node)
-        if not self.end_posted:
-            self.end_posted = True
-            self.context.post(self, TransactionConfirmed())
-
-    def note_unused(self) -> None:
-        """States may have been kept for an external intent of ours in vain: others may have their turn (`turns.py`).
-
-        Endorsers do not agree on how long. Until the longest rest is over a delegate has more time for such intents.
-        """
-        self.rests_until_ms = self.context.after(1_000 * longest_rest_s(self.context.config))
-
-    def ledger_reverted(self) -> None:
-        """One goes on after a failure on the ledger."""
-        self.context.post(self, BaseLedgerTransactionReverted())
-
-    def forget(self, transaction: SenderTransaction) -> None:
-        """Reported: out of memory."""
-        self.context.timers.cancel_all(transaction)
-        del self.transactions[transaction.intent.id]
-
-    def transaction_changed(self, transaction: SenderTransaction) -> None:
-        """Which are to be delegated, with a coordinator, or to end with time: kept, not searched for."""
-        intent = transaction.intent.id
-        if transaction.queue is not None:
-            del transaction.queue[intent]
-        transaction.queue = self.queues.get(transaction.state)
-        if transaction.queue is not None:
-            transaction.queue[intent] = transaction
-        if transaction.queue is self.delegated and transaction.delegate != self.delegate:
-            self.has_strays = True
-        if transaction.has_dependents:
-            # They may be delegated behind it.
-            self.look_for_work()
-        self.ending.pop(intent, None)
-        ends_with_time = transaction.ending_reason is not None or transaction.state is TransactionState.ISSUED
-        if ends_with_time and not transaction.is_ended:
-            self.ending[intent] = transaction
-
-    def possible_strays(self) -> tuple[SenderTransaction, ...]:
-        """All that are delegated, if one may be with another delegate than the present one; else none.
-
-        Thousands may be delegated, and each message asks.
-        """
-        if self.called_back_to == self.delegate and not self.has_strays:
-            return ()
-        self.called_back_to, self.has_strays = self.delegate, False
-        return tuple(self.delegated.values())
-
-    def heard(self, node: NodeName) -> None:
-        """It has given a sign of life: it is not unavailable."""
-        self.unavailable.pop(node, None)
-
-    def latest_number_of(self, node: NodeName | None) -> HeartbeatNumber:
-        """The number of a node's latest heartbeat."""
-        return self.observer.peer(node).number if node is not None else NEVER_HEARD
-
-    # Choosing.
-
-    @property
-    def is_sending(self) -> bool:
-        """Something is not permitted yet, or may have to be delegated again."""
-        return any(
-            transaction.is_undispatched or transaction.state in PERMITTED for transaction in self.transactions.values()
-        )
-
-    def is_available(self, node: NodeName) -> bool:
-        """Not silent, demoted or found unavailable lately; ourselves not while we have stepped down."""
-        if node == self.context.node and self.coordinator.paused_until_ms > self.context.now_ms:
-            return False
-        until_ms = self.unavailable.get(node, 0)
-        return until_ms <= self.context.now_ms and not self.observer.is_passed_over(node)
-
-    def choice(self) -> NodeName | None:
-        """Sticky follows the accepted coordinator while it is live; else the ranking decides (protocol §3)."""
-        if self.context.contract.rotation is Rotation.STICKY:
-            accepted = self.observer.accepted
-            if accepted is not None and self.observer.is_live(accepted) and self.is_available(accepted):
-                return accepted
-            kept = self._kept_or_successor()
-            if kept is not None:
-                return kept
-        ranked = self.context.ranking(self.context.block_range)
-        return next((node for node in ranked if self.is_available(node)), None)
-
-    def may_follow_redirect(self, teller: NodeName, active: NodeName) -> bool:
-        """It names another member. A few are followed without a pause: members may name one another, or liars do."""
-        if active not in self.context.contract.committee or active == teller:
-            return False
-        times, pause_ms = self.redirected_ms, self.context.config.delegation_timeout_ms
-        return len(times) < REDIRECTS_AT_ONCE_MAX or self.context.now_ms - times[0] >= pause_ms
-
-    def note_redirect(self, teller: NodeName, active: NodeName, number: HeartbeatNumber) -> None:
-        """A redirect is followed: the one that it names is available, as far as the teller knows."""
-        self.redirected_ms.append(self.context.now_ms)
-        self.told[teller] = Tried(active, max(number, self.known_number_of(active, teller)))
-        self.unavailable.pop(active, None)
-
-    def _kept_or_successor(self) -> NodeName | None:
-        """The delegate that we have, or whom it or the accepted coordinator names when it leaves."""
-        for node in (self.observer.accepted, self.delegate):
-            if node is not None and self._is_leaving(node) and not self.observer.is_demoted(node):
-                successor = self._successor_of(node)
-                if successor is not None:
-                    return successor
-        delegate = self.delegate
-        if delegate is None or not self.is_available(delegate) or self._is_leaving(delegate):
-            return None
-        return delegate
-
-    def _is_leaving(self, node: NodeName) -> bool:
-        """Its latest heartbeat says so, and is not of a turn before the one for which we chose it."""
-        is_old = node == self.delegate and self.latest_number_of(node) <= self.delegate_number
-        return self.observer.state_of(node) in LEAVING and not is_old
-
-    def first_again(self) -> NodeName:
-        """Nobody is left: the walk starts again from the first, connected ones before the others (protocol §4.3)."""
-        ranked = self.context.ranking(self.context.block_range)
-        return min(ranked, key=lambda node: not self.observer.peer(node).connected)
-
-    def tried(self) -> tuple[Tried, ...]:
-        """Whom we could not reach, with the latest sign of life that we know of."""
-        ranked = self.context.ranking(self.context.block_range)
-        is_own = self.observer.demotions.is_own
-        return tuple(
-            Tried(node, self.known_number_of(node, self.delegate), is_own(node))
-            for node in ranked
-            if node != self.delegate and not self.is_available(node)
-        )
-
-    def known_number_of(self, node: NodeName, teller: NodeName | None) -> HeartbeatNumber:
-        """The latest heartbeat that we had, or that this peer told us of; to others we do not repeat what it told."""
-        told = self.told.get(teller) if teller is not None else None
-        number = self.latest_number_of(node)
-        return max(number, told.number) if told is not None and told.node == node else number
-
-    def _successor_of(self, node: NodeName) -> NodeName | None:
-        """Whom its heartbeat names; an intent is given to a member only, whatever a heartbeat says."""
-        successor = self.observer.peer(node).successor
-        if successor is None or successor not in self.context.contract.committee:
-            return None
-        return successor if self.is_available(successor) else None
-
-
-def _is_of_delegate(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
-    return transaction.delegate == peer and message.number == transaction.number

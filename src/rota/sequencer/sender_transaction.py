@@ -6,12 +6,13 @@ nobody does, as far as we know, and the sender machine looks for somebody. The c
 assemble (we sign the leaf with the answer) and later for permission to dispatch that very leaf. We give
 one permission per delegation number, to the current delegate only, and record it: from then on a base-ledger
 transaction may exist, and the intent is held for its submitter. Messages only make us faster; what counts is
-the chain. A revert is reported only when no version can happen any more (protocol §4.3). So an intent that is
-to end is Ending, and its end is recorded; then it is voided: Pending again, it travels the same way as an empty
-transition, for which the domain is not asked. When that is on the chain for good the intent is reverted. Where
-it cannot be had, the intent is Ending until all else has expired. An external intent gets no permission: its
-endorsed transition is sent to us, recorded, and Issued to its user, who has it until the chain has it, its
-validity ends, or the user cancels it (protocol §4.2).
+the chain. A revert is reported only when no version can happen any more (protocol §4.3): an intent that is to end is
+Ending, and its end is recorded.
+
+Three machines of their own take part in what becomes of an intent. Each stands in front of this one and passes on what
+it does not decide: an external intent has its prepared transition Issued (`external_issue.py`), one that ends is voided
+by an empty transition (`voiding.py`), and one whose id the chain has under an unknown leaf is IdUsed while members are
+asked (`id_inquiry.py`).
 
 No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
 (`engine/outbox.py`), so no rule waits for a write.
@@ -22,24 +23,25 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from rota.machine.tables import Ignored, Machine, Row, Table, in_states
-from rota.model.consistency import Consistent
-from rota.model.digests import void_leaf
-from rota.model.types import (
-    NO_ATTESTERS,
-    Attesters,
-    DelegationNumber,
-    Dependency,
-    HeartbeatNumber,
-    IntentId,
-    Leaf,
-    NodeName,
-    Party,
-    RequestId,
-    SubmitMode,
-    Transition,
+from rota.machine.effects import IntentFinalised, ReplyToUser, ReportReceipt
+from rota.machine.pacing import Pacing
+from rota.machine.tables import Event, Ignored, Junction, Machine, Row, Table, outside, superstate
+from rota.model.awaited import dependency_text
+from rota.model.consistency import Authorised
+from rota.model.types import CallFailure, DelegationNumber, IntentId, Leaf, Outcome, Receipt, Transition
+from rota.sequencer.effects import (
+    DistributeStates,
+    EndingDecided,
+    IntentParked,
+    IntentResumed,
+    JudgeFailure,
+    PermissionGranted,
+    SignTransition,
 )
-from rota.sequencer.events.sender_transaction import (
+from rota.sequencer.events import FailureJudged
+from rota.sequencer.external_issue import ExternalIssue
+from rota.sequencer.id_inquiry import IdInquiry, InquiryDue
+from rota.sequencer.sender_transaction_events import (
     AssembleAndSignSuccess,
     Assembled,
     AssembleError,
@@ -59,481 +61,804 @@ from rota.sequencer.events.sender_transaction import (
     DispatchConfirmationRequestReceived,
     Dispatched,
     Dropped,
-    EndingBegun,
-    FailureJudged,
     GivenUp,
     HoldExpired,
-    InquiryDue,
-    LeafShown,
+    LeafClaimed,
+    LeafUnclaimed,
     NonceAssigned,
     PartyResolved,
-    PreparedTransactionReceived,
+    PreparedIssued,
     Resumed,
     RetryDue,
     SignatureVerified,
     Submitted,
     SubmitterSilent,
     VersionsVoid,
+    VoidingBegun,
+)
+from rota.sequencer.sent_intent import (
+    ASKED_FOR_PERMISSION,
+    ASKED_TO_ASSEMBLE,
+    HeldRequest,
+    Permission,
+    Restored,
+    SentIntent,
 )
 from rota.sequencer.versions import may_be_pipelined, must_wait_to_sign
-from rota.wire.messages import AssemblyResult
+from rota.sequencer.voiding import EndingBegun, Voiding
+from rota.wire.messages import AssemblyOutcome, AssemblyResult, ErrorCode
 
 if TYPE_CHECKING:
-    from rota.sequencer.sender import Sender
+    from rota.sequencer.sender_base import SenderBase
 
 
-from rota.sequencer.rules import sender_transaction as rules
-from rota.sequencer.rules import sender_transaction_ending as ending
-from rota.sequencer.rules import sender_transaction_issued as issued
-from rota.sequencer.rules import sender_transaction_used as used
-from rota.sequencer.states.sender_transaction import (
-    DELEGATED,
-    ENDED,
-    OPEN,
-    PERMITTED,
-    REFUSABLE,
-    UNPERMITTED,
-    WAITING,
-    HeldPrepared,
-    HeldRefusals,
-    HeldRequest,
-    Restored,
-    State,
-)
+class State(Enum):
+    """Where an intent is at its sender (seed 2, and Issued, Ending and IdUsed)."""
 
-_REFUSING_ASSEMBLY = "the sender machine answers for it with an error"
-_LATE = "a late result changes nothing"
+    INITIAL = "Initial"
+    PENDING = "Pending"
+    DELEGATED = "Delegated"
+    ASSEMBLING = "Assembling"
+    SIGNING = "Signing"
+    ENDORSEMENT_GATHERING = "EndorsementGathering"
+    PREPARED = "Prepared"
+    DISPATCHED = "Dispatched"
+    SEQUENCED = "Sequenced"
+    SUBMITTED = "Submitted"
+    ISSUED = "Issued"
+    ENDING = "Ending"
+    PARKED = "Parked"
+    CONFIRMED = "Confirmed"
+    ID_USED = "IdUsed"
+    REVERTED = "Reverted"
+
+    # One of each: its address tells it apart at once, where Enum would hash its name at every look into a table.
+    __hash__ = object.__hash__
+
+
+BEING_ASSEMBLED = superstate("BeingAssembled", State.ASSEMBLING, State.SIGNING)
+DELEGATED = superstate("WithDelegate", State.DELEGATED, BEING_ASSEMBLED, State.ENDORSEMENT_GATHERING)
+UNPERMITTED = superstate("Unpermitted", State.PENDING, DELEGATED)
+NUMBERED = superstate("Numbered", State.SEQUENCED, State.SUBMITTED)
+PERMITTED = superstate("Permitted", State.PREPARED, State.DISPATCHED, NUMBERED)
+UNDER_WAY = superstate("UnderWay", UNPERMITTED, PERMITTED)
+# Nobody is to coordinate it: its user, the chain or time decides.
+WAITING = (State.ISSUED, State.ENDING, State.PARKED)
+OPEN = superstate("Open", UNDER_WAY, *WAITING)
+# The chain has a transition under its id: its party's own, or one that its party is not known to have signed.
+SETTLED = superstate("Settled", State.CONFIRMED, State.ID_USED)
+ENDED = superstate("Ended", SETTLED, State.REVERTED)
+KNOWN = superstate("Known", OPEN, ENDED)
+# The version that it was assembled as last may be under way at its delegate, without permission.
+REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
+
+
+CANCELLED = "cancelled"
+VOIDED = "voided on the chain"
+
+
+# Guards, in the table's order.
+
+
+def was_voided(transaction: SenderTransaction, event: Event) -> bool:
+    """before the restart its empty transition was on the chain for good, but not its receipt on the disk"""
+    return transaction.was_voided
+
+
+def was_used(transaction: SenderTransaction, event: Event) -> bool:
+    """before the restart another leaf used its id, and its receipt is not on the disk"""
+    return transaction.confirmed_leaf is not None
+
+
+def was_ending(transaction: SenderTransaction, event: Event) -> bool:
+    """it was decided to end before"""
+    return transaction.is_ending
+
+
+def was_issued(transaction: SenderTransaction, event: Event) -> bool:
+    """its prepared transition was given to its user before"""
+    return transaction.issued is not None
+
+
+def was_parked(transaction: SenderTransaction, event: Event) -> bool:
+    """it was parked before the restart"""
+    return transaction.parked_reason is not None
+
+
+def something_may_be_endorsed(transaction: SenderTransaction, event: Event) -> bool:
+    """a version could have been endorsed and is not void yet"""
+    return transaction.may_be_endorsed
+
+
+def is_unknown_party(transaction: SenderTransaction, event: PartyResolved) -> bool:
+    """there is no such party"""
+    return not event.verifier and event.party in transaction.unresolved
+
+
+def is_new_request(transaction: SenderTransaction, event: AssembleRequestReceived) -> bool:
+    """greater than the request of the last assembly; a copy changes nothing"""
+    return transaction.request_id is None or event.request_id > transaction.request_id
+
+
+def was_permitted_before(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """that leaf is permitted already, under the current number: there is only one permission (S4)"""
+    permission = transaction.permission
+    is_standing = permission is not None and permission.number == transaction.number
+    return is_standing and asks_for_permitted_leaf(transaction, event)
+
+
+def asks_for_assembled_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """the current delegate asks for the leaf that we assembled for it, under the current number"""
+    result = transaction.result
+    is_ours = result is not None and result.transition is not None and result.transition.leaf == event.item.leaf
+    return is_ours and transaction.is_current(event)
+
+
+def asks_for_earlier_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """the current delegate asks for a leaf of before our restart"""
+    return transaction.result is None and transaction.is_current(event)
+
+
+def asks_for_permitted_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """a repeated request for the permitted leaf"""
+    permission = transaction.permission
+    if permission is None or permission.leaf != event.item.leaf:
+        return False
+    return permission.delegate == event.peer and event.item.number >= permission.number
+
+
+def is_delegating_to_peer(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
+    """we have not delegated elsewhere"""
+    return transaction.delegate in (None, event.peer)
+
+
+def is_held_signature(transaction: SenderTransaction, event: SignatureVerified) -> bool:
+    """our signature, and the states came with the request or are on our disk"""
+    held = transaction.held
+    is_held = held is not None and held.verified_as == event.request_id
+    return is_held and event.is_ours and (transaction.is_recorded() or transaction.shown_by_held() is not None)
+
+
+def is_permitted_leaf(transaction: SenderTransaction, event: Dispatched | NonceAssigned | Submitted) -> bool:
+    """the permitted leaf, and meanwhile it was not skipped nor its submitter left"""
+    permission = transaction.permission
+    if permission is None or permission.leaf in (transaction.skipped_leaf, transaction.left_leaf):
+        return False
+    return event.leaf in (None, permission.leaf)
+
+
+def index_has_caught_up(transaction: SenderTransaction, event: SubmitterSilent) -> bool:
+    """our index has caught up"""
+    return transaction.context.has_ledger
+
+
+def is_to_back_off(transaction: SenderTransaction, event: Dropped) -> bool:
+    """it does not wait already: saying so again and again does not make it wait longer"""
+    return transaction.state is not State.PENDING or transaction.not_before_ms <= transaction.context.now_ms
+
+
+def is_by_another(transaction: SenderTransaction, event: ConfirmedSuccess) -> bool:
+    """the leaf is neither one that our party is known to have signed nor the empty one"""
+    return event.leaf not in transaction.versions and not transaction.is_void(event.leaf)
+
+
+def no_retry_is_left(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
+    """a call of the permitted leaf failed, and `revert_retry_max` retries are used up (protocol §4.2)"""
+    return transaction.has_no_retry_left(event.outcome)
+
+
+def is_permitted_version(transaction: SenderTransaction, event: ConfirmedReverted) -> bool:
+    """the permitted leaf failed"""
+    return transaction.is_permitted(event.outcome.leaf)
+
+
+def was_ending_passively(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
+    """it was ending before that version was confirmed, and not being voided"""
+    return transaction.is_ending and not transaction.is_voiding
+
+
+def was_issued_and_goes_on(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
+    """it was issued, and is not ending"""
+    return transaction.issued is not None and not transaction.is_ending
+
+
+def is_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> bool:
+    """what is on the chain is the empty transition"""
+    return transaction.confirmed_leaf is not None and transaction.is_void(transaction.confirmed_leaf)
+
+
+# Actions, in the table's order.
+
+
+def restore_ending(transaction: SenderTransaction, event: Event) -> None:
+    """Decided before the restart, or voided by another: it waits for nobody any more."""
+    if transaction.was_voided:
+        transaction.ending_reason = transaction.ending_reason or VOIDED
+    transaction.wait_for_nobody()
+
+
+def restore_used(transaction: SenderTransaction, event: Event) -> None:
+    """The block is final: what the index says of it is not said again."""
+    transaction.wait_for_nobody()
+    _inquire(transaction, event).handle(ConfirmationFinal())
+
+
+def restore_issued(transaction: SenderTransaction, event: Event) -> None:
+    """Issued survives restarts."""
+    assert transaction.issue is not None, "what was issued is external"
+    transaction.wait_for_nobody()
+    transaction.issue.handle(event)
+
+
+def restore_parked(transaction: SenderTransaction, event: Event) -> None:
+    """Parked survives restarts."""
+    transaction.reason = transaction.parked_reason or ""
+
+
+def look_for_work(transaction: SenderTransaction, event: Event) -> None:
+    """A backoff has ended, or one is less to wait for: the sender delegates it when nothing is left."""
+    transaction.sender.look_for_work()
+
+
+def end_for_dependency(transaction: SenderTransaction, event: DependencyReverted) -> None:
+    """When a dependency reverts, so does this."""
+    transaction.ending_reason = f"depends on {dependency_text(event.dependency)}, which {event.reason}"
+
+
+def end_for_party(transaction: SenderTransaction, event: PartyResolved) -> None:
+    """An unknown party reverts."""
+    transaction.ending_reason = f"unknown party {event.party}"
+
+
+def begin_lease(transaction: SenderTransaction, event: Delegated) -> None:
+    """Accepted: the delegate's heartbeats must list it from now on. A held request is answered now."""
+    transaction.delegate_incarnation = event.incarnation
+    transaction.accepted_at = event.heartbeat
+    transaction.lease_ms = transaction.context.now_ms
+    held, transaction.held = transaction.held, None
+    if held is not None:
+        request = DispatchConfirmationRequestReceived(held.peer, held.request_id, held.item)
+        transaction.context.post(transaction.receiver, request)
+
+
+def lose_delegation(transaction: SenderTransaction, event: CoordinatorChanged) -> None:
+    """Nobody coordinates it as far as we know."""
+    transaction.reason = event.reason
+    transaction.transition = None
+
+
+def begin_assembly(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
+    """Only the answer to the latest request counts. To ask is to have accepted.
+
+    By asking while permission is out, the delegate states that the permitted leaf was not dispatched or was
+    skipped: the delegation number grows (protocol §4.3).
+    """
+    permission = transaction.permission
+    if permission is not None and permission.number == transaction.number:
+        transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    transaction.stop_hold()
+    transaction.sender.transaction_came_further(transaction, ASKED_TO_ASSEMBLE)
+    transaction.request_id = event.request_id
+    transaction.begin_assembly()
+    transaction.lease_ms = transaction.context.now_ms
+
+
+def sign(transaction: SenderTransaction, event: Assembled) -> None:
+    """The `from` party signs the leaf, and so do the parties that its plan adds."""
+    transaction.transition, transaction.attesters = event.transition, event.attesters
+    transaction.order = transaction.context.next_id()
+    transaction.context.effects.append(
+        SignTransition(
+            transaction.intent.contract,
+            transaction.order,
+            transaction.intent.id,
+            transaction.intent.sender,
+            event.transition.leaf,
+            event.transition.valid_until_s,
+            nonce=transaction.intent.nonce,
+            cosigners=tuple(signer.party for signer in event.attesters.signers),
+        )
+    )
+
+
+def answer_assembled(transaction: SenderTransaction, event: AssembleAndSignSuccess) -> None:
+    """From now on this version may be endorsed, until its validity ends."""
+    unsigned = transaction.transition
+    assert unsigned is not None, "what is signed was assembled"
+    signed = unsigned.signed(event.signature)
+    transaction.transition, transaction.attesters = signed, transaction.attesters.signed(event.cosignatures)
+    transaction.failure_count = 0
+    if not signed.is_empty:
+        # The empty transition is no version that we have to wait for: should it land, that is what we report anyway.
+        transaction.forget_expired_versions()
+        transaction.note_version(signed.leaf, signed.valid_until_s)
+        transaction.void_after_s = max(transaction.void_after_s, signed.valid_until_s)
+    _answer_slot(transaction, AssemblyOutcome.ASSEMBLED, signed)
+
+
+def answer_revert(transaction: SenderTransaction, event: AssembleRevert) -> None:
+    """The intent is not valid: it ends here, and its coordinator gets the reason."""
+    transaction.ending_reason, transaction.ending_code = event.reason, event.code
+    _answer_slot(transaction, AssemblyOutcome.REVERTED, None, event.reason)
+
+
+def answer_park(transaction: SenderTransaction, event: AssemblePark) -> None:
+    """Recorded; its coordinator frees its place."""
+    transaction.reason = transaction.parked_reason = event.reason
+    transaction.context.persist(IntentParked(transaction.intent.id, event.reason))
+    _answer_slot(transaction, AssemblyOutcome.PARKED, None, event.reason)
+
+
+def answer_error(transaction: SenderTransaction, event: AssembleError) -> None:
+    """The coordinator removes it; we delegate again with backoff, or when what it depends on is confirmed."""
+    transaction.reason = event.reason
+    transaction.is_put_off = event.code is ErrorCode.CONTENTION and not transaction.is_kept_away
+    transaction.sender.assembly.fail(transaction, event.reason, event.code)
+    if event.lacks_states:
+        transaction.sender.assembly.lacking[transaction.intent.id] = None
+    transaction.not_before_ms = 0 if event.awaits_dependencies else transaction.retry_later()
+
+
+def delegate_later(transaction: SenderTransaction, event: Dropped) -> None:
+    """Its delegate's word ends nothing: delegated again, to whoever coordinates then, later each time."""
+    transaction.reason = f"{event.peer} gave it up: {event.reason}"
+    if event.was_refused:
+        # The delegate did what it could; until it has forgotten the intent it would reject it.
+        transaction.needs_own_states, transaction.is_put_off = True, False
+        config = transaction.context.config
+        delay_ms = (config.closing_heartbeats + 2) * config.heartbeat_ms
+        transaction.not_before_ms = transaction.look_after(delay_ms)
+        return
+    transaction.is_put_off = True
+    transaction.not_before_ms = transaction.back_off(transaction.dropped_count)
+    transaction.dropped_count += 1
+
+
+def grant(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """One permission for this number."""
+    assert transaction.result is not None
+    made = transaction.result.transition
+    assert made is not None
+    _grant(transaction, HeldRequest(event.peer, event.request_id, event.item), made.valid_until_s)
+
+
+def grant_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
+    """A leaf that we signed before our restart: permitted without assembling again."""
+    shown = None if transaction.is_recorded() else transaction.shown_by_held()
+    held, transaction.held = transaction.held, None
+    assert held is not None
+    if shown is not None:
+        # Our disk has lost it. The signature of this leaf and bound was verified.
+        transaction.sender.assembly.record(transaction, Authorised(shown))
+    _grant(transaction, held, held.item.valid_until_s)
+
+
+def refuse_held(transaction: SenderTransaction, event: SignatureVerified) -> None:
+    """Not our signature, or the states are missing: say which."""
+    held = transaction.held
+    if held is not None and held.verified_as == event.request_id:
+        transaction.held = None
+        code = ErrorCode.STATES_MISSING if event.is_ours else ErrorCode.WRONG_LEAF
+        transaction.sender.refuse_dispatch(held.peer, held.request_id, transaction.intent.id, code)
+
+
+def hold_request(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Wait until our delegation is accepted, then answer (protocol §4.3)."""
+    transaction.held = HeldRequest(event.peer, event.request_id, event.item)
+    due_ms = transaction.context.after(transaction.context.config.request_timeout_ms)
+    transaction.context.timers.set(transaction, "held", due_ms, HoldExpired())
+
+
+def verify_leaf(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """Did we sign that leaf before our restart? Asked too often, it is not looked at: the coordinator asks again."""
+    if not transaction.sender.may_have_verified(event.peer, transaction.intent.id, "leaf"):
+        return
+    item = event.item
+    verified_as = transaction.verify(item.leaf, item.valid_until_s, item.signature)
+    transaction.held = HeldRequest(event.peer, event.request_id, item, verified_as)
+
+
+def grant_again(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """The same answer for the same leaf."""
+    transaction.sender.permit_dispatch(event.peer, event.request_id, transaction.intent.id)
+
+
+def refuse(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> None:
+    """It has ended, nobody coordinates it, or for another delegate, delegation or leaf: the coordinator drops it."""
+    if transaction.is_ended:
+        code = ErrorCode.FINAL_INTENT
+    elif not transaction.is_under_way or event.peer != transaction.delegate:
+        code = ErrorCode.NOT_CURRENT_DELEGATE
+    else:
+        code = ErrorCode.STALE_DELEGATION if event.item.number < transaction.number else ErrorCode.WRONG_LEAF
+    transaction.refuse(event, code)
+
+
+def forget_held(transaction: SenderTransaction, event: HoldExpired) -> None:
+    """The coordinator asks again if it still wants to know."""
+    transaction.held = None
+
+
+def note_listed(transaction: SenderTransaction, event: Event) -> None:
+    """Its submitter lists it: hold it for `submitter_grace` more."""
+    transaction.start_hold()
+
+
+def note_nonce(transaction: SenderTransaction, event: NonceAssigned) -> None:
+    """The base-ledger transaction has its place."""
+    transaction.signer_and_nonce = (event.signer, event.nonce)
+    transaction.start_hold()
+
+
+def release(transaction: SenderTransaction, event: SubmitterSilent) -> None:
+    """Nobody lists it, or that no longer counts: delegate anew; the chain lets only one of the two happen."""
+    transaction.stop_hold()
+    transaction.reason = event.reason
+    if event.is_left and transaction.permission is not None:
+        transaction.left_leaf = transaction.permission.leaf
+
+
+def keep_hold(transaction: SenderTransaction, event: SubmitterSilent) -> None:
+    """Our own index is behind: it may be on the chain already."""
+    transaction.start_hold()
+
+
+def note_given_up(transaction: SenderTransaction, event: GivenUp) -> None:
+    """Endorsers or its domain refuse it; a voided one keeps its own reason."""
+    transaction.ending_reason = transaction.ending_reason or event.reason
+
+
+def give_up_on_ledger(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Its coordinator gives up too, but its message may be lost."""
+    transaction.ending_reason = event.outcome.reason
+
+
+def note_used(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
+    """Nobody can commit our leaf any more; whether this one is ours is asked at once."""
+    note_confirmed(transaction, event)
+    _inquire(transaction, event)
+
+
+def note_confirmed(transaction: SenderTransaction, event: ConfirmedSuccess) -> None:
+    """A version of it that our party signed is on the chain, or the empty one."""
+    transaction.stop_hold()
+    transaction.confirmed_leaf = event.leaf
+    if transaction.was_not_let_go(event.leaf):
+        transaction.context.effects.append(DistributeStates(transaction.intent.contract, event.leaf))
+    transaction.sender.transaction_ended(transaction)
+
+
+def note_reverted(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Delegated again at once: its coordinator retries, and if that one is gone the lease moves it."""
+    transaction.stop_hold()
+    transaction.reason = event.outcome.reason
+    transaction.lease_ms = transaction.context.now_ms
+    transaction.accepted_at = transaction.sender.latest_number_of(transaction.delegate)
+    _count(transaction, event)
+    transaction.sender.ledger_reverted()
+
+
+def count_revert(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """A version that we permitted to an earlier delegate failed: it counts, and the intent goes on where it is."""
+    _count(transaction, event)
+
+
+def forget_confirmation(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone."""
+    transaction.confirmed_leaf = None
+    close_inquiry(transaction, event)
+
+
+def close_inquiry(transaction: SenderTransaction, event: Event) -> None:
+    """It is known whose the leaf on the chain is, or it is gone."""
+    inquiry, transaction.inquiry = transaction.inquiry, None
+    if inquiry is not None:
+        inquiry.close()
+        transaction.receiver = inquiry.behind
+
+
+def watch_again(transaction: SenderTransaction, event: ConfirmationUndone) -> None:
+    """Its block is gone: it is under way again."""
+    forget_confirmation(transaction, event)
+    transaction.start_hold()
+    transaction.sender.look_for_work()
+
+
+def report_confirmed(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Final depth: the receipt, which the index has made durable, is reported and the intent forgotten."""
+    leaf = transaction.confirmed_leaf
+    assert leaf is not None, "what is confirmed has a leaf"
+    receipt = Receipt(transaction.intent.id, Outcome.CONFIRMED, leaf=leaf)
+    transaction.context.effects.append(ReportReceipt(receipt))
+    transaction.sender.forget(transaction)
+
+
+def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> None:
+    """Whoever voided it: no version of it can happen any more."""
+    transaction.ending_reason = transaction.ending_reason or VOIDED
+
+
+def begin_anew(transaction: SenderTransaction, event: VoidingBegun) -> None:
+    """It travels once more, as an empty transition: what was permitted, held or awaited before is forgotten.
+
+    The number grows, so that permission for the empty transition is the only one under it (S4).
+    """
+    transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    transaction.permission = transaction.result = transaction.transition = transaction.held = None
+    transaction.skipped_leaf = None
+    transaction.revert_count = transaction.failure_count = transaction.not_before_ms = 0
+    transaction.reason = ""
+    transaction.wait_for_nobody()
+
+
+def accept_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """It ends when no version of it can happen any more; where none could, its receipt is the record."""
+    transaction.ending_reason, transaction.ending_code = CANCELLED, ""
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def refuse_cancel(transaction: SenderTransaction, event: CancelRequested) -> None:
+    """Permission is out, or it has ended: say where it is."""
+    error = f"cannot be cancelled: it is {transaction.state.value}"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+def resume(transaction: SenderTransaction, event: Resumed) -> None:
+    """Its user lets it go on."""
+    transaction.parked_reason = None
+    transaction.context.persist(IntentResumed(transaction.intent.id))
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id))
+
+
+def refuse_resume(transaction: SenderTransaction, event: Resumed) -> None:
+    """Only what is parked can be resumed."""
+    error = f"cannot be resumed: it is {transaction.state.value}, not Parked"
+    transaction.context.effects.append(ReplyToUser(event.reply_to, transaction.intent.id, error))
+
+
+# Entry actions.
+
+
+def enter_pending(transaction: SenderTransaction) -> None:
+    """The sender is to find somebody who coordinates it, unless it learnt meanwhile that it cannot succeed."""
+    transaction.sender.parties.resolve_for(transaction)
+    if transaction.reverted_dependency is not None and not transaction.is_ending:
+        transaction.context.post(transaction, transaction.reverted_dependency)
+    if transaction.unknown_party is not None and not transaction.is_ending:
+        transaction.context.post(transaction, PartyResolved(transaction.unknown_party, ""))
+    transaction.sender.look_for_work()
+
+
+def enter_prepared(transaction: SenderTransaction) -> None:
+    """Held from now on for its submitter."""
+    transaction.start_hold()
+
+
+def enter_waiting(transaction: SenderTransaction) -> None:
+    """Nobody coordinates it: it is its user's."""
+    transaction.sender.transaction_ended(transaction)
+
+
+def enter_ending(transaction: SenderTransaction) -> None:
+    """The decision is recorded once, whatever the reason; then the voiding looks at how it can end."""
+    transaction.stop_hold()
+    transaction.sender.assembly.leave(transaction, ErrorCode.CANCELLED)
+    transaction.sender.transaction_ended(transaction)
+    if not transaction.is_ending_recorded:
+        assert transaction.ending_reason is not None, "what ends has a reason"
+        transaction.is_ending_recorded = True
+        record = EndingDecided(transaction.intent.id, transaction.ending_reason, transaction.ending_code)
+        transaction.context.persist(record)
+    if transaction.voiding is None:
+        transaction.receiver = transaction.voiding = Voiding(transaction, transaction.receiver)
+    transaction.context.post(transaction.voiding, EndingBegun())
+
+
+def enter_reverted(transaction: SenderTransaction) -> None:
+    """Its receipt is recorded and reported, and the intent leaves memory."""
+    receipt = transaction.receipt()
+    transaction.context.persist(IntentFinalised(receipt))
+    transaction.context.effects.append(ReportReceipt(receipt))
+    transaction.sender.transaction_ended(transaction)
+    transaction.sender.forget(transaction)
+
+
+def _inquire(transaction: SenderTransaction, event: Event) -> IdInquiry:
+    leaf = transaction.confirmed_leaf
+    assert leaf is not None, "the leaf on the chain is known"
+    transaction.receiver = transaction.inquiry = inquiry = IdInquiry(transaction, transaction.receiver, leaf)
+    inquiry.handle(InquiryDue())
+    return inquiry
+
+
+def _answer_slot(
+    transaction: SenderTransaction, outcome: AssemblyOutcome, transition: Transition | None, reason: str = ""
+) -> None:
+    made = (transition, reason, transaction.attesters)
+    transaction.result = AssemblyResult(transaction.intent.id, outcome, transaction.number, *made)
+    transaction.sender.assembly.finish(transaction, transaction.result)
+
+
+def _grant(transaction: SenderTransaction, request: HeldRequest, valid_until_s: int) -> None:
+    granted = transaction.number, request.peer, request.item.leaf, valid_until_s
+    transaction.permission = Permission(*granted)
+    transaction.sender.transaction_came_further(transaction, ASKED_FOR_PERMISSION)
+    transaction.skipped_leaf = transaction.left_leaf = None  # An empty transition has the same leaf each time.
+    transaction.dropped_count = 0
+    transaction.context.persist(PermissionGranted(transaction.intent.id, *granted))
+    transaction.sender.permit_dispatch(request.peer, request.request_id, transaction.intent.id)
+
+
+def _count(transaction: SenderTransaction, event: ConfirmedReverted) -> None:
+    """Each version whose call failed counts once, however often its block is indexed, and our domain is asked about it.
+
+    Contention does not count, nor does the revert of a whole transaction, which may be its submitter's doing.
+    """
+    outcome, is_new = event.outcome, transaction.skipped_leaf != event.outcome.leaf
+    transaction.skipped_leaf, transaction.skipped_reason = outcome.leaf, outcome.reason
+    if is_new and outcome.is_counted:
+        transaction.revert_count += 1
+        if not transaction.is_voiding:
+            failure, intent = outcome.failure or CallFailure(), transaction.intent
+            transaction.context.effects.append(JudgeFailure(intent.contract, intent, outcome.leaf, failure))
+
+
+ENDS = Junction("Ends", ((something_may_be_endorsed, State.ENDING), (None, State.REVERTED)))
 
 TABLE = Table(
     name="Sender's transaction",
     initial=State.INITIAL,
-    events=(
-        Created,
-        DependencyConfirmed,
-        DependencyReverted,
-        PartyResolved,
-        Delegated,
-        CoordinatorChanged,
-        AssembleRequestReceived,
-        Assembled,
-        AssembleAndSignSuccess,
-        AssembleRevert,
-        AssemblePark,
-        AssembleError,
-        DispatchConfirmationRequestReceived,
-        SignatureVerified,
-        HoldExpired,
-        PreparedTransactionReceived,
-        Dispatched,
-        NonceAssigned,
-        Submitted,
-        SubmitterSilent,
-        GivenUp,
-        Dropped,
-        ConfirmedSuccess,
-        ConfirmedReverted,
-        FailureJudged,
-        ConfirmationUndone,
-        ConfirmationFinal,
-        LeafShown,
-        InquiryDue,
-        VersionsVoid,
-        CancelRequested,
-        EndingBegun,
-        Resumed,
-        RetryDue,
-    ),
-    rows=(
-        Row(State.INITIAL, Created, when=ending.was_voided, then=State.REVERTED, do=ending.restore_ending),
-        Row(State.INITIAL, Created, when=used.was_used, then=State.ID_USED, do=used.restore_used),
-        Row(State.INITIAL, Created, when=ending.was_ending, then=State.ENDING, do=ending.restore_ending),
-        Row(State.INITIAL, Created, when=issued.was_issued, then=State.ISSUED, do=issued.restore_issued),
-        Row(State.INITIAL, Created, when=rules.was_parked, then=State.PARKED, do=rules.restore_parked),
+    written=(
+        Row(State.INITIAL, Created, when=was_voided, then=State.REVERTED, do=restore_ending),
+        Row(State.INITIAL, Created, when=was_used, then=State.ID_USED, do=restore_used),
+        Row(State.INITIAL, Created, when=was_ending, then=State.ENDING, do=restore_ending),
+        Row(State.INITIAL, Created, when=was_issued, then=State.ISSUED, do=restore_issued),
+        Row(State.INITIAL, Created, when=was_parked, then=State.PARKED, do=restore_parked),
         Row(State.INITIAL, Created, then=State.PENDING),
-        *in_states((State.PENDING, State.PARKED), DependencyConfirmed, do=rules.look_for_work),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            DependencyReverted,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.end_for_dependency,
-        ),
-        *in_states(
-            (State.PENDING, State.PARKED), DependencyReverted, then=State.REVERTED, do=ending.end_for_dependency
-        ),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            PartyResolved,
-            when=ending.is_unknown_party_of_old,
-            then=State.ENDING,
-            do=ending.end_for_party,
-        ),
-        *in_states(
-            (State.PENDING, State.PARKED),
-            PartyResolved,
-            when=rules.is_unknown_party,
-            then=State.REVERTED,
-            do=ending.end_for_party,
-        ),
-        *in_states((State.PENDING, State.PARKED), PartyResolved, do=rules.look_for_work),
-        Row(State.PENDING, Delegated, then=State.DELEGATED, do=rules.begin_lease),
-        *in_states(DELEGATED, Delegated, do=rules.begin_lease),
-        *in_states(DELEGATED, CoordinatorChanged, then=State.PENDING, do=rules.lose_delegation),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            AssembleRequestReceived,
-            when=rules.is_new_request,
-            then=State.ASSEMBLING,
-            do=rules.begin_assembly,
-        ),
-        Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=rules.sign),
-        Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=rules.answer_assembled),
+        Row(OPEN, DependencyConfirmed, do=look_for_work),
+        Row(OPEN, DependencyReverted, then=ENDS, do=end_for_dependency),
+        Row(OPEN, PartyResolved, when=is_unknown_party, then=ENDS, do=end_for_party),
+        Row(OPEN, PartyResolved, do=look_for_work),
+        Row(State.PENDING, Delegated, then=State.DELEGATED, do=begin_lease),
+        Row(DELEGATED, Delegated, do=begin_lease),
+        Row(DELEGATED, CoordinatorChanged, then=State.PENDING, do=lose_delegation),
+        Row(UNDER_WAY, AssembleRequestReceived, when=is_new_request, then=State.ASSEMBLING, do=begin_assembly),
+        Row(State.ASSEMBLING, Assembled, then=State.SIGNING, do=sign),
+        Row(State.SIGNING, AssembleAndSignSuccess, then=State.ENDORSEMENT_GATHERING, do=answer_assembled),
+        Row(State.ASSEMBLING, AssembleRevert, then=ENDS, do=answer_revert),
+        Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=answer_park),
+        Row(BEING_ASSEMBLED, AssembleError, then=State.PENDING, do=answer_error),
         Row(
-            State.ASSEMBLING,
-            AssembleRevert,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.answer_revert,
-        ),
-        Row(State.ASSEMBLING, AssembleRevert, then=State.REVERTED, do=ending.answer_revert),
-        Row(State.ASSEMBLING, AssemblePark, then=State.PARKED, do=rules.answer_park),
-        *in_states((State.ASSEMBLING, State.SIGNING), AssembleError, then=State.PENDING, do=rules.answer_error),
-        *in_states(
             DELEGATED,
             DispatchConfirmationRequestReceived,
-            when=ending.asks_for_an_old_version,
-            then=State.PENDING,
-            do=ending.refuse_old_version,
-        ),
-        Row(
-            State.PENDING,
-            DispatchConfirmationRequestReceived,
-            when=ending.asks_for_an_old_version,
-            do=ending.refuse_cancelled,
-        ),
-        *in_states(
-            UNPERMITTED, DispatchConfirmationRequestReceived, when=issued.is_external, do=issued.refuse_external
-        ),
-        *in_states(
-            DELEGATED,
-            DispatchConfirmationRequestReceived,
-            when=rules.was_permitted_before,
+            when=was_permitted_before,
             then=State.PREPARED,
-            do=rules.grant_again,
-        ),
-        *in_states(
-            DELEGATED,
-            DispatchConfirmationRequestReceived,
-            when=rules.asks_for_assembled_leaf,
-            then=State.PREPARED,
-            do=rules.grant,
-        ),
-        *in_states(
-            DELEGATED, DispatchConfirmationRequestReceived, when=rules.asks_for_earlier_leaf, do=rules.verify_leaf
-        ),
-        *in_states(DELEGATED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        Row(
-            State.PENDING, DispatchConfirmationRequestReceived, when=rules.is_delegating_to_peer, do=rules.hold_request
-        ),
-        Row(State.PENDING, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        *in_states(
-            PERMITTED, DispatchConfirmationRequestReceived, when=rules.asks_for_permitted_leaf, do=rules.grant_again
-        ),
-        *in_states(PERMITTED, DispatchConfirmationRequestReceived, do=rules.refuse_stale),
-        *in_states((State.ISSUED, State.PARKED), DispatchConfirmationRequestReceived, do=rules.refuse_waiting),
-        Row(State.ENDING, DispatchConfirmationRequestReceived, do=ending.refuse_cancelled),
-        *in_states(ENDED, DispatchConfirmationRequestReceived, do=rules.refuse_final),
-        *in_states(
-            UNPERMITTED, SignatureVerified, when=issued.bears_our_signature, then=State.ISSUED, do=issued.issue_held
-        ),
-        *in_states(UNPERMITTED, SignatureVerified, when=issued.is_of_held_prepared, do=issued.decline_held),
-        *in_states(
-            DELEGATED, SignatureVerified, when=rules.is_held_signature, then=State.PREPARED, do=rules.grant_held
-        ),
-        *in_states(DELEGATED, SignatureVerified, do=rules.refuse_held),
-        Row(State.PENDING, HoldExpired, do=rules.forget_held),
-        *in_states(
-            UNPERMITTED,
-            PreparedTransactionReceived,
-            when=issued.is_what_we_assembled,
-            then=State.ISSUED,
-            do=issued.issue,
-        ),
-        *in_states(UNPERMITTED, PreparedTransactionReceived, when=issued.may_be_ours, do=issued.verify),
-        *in_states((*OPEN, *ENDED), PreparedTransactionReceived, do=issued.decline),
-        *in_states(
-            (*UNPERMITTED, State.PREPARED),
-            Dispatched,
-            when=rules.is_permitted_leaf,
-            then=State.DISPATCHED,
-            do=rules.note_listed,
-        ),
-        *in_states(
-            (State.DISPATCHED, State.SEQUENCED, State.SUBMITTED),
-            Dispatched,
-            when=rules.is_permitted_leaf,
-            do=rules.note_listed,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.PREPARED, State.DISPATCHED),
-            NonceAssigned,
-            when=rules.is_permitted_leaf,
-            then=State.SEQUENCED,
-            do=rules.note_nonce,
-        ),
-        *in_states(
-            (State.SEQUENCED, State.SUBMITTED), NonceAssigned, when=rules.is_permitted_leaf, do=rules.note_nonce
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            Submitted,
-            when=rules.is_permitted_leaf,
-            then=State.SUBMITTED,
-            do=rules.note_listed,
-        ),
-        *in_states(PERMITTED, SubmitterSilent, when=rules.index_has_caught_up, then=State.PENDING, do=rules.release),
-        *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
-        *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
-        *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
-        *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
-        Row(State.PENDING, Dropped, when=rules.backs_off),
-        Row(State.PENDING, Dropped, do=rules.delegate_later),
-        *in_states(OPEN, ConfirmedSuccess, when=used.is_by_another, then=State.ID_USED, do=used.note_used),
-        *in_states(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=rules.note_confirmed),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            ConfirmedReverted,
-            when=ending.void_has_failed,
-            then=State.ENDING,
-            do=ending.stop_voiding_on_ledger,
-        ),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            ConfirmedReverted,
-            when=rules.no_retry_is_left,
-            then=State.ENDING,
-            do=ending.give_up_on_ledger,
-        ),
-        *in_states(
-            PERMITTED, ConfirmedReverted, when=rules.is_permitted_version, then=State.DELEGATED, do=rules.note_reverted
-        ),
-        *in_states(UNPERMITTED, ConfirmedReverted, when=rules.is_permitted_version, do=rules.count_revert),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED),
-            FailureJudged,
-            when=ending.is_not_worth_retrying,
-            then=State.ENDING,
-            do=ending.give_up_on_verdict,
+            do=grant_again,
         ),
         Row(
-            State.CONFIRMED,
-            ConfirmationUndone,
-            when=ending.was_ending_passively,
-            then=State.ENDING,
-            do=rules.forget_confirmation,
+            DELEGATED, DispatchConfirmationRequestReceived, when=asks_for_assembled_leaf, then=State.PREPARED, do=grant
         ),
-        Row(
-            State.CONFIRMED,
-            ConfirmationUndone,
-            when=issued.was_issued_and_goes_on,
-            then=State.ISSUED,
-            do=rules.forget_confirmation,
-        ),
-        Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=rules.watch_again),
-        Row(State.ID_USED, ConfirmationUndone, when=ending.was_ending_passively, then=State.ENDING, do=used.forget_use),
-        Row(
-            State.ID_USED, ConfirmationUndone, when=issued.was_issued_and_goes_on, then=State.ISSUED, do=used.forget_use
-        ),
-        Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=used.forget_use),
-        Row(State.CONFIRMED, ConfirmationFinal, when=ending.is_voided, then=State.REVERTED, do=ending.note_voided),
-        Row(State.CONFIRMED, ConfirmationFinal, do=rules.report_confirmed),
-        Row(State.ID_USED, ConfirmationFinal, do=used.note_final),
-        Row(State.ID_USED, LeafShown, when=used.is_what_was_asked_for, do=used.verify_shown),
-        Row(State.ID_USED, SignatureVerified, when=used.is_our_signature, then=State.CONFIRMED, do=used.record_shown),
-        Row(State.ID_USED, SignatureVerified, do=used.forget_shown),
-        Row(State.ID_USED, InquiryDue, when=used.has_been_asked_for_long, then=State.REVERTED, do=used.end_as_used),
-        Row(State.ID_USED, InquiryDue, do=used.ask_members),
-        Row(State.ENDING, VersionsVoid, then=State.REVERTED),
-        *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
-        Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
-        *in_states(
-            (*UNPERMITTED, *PERMITTED, State.CONFIRMED),
-            CancelRequested,
-            when=ending.ends_anyway,
-            do=ending.agree_to_cancel,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.ISSUED, State.PARKED),
-            CancelRequested,
-            when=ending.something_may_be_endorsed,
-            then=State.ENDING,
-            do=ending.accept_cancel,
-        ),
-        *in_states(
-            (*UNPERMITTED, State.ISSUED, State.PARKED), CancelRequested, then=State.REVERTED, do=ending.cancel_at_once
-        ),
-        *in_states((*PERMITTED, *ENDED), CancelRequested, do=ending.refuse_cancel),
-        Row(State.ENDING, CancelRequested, do=ending.agree_to_cancel),
-        Row(State.ENDING, EndingBegun, when=ending.versions_are_void, then=State.REVERTED),
-        Row(State.ENDING, EndingBegun, when=ending.can_be_voided, then=State.PENDING, do=ending.begin_voiding),
-        Row(State.PARKED, Resumed, then=State.PENDING, do=rules.resume),
-        *in_states((*UNPERMITTED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED), Resumed, do=rules.refuse_resume),
-        Row(State.PENDING, RetryDue, do=rules.look_for_work),
+        Row(DELEGATED, DispatchConfirmationRequestReceived, when=asks_for_earlier_leaf, do=verify_leaf),
+        Row(State.PENDING, DispatchConfirmationRequestReceived, when=is_delegating_to_peer, do=hold_request),
+        Row(PERMITTED, DispatchConfirmationRequestReceived, when=asks_for_permitted_leaf, do=grant_again),
+        Row(KNOWN, DispatchConfirmationRequestReceived, do=refuse),
+        Row(DELEGATED, SignatureVerified, when=is_held_signature, then=State.PREPARED, do=grant_held),
+        Row(DELEGATED, SignatureVerified, do=refuse_held),
+        Row(State.PENDING, HoldExpired, do=forget_held),
+        Row(UNPERMITTED, PreparedIssued, then=State.ISSUED),
+        Row(UNDER_WAY, Dispatched, when=is_permitted_leaf, then=State.DISPATCHED, do=note_listed),
+        Row(State.SUBMITTED, NonceAssigned, when=is_permitted_leaf, do=note_nonce),
+        Row(UNDER_WAY, NonceAssigned, when=is_permitted_leaf, then=State.SEQUENCED, do=note_nonce),
+        Row(UNDER_WAY, Submitted, when=is_permitted_leaf, then=State.SUBMITTED, do=note_listed),
+        Row(PERMITTED, SubmitterSilent, when=index_has_caught_up, then=State.PENDING, do=release),
+        Row(PERMITTED, SubmitterSilent, do=keep_hold),
+        Row(UNDER_WAY, GivenUp, then=State.ENDING, do=note_given_up),
+        Row(UNPERMITTED, Dropped, when=is_to_back_off, then=State.PENDING, do=delegate_later),
+        Row(OPEN, ConfirmedSuccess, when=is_by_another, then=State.ID_USED, do=note_used),
+        Row(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=note_confirmed),
+        Row(UNDER_WAY, ConfirmedReverted, when=no_retry_is_left, then=State.ENDING, do=give_up_on_ledger),
+        Row(PERMITTED, ConfirmedReverted, when=is_permitted_version, then=State.DELEGATED, do=note_reverted),
+        Row(UNPERMITTED, ConfirmedReverted, when=is_permitted_version, do=count_revert),
+        Row(SETTLED, ConfirmationUndone, when=was_ending_passively, then=State.ENDING, do=forget_confirmation),
+        Row(SETTLED, ConfirmationUndone, when=was_issued_and_goes_on, then=State.ISSUED, do=forget_confirmation),
+        Row(State.CONFIRMED, ConfirmationUndone, then=State.SUBMITTED, do=watch_again),
+        Row(State.ID_USED, ConfirmationUndone, then=State.PENDING, do=forget_confirmation),
+        Row(State.CONFIRMED, ConfirmationFinal, when=is_voided, then=State.REVERTED, do=note_voided),
+        Row(State.CONFIRMED, ConfirmationFinal, do=report_confirmed),
+        Row(State.ID_USED, LeafClaimed, then=State.CONFIRMED, do=close_inquiry),
+        Row(State.ID_USED, LeafUnclaimed, then=State.REVERTED, do=close_inquiry),
+        Row(OPEN, VersionsVoid, then=State.REVERTED),
+        Row(State.ENDING, VoidingBegun, then=State.PENDING, do=begin_anew),
+        Row(PERMITTED, CancelRequested, do=refuse_cancel),
+        Row(OPEN, CancelRequested, then=ENDS, do=accept_cancel),
+        Row(ENDED, CancelRequested, do=refuse_cancel),
+        Row(State.PARKED, Resumed, then=State.PENDING, do=resume),
+        Row(KNOWN, Resumed, do=refuse_resume),
+        Row(State.PENDING, RetryDue, do=look_for_work),
     ),
     ignored=(
-        Ignored(Created, (*OPEN, *ENDED), "created once"),
+        Ignored(Created, (KNOWN,), "created once"),
         *(
             Ignored(
                 event,
-                (State.INITIAL, *DELEGATED, *PERMITTED, State.ISSUED, State.ENDING, *ENDED),
+                outside(State.PENDING, State.PARKED),
                 "it is not called back: the event counts when it is Pending again",
             )
             for event in (DependencyConfirmed, DependencyReverted, PartyResolved)
         ),
-        Ignored(
-            Delegated,
-            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
-            "it is held for its submitter, or nobody is to coordinate it",
-        ),
+        Ignored(Delegated, outside(UNPERMITTED), "it is held for its submitter, or nobody is to coordinate it"),
         Ignored(
             CoordinatorChanged,
-            (State.INITIAL, State.PENDING, *PERMITTED, *WAITING, *ENDED),
+            outside(DELEGATED),
             "it is held for its submitter, whatever the coordinator, or is not delegated",
         ),
-        Ignored(AssembleRequestReceived, (State.INITIAL, *WAITING, *ENDED), _REFUSING_ASSEMBLY),
+        Ignored(AssembleRequestReceived, outside(UNDER_WAY), "the sender machine answers for it with an error"),
         *(
-            Ignored(event, tuple(state for state in State if state is not State.ASSEMBLING), _LATE)
-            for event in (Assembled, AssembleRevert, AssemblePark)
-        ),
-        Ignored(AssembleAndSignSuccess, tuple(state for state in State if state is not State.SIGNING), _LATE),
-        Ignored(
-            AssembleError, tuple(state for state in State if state not in (State.ASSEMBLING, State.SIGNING)), _LATE
-        ),
-        Ignored(DispatchConfirmationRequestReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(SignatureVerified, (State.INITIAL, *PERMITTED, *WAITING, State.CONFIRMED, State.REVERTED), _LATE),
-        *(
-            Ignored(
-                event,
-                tuple(state for state in State if state is not State.ID_USED),
-                "nobody doubts whose the leaf on the chain is",
+            Ignored(event, outside(place), "a late result changes nothing")
+            for event, place in (
+                (Assembled, State.ASSEMBLING),
+                (AssembleRevert, State.ASSEMBLING),
+                (AssemblePark, State.ASSEMBLING),
+                (AssembleAndSignSuccess, State.SIGNING),
+                (AssembleError, BEING_ASSEMBLED),
+                (SignatureVerified, DELEGATED),
             )
-            for event in (LeafShown, InquiryDue)
-        ),
-        Ignored(
-            HoldExpired,
-            tuple(state for state in State if state is not State.PENDING),
-            "what was held has been answered",
         ),
         *(
-            Ignored(event, (State.INITIAL, *WAITING, *ENDED), "only the chain's word counts there")
-            for event in (Dispatched, NonceAssigned, Submitted)
+            Ignored(event, (State.INITIAL,), "it is not known yet")
+            for event in (DispatchConfirmationRequestReceived, Resumed)
         ),
-        Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
-        Ignored(
-            GivenUp,
-            tuple(state for state in State if state not in REFUSABLE),
-            "it is being assembled anew, or permission is out, or it has ended or waits here",
-        ),
-        Ignored(
-            Dropped,
-            (State.INITIAL, *PERMITTED, *WAITING, *ENDED),
-            "its submitter lists it or the hold ends, or it has ended or waits here",
-        ),
-        Ignored(ConfirmedSuccess, (State.INITIAL, *ENDED), "it has its outcome"),
-        Ignored(ConfirmedReverted, (State.INITIAL, *WAITING, *ENDED), "a failure of a version that nobody waits for"),
-        Ignored(FailureJudged, (State.INITIAL, *WAITING, *ENDED), "it waits, ends or has its outcome meanwhile"),
+        Ignored(CancelRequested, (State.INITIAL, State.ENDING), "it is not known yet, or the voiding answers"),
+        Ignored(HoldExpired, outside(State.PENDING), "what was held has been answered"),
+        Ignored(PreparedIssued, outside(UNPERMITTED), "it is issued only where no permission is out"),
+        Ignored(Dispatched, (*outside(UNDER_WAY), NUMBERED), "only the chain counts there, or the nonce comes with it"),
         *(
-            Ignored(event, (State.INITIAL, *UNPERMITTED, *PERMITTED, *WAITING, State.REVERTED), "nothing was confirmed")
-            for event in (ConfirmationUndone, ConfirmationFinal)
+            Ignored(event, outside(UNDER_WAY), "only the chain's word counts there")
+            for event in (NonceAssigned, Submitted)
         ),
-        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, *ENDED), "it is not ending, or has ended"),
-        Ignored(CancelRequested, (State.INITIAL,), "it is not known yet"),
-        Ignored(PreparedTransactionReceived, (State.INITIAL,), "it is not known yet"),
-        Ignored(EndingBegun, tuple(state for state in State if state is not State.ENDING), "it has ended meanwhile"),
-        Ignored(Resumed, (State.INITIAL,), "it is not known yet"),
-        Ignored(RetryDue, tuple(state for state in State if state is not State.PENDING), "it goes on without"),
+        Ignored(SubmitterSilent, outside(PERMITTED), "no permission is out"),
+        Ignored(GivenUp, outside(UNDER_WAY), "it waits, ends or has its outcome meanwhile"),
+        Ignored(
+            Dropped, outside(UNPERMITTED), "its submitter lists it or the hold ends, or it has ended or waits here"
+        ),
+        Ignored(ConfirmedSuccess, outside(OPEN), "it has its outcome"),
+        Ignored(ConfirmedReverted, outside(UNDER_WAY), "a failure of a version that nobody waits for"),
+        Ignored(ConfirmationUndone, outside(SETTLED), "nothing was confirmed"),
+        Ignored(ConfirmationFinal, outside(State.CONFIRMED), "nothing was confirmed, or the inquiry takes it"),
+        *(
+            Ignored(event, outside(State.ID_USED), "the leaf on the chain is gone")
+            for event in (LeafClaimed, LeafUnclaimed)
+        ),
+        Ignored(VersionsVoid, (State.INITIAL, State.PARKED, ENDED), "it is not ending, or has ended"),
+        Ignored(VoidingBegun, outside(State.ENDING), "it has gone on meanwhile"),
+        Ignored(RetryDue, outside(State.PENDING), "it goes on without"),
     ),
     entry={
-        State.PENDING: rules.enter_pending,
-        State.PREPARED: rules.enter_prepared,
-        State.ISSUED: issued.enter_issued,
-        State.PARKED: rules.enter_parked,
-        State.ENDING: ending.enter_ending,
-        State.REVERTED: rules.enter_reverted,
+        State.PENDING: enter_pending,
+        State.PREPARED: enter_prepared,
+        State.ISSUED: enter_waiting,
+        State.PARKED: enter_waiting,
+        State.ENDING: enter_ending,
+        State.REVERTED: enter_reverted,
     },
 )
 
 
-class SenderTransaction(Machine):
+class SenderTransaction(SentIntent):
     """One intent of this node."""
 
     table = TABLE
 
-    def __init__(self, sender: Sender, restored: Restored, is_new: bool) -> None:
-        super().__init__()
+    def __init__(self, sender: SenderBase, restored: Restored, is_new: bool) -> None:
+        super().__init__(sender.context, restored, is_new, sender.latest_chain_time_s)
         self.sender = sender
-        self.context = sender.context
-        self.intent = restored.intent
-        self.parked_reason = restored.parked_reason
-        # Why it ends, once that is decided; `reason` below is why it waits, or what failed last.
-        self.ending_reason = restored.ending_reason
-        self.is_ending_recorded = restored.ending_reason is not None
-        self.is_voiding = False
-        self.has_failed_to_void = False
-        self.was_voided = restored.was_voided
-        self.issued = restored.issued
-        self.held_prepared: HeldPrepared | None = None
-        self.versions = {signed.leaf: signed.valid_until_s for signed in restored.versions}
-        # Transitions of the leaf on the chain whose signatures are being verified, and who showed them.
-        self.shown: dict[RequestId, tuple[NodeName, Consistent]] = {}
-        self.used_for_good_ms: int | None = None
-        # By who sent it: a copy of another's takes nobody's place.
-        self.doubted_prepared: dict[NodeName, HeldPrepared] = {}
-        self.permission = restored.permission
-        self.number = DelegationNumber(self.context.incarnation, 0)
-        self.delegate: NodeName | None = None
-        self.delegate_incarnation = 0
-        self.accepted_at = HeartbeatNumber(0, 0)
-        self.lease_ms: int | None = None
-        self.stage = 0
-        # The coordinator's id, which is echoed; and ours of the latest order to domain or signer, which is matched.
-        self.request_id: RequestId | None = None
-        self.order: RequestId | None = None
-        self.transition: Transition | None = None
-        self.attesters = NO_ATTESTERS
-        self.result: AssemblyResult | None = None
-        self.held: HeldRequest | None = None
-        self.held_refusals: HeldRefusals | None = None
-        self.revert_count = 0
-        self.failure_count = 0
-        self.dropped_count = 0
-        # Whether the latest version, or the next one, is assembled on what our own index says and nothing else.
-        self.is_on_own_states = self.needs_own_states = False
-        # What it would be, if its states were not kept for a prepared transition of another intent.
-        self.kept_from: Transition | None = None
-        self.not_before_ms = 0
-        # Its delegate is the reason that it waits until then.
-        self.is_put_off = False
-        self.skipped_leaf: Leaf | None = None
-        self.skipped_reason = ""
-        self.left_leaf: Leaf | None = None
-        self.confirmed_leaf = restored.used_leaf
-        self.ending_code = restored.ending_code
-        self.reason = ""
-        self.signer_and_nonce: tuple[str, int] | None = None
-        self.since_ms = self.context.now_ms
-        self.history: list[tuple[int, Enum]] = []
+        # The machine that takes its events: itself, or one in front of it.
+        self.issue = ExternalIssue(self, self) if self.is_external else None
+        self.receiver: Machine = self.issue or self
+        self.voiding: Voiding | None = None
+        self.inquiry: IdInquiry | None = None
         # The sender's queue that it is in, by its state.
         self.queue: dict[IntentId, SenderTransaction] | None = None
-        self.void_after_s = 0 if is_new else max(restored.void_after_s, self._latest_bound_s())
-        self.unmet: dict[Dependency, None] = {}
-        self.unresolved: dict[Party, None] = {}
-        self.reverted_dependency: DependencyReverted | None = None
-        # An assembly read nothing of `unmet`: it is not delegated before one of these is confirmed.
-        self.awaits_confirmation = False
-        # Another intent of this contract may be assembled on it before it is confirmed.
-        self.has_dependents = False
-        self.unknown_party: Party | None = None
 
     @property
     def is_kept_away(self) -> bool:
@@ -556,29 +881,18 @@ class SenderTransaction(Machine):
         """It has to wait for its turn, to be signed, or for endorsers that its plan names to approve it."""
         return self.may_wait_for_its_turn or must_wait_to_sign(self) or self.awaits_approval
 
-    def begin_assembly(self) -> None:
-        """Its domain and signer are asked again; earlier answers do not count."""
-        self.order, self.result, self.attesters = None, None, NO_ATTESTERS
-
     @property
     def may_wait_for_its_turn(self) -> bool:
         """As far as our own node knows, endorsers may refuse it until others have had their turn (`turns.py`)."""
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
-        return is_external and not self.is_voiding and self.context.now_ms < self.sender.rests_until_ms
+        return self.is_external and not self.is_voiding and self.context.now_ms < self.sender.rests_until_ms
 
     @property
     def has_left_states_unused(self) -> bool:
         """It is external, a version of it may have been endorsed, and none took effect."""
-        if self.intent.submit_mode is not SubmitMode.EXTERNAL or not self.void_after_s:
+        if not self.is_external or not self.void_after_s:
             return False
         leaf = self.confirmed_leaf
         return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
-
-    @property
-    def open_dependencies(self) -> tuple[Dependency, ...]:
-        """What it depends on and what has not ended."""
-        reverted = self.reverted_dependency
-        return tuple(other for other in self.unmet if reverted is None or other != reverted.dependency)
 
     def dependency_ended(self, event: DependencyConfirmed | DependencyReverted) -> None:
         """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
@@ -589,43 +903,14 @@ class SenderTransaction(Machine):
             self.reverted_dependency = event
         self.handle(event)
 
-    def note_party(self, party: Party, verifier: str) -> None:
-        """A party is resolved, or there is none of that name; in whatever state."""
-        if verifier:
-            del self.unresolved[party]
-        else:
-            self.unknown_party = party
-
-    def note_version(self, leaf: Leaf, until_s: int) -> None:
-        """Our party signed this leaf; the same leaf may be signed again with a later bound."""
-        self.versions[leaf] = max(until_s, self.versions.get(leaf, 0))
-
-    @property
-    def first_bound_s(self) -> int | None:
-        """Until when the first of the versions that the chain may commit is valid, if states are kept for them."""
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
-        return min(self.versions.values(), default=None) if is_external else None
-
     def forget_expired_versions(self) -> None:
         """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""
         final_time_s = self.sender.final_time_s
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
                 del self.versions[leaf]
-                if self.intent.submit_mode is SubmitMode.EXTERNAL:
+                if self.is_external:
                     self.sender.note_unused()
-
-    def _latest_bound_s(self) -> int:
-        """Until when a version may be committed that our party signed before the restart.
-
-        Who accepted an intent before leaves were recorded, in an older release, must assume that one was signed last.
-        """
-        if self.intent.nonce or not self.context.contract.endorsers:
-            return max(self.versions.values(), default=0)
-        config = self.context.config
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
-        longest_s = max(config.validity_s, config.prepared_validity_s) if is_external else config.validity_s
-        return self.sender.latest_chain_time_s + longest_s
 
     @property
     def is_ready(self) -> bool:
@@ -644,32 +929,67 @@ class SenderTransaction(Machine):
     @property
     def is_undispatched(self) -> bool:
         """No permission is out: it follows the current coordinator."""
-        return self.state in UNPERMITTED
+        return self.state in UNPERMITTED.states
 
     def refusable(self, leaf: Leaf) -> Transition | None:
         """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
-        made = self.result.transition if self.result is not None else None
+        made = self.assembled
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
 
     @property
-    def answered_attesters(self) -> Attesters:
-        """Those that the plan of the version adds that its delegate was answered with last."""
-        return self.result.attesters if self.result is not None else NO_ATTESTERS
+    def is_waiting_to_end(self) -> bool:
+        """It is Ending: its versions are to expire, or it is to be voided."""
+        return self.state is State.ENDING
 
     @property
-    def is_ending(self) -> bool:
-        """It is decided that it ends; what lands on the chain before that is so may overrule it."""
-        return self.ending_reason is not None
+    def is_confirmed(self) -> bool:
+        """A version of it is on the chain."""
+        return self.state is State.CONFIRMED
 
-    def is_void(self, leaf: Leaf) -> bool:
-        """This is the leaf of the empty transition of its id: whoever commits it, no other version can be committed."""
-        # No version that we note is empty, and that costs no hash.
-        return leaf not in self.versions and leaf == void_leaf(self.context.separator, self.intent.id)
+    @property
+    def is_assembled(self) -> bool:
+        """Its delegate has a version of it, or a permission."""
+        return self.state is State.ENDORSEMENT_GATHERING or self.state in PERMITTED.states
+
+    @property
+    def is_under_way(self) -> bool:
+        """It has no outcome, and somebody is to coordinate it."""
+        return self.state in UNDER_WAY.states
+
+    @property
+    def may_be_endorsed(self) -> bool:
+        """A version could have been endorsed and is not void yet."""
+        return self.void_after_s > 0 and self.sender.final_time_s <= self.void_after_s
+
+    @property
+    def pacing(self) -> Pacing:
+        """How often peers have us verify something."""
+        return self.sender.pacing
+
+    def take_verdict(self, event: FailureJudged) -> None:
+        """Our domain judged the version that failed last on our index: not worth another attempt ends the intent."""
+        is_latest = event.leaf == self.skipped_leaf
+        if is_latest and not event.is_worth_retrying and not self.is_ending:
+            self.handle(GivenUp(self.skipped_reason))
+
+    def record(self, own: Authorised) -> None:
+        """Record a transition of its own."""
+        self.sender.assembly.record(self, own)
+
+    def leave_assembly(self, code: ErrorCode) -> None:
+        """What is being assembled is not awaited any more."""
+        self.held = None
+        if self.state in BEING_ASSEMBLED.states:
+            self.sender.assembly.leave(self, code)
+
+    def refuse(self, event: DispatchConfirmationRequestReceived, code: ErrorCode) -> None:
+        """Refuse a permission."""
+        self.sender.refuse_dispatch(event.peer, event.request_id, self.intent.id, code)
 
     @property
     def is_ended(self) -> bool:
         """It has its outcome."""
-        return self.state in ENDED
+        return self.state in ENDED.states
 
     def changed(self, previous: Enum) -> None:
         """Keep the sender's queues true to the states, and the history that `explain` shows."""

@@ -29,6 +29,9 @@ from rota.model.blocks import LedgerOutcome
 from rota.model.config import Config
 from rota.model.frozen import dataclass
 from rota.model.types import Contract, IntentId, KeptStates, NodeName, Outcome
+from rota.sequencer import coordinator_events as coordinator_events
+from rota.sequencer import sender_events as sender_events
+from rota.sequencer import sender_transaction_events as sender_transaction_events
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.endorser import Endorser
@@ -53,14 +56,11 @@ from rota.sequencer.events import (
     TransitionSigned,
     TransitionsShown,
 )
-from rota.sequencer.events import coordinator as coordinator_events
-from rota.sequencer.events import sender as sender_events
-from rota.sequencer.events import sender_transaction as sender_transaction_events
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.sender import Sender
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.startup import StartupNotices
-from rota.sequencer.states.sender_transaction import Restored
 from rota.sequencer.turns import Turns
 from rota.wire.messages import (
     AssembleError,
@@ -224,7 +224,7 @@ class Sequencer:
         elif isinstance(event, ResumeRequested):
             transaction.handle(sender_transaction_events.Resumed(event.reply_to))
         else:
-            transaction.handle(sender_transaction_events.CancelRequested(event.reply_to))
+            transaction.receiver.handle(sender_transaction_events.CancelRequested(event.reply_to))
 
     def _take_submitter(self, event: RoundDispatched | RoundDispatchFailed | RoundSubmitted) -> None:
         if isinstance(event, RoundDispatched):
@@ -237,13 +237,12 @@ class Sequencer:
     def _take_signature_verified(self, event: SignatureVerified) -> None:
         transaction = self.sender.transactions.get(event.intent)
         if transaction is not None:
-            transaction.handle(sender_transaction_events.SignatureVerified(event.request_id, event.is_ours))
+            transaction.receiver.handle(sender_transaction_events.SignatureVerified(event.request_id, event.is_ours))
 
     def _take_failure_judged(self, event: FailureJudged) -> None:
         transaction = self.sender.transactions.get(event.intent)
         if transaction is not None:
-            judged = sender_transaction_events.FailureJudged(event.leaf, event.is_worth_retrying)
-            transaction.handle(judged)
+            transaction.take_verdict(event)
 
     def _take_endorsement_verified(self, event: EndorsementVerified) -> None:
         self.coordinator.rounds.take_verified(event)

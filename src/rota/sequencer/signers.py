@@ -20,11 +20,10 @@ from rota.machine.tables import Event
 from rota.model.types import Leaf, NodeName, RequestId
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.sequencer.effects import VerifyParties
-from rota.sequencer.events import PartiesVerified
-from rota.sequencer.events.rounds import VerificationOverdue
+from rota.sequencer.events import PartiesVerified, VerificationOverdue
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 ENDORSED_ENOUGH: Final = 8
 SENDERS_MAX: Final = 1_024
@@ -35,7 +34,7 @@ Kept = TypeVar("Kept")
 class Signers:
     """The transitions of one coordinator that await the verification of their signature, and who needs none."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.endorsed: dict[NodeName, int] = {}

@@ -18,18 +18,18 @@ from rota.machine.tables import Event
 from rota.model.types import IntentId, Leaf, Mode, NodeName, RequestId, Transition
 from rota.sequencer.admission import is_admissible
 from rota.sequencer.attestation import flaw_of_attesters
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
-from rota.sequencer.events.coordinator_transaction import (
+from rota.sequencer.coordinator_transaction import (
+    UNASSEMBLED,
     AssembleErrorResponse,
     AssembleParkResponse,
     AssembleRequestSent,
     AssembleRevertResponse,
     AssembleSuccess,
     AssembleTimeout,
+    CoordinatorTransaction,
     Selected,
 )
-from rota.sequencer.events.rounds import LookAgain, SlotRepeatDue, SlotTimedOut
-from rota.sequencer.states.coordinator_transaction import UNASSEMBLED
+from rota.sequencer.events import LookAgain, SlotRepeatDue, SlotTimedOut
 from rota.wire.messages import (
     AssembleError,
     AssembleRequest,
@@ -41,7 +41,7 @@ from rota.wire.messages import (
 from rota.wire.sizes import planned_bytes
 
 if TYPE_CHECKING:
-    from rota.sequencer.coordinator import Coordinator
+    from rota.sequencer.coordinator_base import CoordinatorBase
 
 
 MANY = 1_000_000
@@ -63,7 +63,7 @@ class Slot:
 class Slots:
     """The assembly of one coordinator; slots are selected only while it is Active."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorBase) -> None:
         self.coordinator = coordinator
         self.context = coordinator.context
         self.slot: Slot | None = None
@@ -215,7 +215,7 @@ class Slots:
         chosen: dict[IntentId, CoordinatorTransaction] = {}
         for _, intent in self.awaiting[sender]:
             transaction = self.coordinator.transactions[intent]
-            is_free = transaction.state in UNASSEMBLED and transaction.not_before_ms <= self.context.now_ms
+            is_free = transaction.state in UNASSEMBLED.states and transaction.not_before_ms <= self.context.now_ms
             if is_free and all(awaited in chosen for awaited in transaction.waits_for):
                 chosen[intent] = transaction
                 if len(chosen) == self.size_max(sender):

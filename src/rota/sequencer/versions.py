@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.model.types import AwaitedLeaf, Dependency, Leaf, SubmitMode, Transition
-from rota.sequencer.states.sender_transaction import PERMITTED, State
 
 if TYPE_CHECKING:
     from rota.sequencer.sender_transaction import SenderTransaction
@@ -73,10 +72,7 @@ def _is_under_way(transaction: SenderTransaction, dependency: Dependency) -> boo
     other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
     if other is None or other.is_ending or other.intent.submit_mode is SubmitMode.EXTERNAL:
         return False
-    if other.state is State.CONFIRMED:
-        return True
-    is_assembled = other.state in (State.ENDORSEMENT_GATHERING, *PERMITTED)
-    return is_assembled and other.delegate == transaction.sender.delegate
+    return other.is_confirmed or (other.is_assembled and other.delegate == transaction.sender.delegate)
 
 
 def _leaves_of(transaction: SenderTransaction, dependency: Dependency) -> set[Leaf]:

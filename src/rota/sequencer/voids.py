@@ -30,8 +30,7 @@ from rota.model.types import Digest, IntentId, NodeName, Party, RequestId, Trans
 from rota.sequencer.context import Context
 from rota.sequencer.effects import VerifyEndorsement
 from rota.sequencer.empties import Empties
-from rota.sequencer.events import EndorsementVerified
-from rota.sequencer.events.rounds import VoidRepeatDue
+from rota.sequencer.events import EndorsementVerified, VoidRepeatDue
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.wire.messages import EndorsementRequest, EndorsementResponse

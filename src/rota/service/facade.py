@@ -25,9 +25,9 @@ from rota.node.events import ForContract
 from rota.ports import KeyHolder, QuarantineBook, Registry, SubmissionKey, Unavailable
 from rota.rpc import errors
 from rota.rpc.credentials import CALLER
+from rota.sequencer.coordinator_transaction import State as CoordinatorSide
+from rota.sequencer.sender_transaction import State as SenderSide
 from rota.sequencer.sequencer import Sequencer
-from rota.sequencer.states.coordinator_transaction import State as CoordinatorSide
-from rota.sequencer.states.sender_transaction import State as SenderSide
 from rota.service import interface
 from rota.service.abis.types import Types
 from rota.service.accounts.accounts import PayingAccounts

@@ -107,12 +107,16 @@ def reading(change: Callable[[StoredNode], StoredNode]) -> Patch:
 def without_guard(table: Table, guard: Callable[..., bool], verdict: bool) -> Patch:
     """Every row of a table with this guard always matches, or never."""
 
-    names = (guard.__name__, f"{guard.__name__}_with_flush_points")
+    joined = f"{guard.__name__}_and_"
 
     def judge(_machine: Machine, _event: Event) -> bool:
         return verdict
 
-    return rewriting(table, lambda row: replace(row, when=judge) if row.when and row.when.__name__ in names else row)
+    def judged(row: Row) -> Row:
+        is_meant = row.when is guard or (row.when is not None and row.when.__name__.startswith(joined))
+        return replace(row, when=judge) if is_meant else row
+
+    return rewriting(table, judged)
 
 
 def with_action(table: Table, action: Callable[..., None], other: Callable[..., None]) -> Patch:

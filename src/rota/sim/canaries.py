@@ -37,36 +37,33 @@ from rota.node.node import Node
 from rota.node.private_states import PrivateStates
 from rota.node.stored import StoredNode
 from rota.sequencer import assembly
+from rota.sequencer import coordinator as coordinator_rules
+from rota.sequencer import sender as sender_rules
+from rota.sequencer import sender_transaction as sender_transaction_rules
 from rota.sequencer.context import Context
 from rota.sequencer.coordinator import TABLE as COORDINATOR
 from rota.sequencer.coordinator import Coordinator
-from rota.sequencer.coordinator_transaction import CoordinatorTransaction
+from rota.sequencer.coordinator_events import TransactionsDelegated
+from rota.sequencer.coordinator_transaction import CoordinatorTransaction, DispatchConfirmed
 from rota.sequencer.effects import CheckRound
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsementVerified, RoundChecked
-from rota.sequencer.events.coordinator import TransactionsDelegated
-from rota.sequencer.events.coordinator_transaction import DispatchConfirmed
-from rota.sequencer.events.sender import DelegationAnswered, DelegationRefused, HeartbeatInterval
-from rota.sequencer.events.sender import HeartbeatReceived as SenderHeartbeatReceived
-from rota.sequencer.events.sender_transaction import AssembleRequestReceived
 from rota.sequencer.graph import Graph
 from rota.sequencer.kept import Kept
 from rota.sequencer.observer import Observer
 from rota.sequencer.permissions import Permission, Permissions
 from rota.sequencer.round import Round
 from rota.sequencer.rounds import Rounds
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
-from rota.sequencer.rules import sender_transaction as sender_transaction_rules
-from rota.sequencer.rules import sender_transaction_ending as ending_rules
 from rota.sequencer.selection import ranking
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender import Sender
+from rota.sequencer.sender_events import DelegationAnswered, DelegationRefused, HeartbeatInterval
+from rota.sequencer.sender_events import HeartbeatReceived as SenderHeartbeatReceived
+from rota.sequencer.sender_transaction import PERMITTED, SenderTransaction
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
-from rota.sequencer.sender_transaction import SenderTransaction
+from rota.sequencer.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction_events import AssembleRequestReceived
 from rota.sequencer.sequencer import Sequencer
-from rota.sequencer.states.sender_transaction import PERMITTED
-from rota.sequencer.states.sender_transaction import State as TransactionState
 from rota.sim import domain
 from rota.sim.breaking import MINUTES, Canary, both, reading, replacing, rewriting, under, with_action, without_guard
 from rota.sim.deployment_canaries import DEPLOYMENT_CANARIES
@@ -194,7 +191,7 @@ def _without_prepared(stored: StoredNode) -> StoredNode:
 
 
 def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event: AssembleRequestReceived) -> None:
-    sender_transaction_rules.stop_hold(transaction)
+    transaction.stop_hold()
     transaction.request_id = event.request_id
     transaction.result = None
     transaction.permission = None
@@ -202,9 +199,9 @@ def _begin_assembly_under_the_same_number(transaction: SenderTransaction, event:
 
 
 def _cancelled_although_permitted(row: Row) -> Row:
-    if row.do is not ending_rules.refuse_cancel or row.state not in PERMITTED:
+    if row.do is not sender_transaction_rules.refuse_cancel or row.state not in PERMITTED.states:
         return row
-    return replace(row, then=TransactionState.REVERTED, do=ending_rules.cancel_at_once)
+    return replace(row, then=TransactionState.REVERTED, do=sender_transaction_rules.accept_cancel)
 
 
 def _commit_again(ledger: Ledger, contract: ContractAddress, digest: Digest, transition: Transition) -> LedgerOutcome:

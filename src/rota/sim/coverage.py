@@ -15,10 +15,22 @@ from rota.directory.deployment import TABLE as DEPLOYMENT
 from rota.machine.tables import Event, Machine, Row, Table
 from rota.sequencer.coordinator import TABLE as COORDINATOR
 from rota.sequencer.coordinator_transaction import TABLE as COORDINATOR_TRANSACTION
+from rota.sequencer.external_issue import TABLE as EXTERNAL_ISSUE
+from rota.sequencer.id_inquiry import TABLE as ID_INQUIRY
 from rota.sequencer.sender import TABLE as SENDER
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
+from rota.sequencer.voiding import TABLE as VOIDING
 
-TABLES = (SENDER, SENDER_TRANSACTION, COORDINATOR, COORDINATOR_TRANSACTION, DEPLOYMENT)
+TABLES = (
+    SENDER,
+    SENDER_TRANSACTION,
+    EXTERNAL_ISSUE,
+    VOIDING,
+    ID_INQUIRY,
+    COORDINATOR,
+    COORDINATOR_TRANSACTION,
+    DEPLOYMENT,
+)
 
 
 class Place(NamedTuple):

@@ -49,8 +49,8 @@ from rota.sequencer.effects import (
     TransitionIssued,
 )
 from rota.sequencer.issuing import kept_for
+from rota.sequencer.sent_intent import Permission, Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Permission, Restored
 from rota.sim.contents import Contents
 from rota.sim.ledger import GENESIS, GENESIS_TIME_S
 from rota.wire.sizes import fitting, transition_bytes

@@ -12,7 +12,8 @@ from rota.exchange.distribution import RECEIVED_KEPT_MAX
 from rota.model.types import IntentId
 from rota.node.acquaintance import ASKED_MAX, PEERS_KEPT_MAX, REFUSED_KEPT_MAX
 from rota.node.node import Node
-from rota.sequencer.coordinator import REFUSED_INTENTS_MAX, Coordinator
+from rota.sequencer.coordinator import Coordinator
+from rota.sequencer.coordinator_base import REFUSED_INTENTS_MAX
 from rota.sequencer.effects import EndingDecided
 from rota.sequencer.endorser import ANSWERS_KEPT_MAX, CHECKS_BYTES_MAX, CHECKS_OPEN_MAX
 from rota.sequencer.parties import VERIFIERS_WANTED_MAX

@@ -19,7 +19,7 @@ from rota.model.types import Contract, Intent, IntentId, Mode, NodeName, Outcome
 from rota.node.effects import LookUpIntents
 from rota.node.node import Node
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sim import faults
 from rota.sim.deploying import Deploying
 from rota.sim.domain import drawn_id, nonce_of

@@ -26,7 +26,7 @@ from rota.model.types import (
     State,
     Transition,
 )
-from rota.sequencer.states.sender_transaction import Permission
+from rota.sequencer.sent_intent import Permission
 from rota.wire.messages import PreparedTransaction
 
 

@@ -47,8 +47,8 @@ from rota.node.stored import StoredNode
 from rota.ports import NumberedReceipt, StoredTransaction
 from rota.sequencer.issuing import kept_for
 from rota.sequencer.recent_outcomes import OUTCOMES_KEPT_MAX
+from rota.sequencer.sent_intent import Restored
 from rota.sequencer.sequencer import StoredContract
-from rota.sequencer.states.sender_transaction import Restored
 from rota.store.database import Reading, Statement, Value
 from rota.store.encoding import (
     decode_block,

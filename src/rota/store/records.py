@@ -53,7 +53,7 @@ from rota.sequencer.effects import (
     PreparedEndorsed,
     TransitionIssued,
 )
-from rota.sequencer.states.sender_transaction import Permission
+from rota.sequencer.sent_intent import Permission
 from rota.store.database import Statement, independent
 from rota.store.encoding import encode, encode_ending, encode_text
 from rota.store.finality import deployment_returned, marking, marking_late, restoring, returning

@@ -80,7 +80,7 @@ from rota.sequencer.effects import (
     TransitionIssued,
 )
 from rota.sequencer.events import AssemblyFinished, RoundChecked
-from rota.sequencer.states.sender_transaction import State as TransactionState
+from rota.sequencer.sender_transaction import State as TransactionState
 from rota.sim.contents import Contents
 from rota.sim.disk import Disk
 from rota.sim.domain import drawn_id, nonce_of

@@ -10,7 +10,7 @@ from rota.model.types import NO_CONTRACT, ContractAddress, IntentId, NodeName, O
 from rota.node.explanation import MEANINGS, explain_at_coordinator, explain_at_sender, explain_deployment
 from rota.node.explanation import Explanation as Found
 from rota.ports import NumberedReceipt, StoredTransaction
-from rota.sequencer.states.sender_transaction import State
+from rota.sequencer.sender_transaction import State
 from rota.service.interface import Explanation, MissingEndorser, Moment, SequencerRole
 from rota.service.public.public import Public
 from rota.service.receipts.views import ReceiptViews

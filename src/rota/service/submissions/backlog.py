@@ -24,7 +24,7 @@ from typing import Final
 from rota.engine.clock import monotonic_ms
 from rota.model.types import ContractAddress, IntentId
 from rota.rpc.errors import Overloaded
-from rota.sequencer.states.sender_transaction import WAITING
+from rota.sequencer.sender_transaction import WAITING
 from rota.service.run import RunningNode
 
 LEAST: Final = 1_000

@@ -23,23 +23,22 @@ from rota.model.types import (
 )
 from rota.node import private_states as private_states_module
 from rota.sequencer import assembly as assembly_module
+from rota.sequencer import coordinator as coordinator_rules
 from rota.sequencer import endorser as endorser_module
+from rota.sequencer import sender as sender_rules
+from rota.sequencer import sender_transaction as sender_transaction_rules
+from rota.sequencer import voiding
 from rota.sequencer.assembly import Assembly, Slot
 from rota.sequencer.coordinator import Coordinator
 from rota.sequencer.demotion import Demotions
 from rota.sequencer.effects import LeavesSigned
 from rota.sequencer.endorser import Endorser
 from rota.sequencer.events import EndorsersVerified
-from rota.sequencer.events.sender_transaction import AssemblePark, AssembleRevert, GivenUp
-from rota.sequencer.rules import coordinator as coordinator_rules
-from rota.sequencer.rules import sender as sender_rules
-from rota.sequencer.rules import sender_transaction as sender_transaction_rules
-from rota.sequencer.rules import sender_transaction_ending as ending_rules
-from rota.sequencer.rules import sender_transaction_used as used_rules
 from rota.sequencer.sender import Sender
 from rota.sequencer.sender_transaction import TABLE as SENDER_TRANSACTION
 from rota.sequencer.sender_transaction import SenderTransaction
-from rota.sequencer.states.sender_transaction import HeldRefusals, HeldRequest
+from rota.sequencer.sender_transaction_events import AssemblePark, AssembleRevert, GivenUp
+from rota.sequencer.sent_intent import HeldRefusals, HeldRequest
 from rota.sim import domain, services
 from rota.sim.breaking import MINUTES, Canary, both, replacing, without_guard
 from rota.sim.canaries import CANARIES
@@ -160,7 +159,11 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
     Canary(
         "is confirmed by any leaf",
         "T1",
-        both(_endorses_any_id, _coordinates_any_id, without_guard(SENDER_TRANSACTION, used_rules.is_by_another, False)),
+        both(
+            _endorses_any_id,
+            _coordinates_any_id,
+            without_guard(SENDER_TRANSACTION, sender_transaction_rules.is_by_another, False),
+        ),
         replace(lying("squats-as-coordinator"), unjudged=("R2", "S5", "T3")),
     ),
     Canary(
@@ -209,8 +212,8 @@ CANARIES_AMONG_LIARS: tuple[Canary, ...] = (
         "reports as reverted what may still be committed",
         "T1",
         both(
-            without_guard(SENDER_TRANSACTION, ending_rules.something_may_be_endorsed, False),
-            without_guard(SENDER_TRANSACTION, ending_rules.versions_are_void, True),
+            without_guard(SENDER_TRANSACTION, sender_transaction_rules.something_may_be_endorsed, False),
+            without_guard(voiding.TABLE, voiding.versions_are_void, True),
         ),
         lying("commits-unpermitted"),
     ),

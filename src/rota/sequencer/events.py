@@ -1,6 +1,7 @@
-"""Events that reach a sequencer from outside: blocks, results, dispatches.
+"""Events that reach a sequencer from outside: blocks, results, dispatches; and timers of what is no machine.
 
-`rota.machine.events` has those that packages share; each machine's own events are in the module with its name.
+`rota.machine.events` has those that packages share. Events that several modules raise for a machine are in the module
+with its name.
 """
 
 from __future__ import annotations
@@ -194,3 +195,79 @@ class TransitionsShown(Event):
 
     peer: NodeName
     transitions: tuple[Consistent, ...]
+
+
+# Timers of the rounds.
+
+
+@dataclass(frozen=True, slots=True)
+class SlotRepeatDue(Event):
+    """The slot's request is to be sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTimedOut(Event):
+    """The slot's sender has not answered within `assemble_timeout`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRepeatDue(Event):
+    """The endorsers that a round misses are to be asked again."""
+
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class GatheringEnded(Event):
+    """What awaits a round has waited for company long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoidRepeatDue(Event):
+    """The endorsers that have not signed the void of a prepared intent are to be asked again."""
+
+    intent: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRepeatDue(Event):
+    """A permission request is to be sent again."""
+
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRetryDue(Event):
+    """A dispatch whose write failed is to be tried again."""
+
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain(Event):
+    """A backoff has ended: somebody may be selected now."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationOverdue(Event):
+    """The signatures of these transitions were not verified in time."""
+
+    request_id: RequestId
+
+
+# Timers of the issuing.
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRepeatDue(Event):
+    """A prepared transition is to be sent again."""
+
+    leaf: Leaf
+
+
+# Timers of the endorser.
+
+
+@dataclass(frozen=True, slots=True)
+class StatesOverdue(Event):
+    """What it has signed is on the chain, and nobody has sent it the states."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rota.machine.tables import Event
 from rota.model.awaited import REVERTED
 from rota.model.blocks import LedgerOutcome
-from rota.model.consistency import Consistent
 from rota.model.frozen import dataclass
 from rota.model.types import (
     NO_ATTESTERS,
@@ -138,7 +137,7 @@ class DispatchConfirmationRequestReceived(Event):
 
 @dataclass(frozen=True, slots=True)
 class SignatureVerified(Event):
-    """Raised by the signer: whether the leaf that we are asked to permit, or to issue, bears our signature."""
+    """Raised by the signer: whether a leaf that somebody sent us bears our signature."""
 
     request_id: RequestId
     is_ours: bool
@@ -188,7 +187,7 @@ class SubmitterSilent(Event):
 
 @dataclass(frozen=True, slots=True)
 class GivenUp(Event):
-    """Raised by the sender when more than n - k endorsers have refused the leaf that it signed, verified."""
+    """Raised by the sender when endorsers refused the leaf that it signed, or its domain finds a failure final."""
 
     reason: str
 
@@ -213,31 +212,10 @@ class ConfirmedSuccess(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class LeafShown(Event):
-    """Raised by the sender: a member has sent a transition of the intent."""
-
-    peer: NodeName
-    transition: Consistent
-
-
-@dataclass(frozen=True, slots=True)
-class InquiryDue(Event):
-    """Raised by our timer: members are to be asked again for the leaf on the chain, or were asked for long enough."""
-
-
-@dataclass(frozen=True, slots=True)
 class ConfirmedReverted(Event):
     """Raised by our own chain index: a version of the intent was skipped or reverted."""
 
     outcome: LedgerOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class FailureJudged(Event):
-    """Raised by our own domain: whether an intent whose version failed on our index is worth another attempt."""
-
-    leaf: Leaf
-    is_worth_retrying: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +248,6 @@ class Resumed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EndingBegun(Event):
-    """Raised by Ending itself: it looks at how the intent can end."""
-
-
-@dataclass(frozen=True, slots=True)
 class HoldExpired(Event):
     """Raised by a timer when a held permission request has waited for `request_timeout`."""
 
@@ -282,3 +255,23 @@ class HoldExpired(Event):
 @dataclass(frozen=True, slots=True)
 class RetryDue(Event):
     """Raised by a timer when a backoff has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedIssued(Event):
+    """Raised by the external issue: the prepared transition is its user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoidingBegun(Event):
+    """Raised by the voiding: the intent is to travel as an empty transition."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafClaimed(Event):
+    """Raised by the inquiry: our party signed the leaf on the chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafUnclaimed(Event):
+    """Raised by the inquiry: nobody has shown in time that our party signed the leaf on the chain."""
