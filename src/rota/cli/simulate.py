@@ -12,8 +12,8 @@ from typing import TextIO
 
 import click
 
-from rota.__main__ import EXIT_INTERRUPTED
 from rota.cli.campaign import Campaign
+from rota.cli.main import EXIT_INTERRUPTED
 from rota.evm.private_evm import PrivateEvm
 from rota.ledger.artifacts import load_artifact
 from rota.model.types import Mode, Rotation
