@@ -381,10 +381,16 @@ class Swarm:
         """The open intents that wait neither for a user nor for a cause or a turn, nor depend on such."""
         held: set[IntentId] = set()
         found: list[IntentId] = []
-        resting = self._resting_senders()
-        for transaction in self._open_transactions():
+        resting, open_ = self._resting_senders(), self._open_transactions()
+        # A party's coins may all be in a prepared transition that its user has not committed.
+        frozen = {
+            (each.intent.contract, each.intent.sender)
+            for each in open_
+            if self.plan.domain in SHIPPED and each.state in WAITING_FOR_USER
+        }
+        for transaction in open_:
             intent = transaction.intent
-            waits_for_user = transaction.state in WAITING_FOR_USER
+            waits_for_user = transaction.state in WAITING_FOR_USER or (intent.contract, intent.sender) in frozen
             waits_for_turn = intent.submit_mode is SubmitMode.EXTERNAL and node_of(intent.sender) in resting
             is_held = intent.id in self.held or not held.isdisjoint(intent.depends_on)
             if waits_for_user or waits_for_turn or is_held:

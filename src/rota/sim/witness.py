@@ -95,7 +95,7 @@ class Witness:
             len(world.nodes),
             len(world.contracts_of[node.name]),
             disk.owed_count(node.name) + _owed_by(node.name, (*node.outbox, *effects)),
-            disk.taken_back_count,
+            disk.taken_back_count + _taken_back_by(node, effects),
             world.receipts,
             disk.over,
             peers_max,
@@ -177,6 +177,16 @@ class Witness:
         world.judge.tell(Answered(node.name, reply.reply_to, world.now_ms))
         if not reply.error:
             world.judge.tell(Promised(node.name, self.requests[reply.reply_to], reply.intent))
+
+
+def _taken_back_by(node: SimNode, effects: Iterable[Effect]) -> int:
+    """How many blocks are taken back by writes that are not durable."""
+    writes = [each for each in (*node.outbox, *effects) if isinstance(each, Persist)][node.durable_count :]
+    height, taken_back = node.disk.height, 0
+    for record in (record for write in writes for record in write.records if isinstance(record, BlocksIndexed)):
+        taken_back += max(0, height - record.parted_at)
+        height = record.height
+    return taken_back
 
 
 def _owed_by(node: NodeName, effects: Iterable[Effect]) -> int:
