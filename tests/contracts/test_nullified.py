@@ -26,6 +26,7 @@ from tests.contracts.kit import (
     Committed,
     net_in,
     one_time_id,
+    proof_for_tests,
     proved_as,
     read_answer,
     signature_for,
@@ -109,7 +110,7 @@ class NullifiedLedger:
         binding = int.from_bytes(binding_of(made.leaf, VALID_UNTIL_S), "big") % FIELD
         public = (*spent, root, shown, *outputs, net_in(calls), 0, *self.roster(), binding)
         self.roots[made.leaf] = root
-        proof = keccak(b"".join(map(word, public))) + bytes(224)
+        proof = proof_for_tests(b"".join(map(word, public)))
         shown_first = signed_by_intent(made) + signature_for(made, depositor)
         return self._keep(replace(made, signature=shown_first + proof))
 

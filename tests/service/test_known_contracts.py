@@ -17,7 +17,14 @@ from rota.prover.key_files import DEVELOPMENT_KEYS, is_development_verifier, rea
 from tests.domains.kit import known_by
 
 FIRST = ContractAddress("0x" + "00" * 20)
-VERIFIERS = ("VerifierAnon2x2", "VerifierAnon10x8", "VerifierAnonNullifier2x2", "VerifierAnonNullifier5x8")
+VERIFIERS = (
+    "VerifierAnon2x2",
+    "VerifierAnon10x8",
+    "VerifierAnonNullifier2x2",
+    "VerifierAnonNullifier5x8",
+    "VerifierAnonKyc2x2",
+    "VerifierAnonNullifierKyc2x2",
+)
 NODE1, NODE2, NODE3 = map(NodeName, ("node1", "node2", "node3"))
 
 

@@ -133,7 +133,7 @@ def test_core_that_trips_over_its_own_assertion_is_a_finding(monkeypatch: pytest
 
 
 def test_seed_in_which_no_intent_is_accepted_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: Intake, __: object, event: IntentSubmitted) -> ReplyToUser:
+    def refuse(_: Intake, event: IntentSubmitted) -> ReplyToUser:
         return ReplyToUser(event.reply_to, event.intent.id, "not today")
 
     monkeypatch.setattr(Intake, "take", refuse)

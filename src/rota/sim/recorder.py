@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.machine.effects import Effect, Persist
+from rota.machine.effects import Effect, Persist, ReplyToUser
 from rota.model.blocks import ChainBlock
 from rota.model.types import NodeName
 from rota.sim.sim_node import SimNode
@@ -43,3 +43,9 @@ class Recorder:
 
     def noted(self, world: World, text: str) -> None:
         """Something happened that a reader of a transcript wants to see, in words."""
+
+
+def shown_reply(reply: ReplyToUser) -> str:
+    """A reply of the core to a user, with the field that its error is about."""
+    named = f"{reply.field}: {reply.error}" if reply.field else reply.error
+    return f"refused: {named}" if reply.error else "accepted"

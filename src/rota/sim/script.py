@@ -26,6 +26,7 @@ from rota.sim.domain import drawn_id, intent_id, nonce_of
 from rota.sim.forgery import Forgery, Lie, can_be_told, tellable
 from rota.sim.invariants import violations
 from rota.sim.network import ScriptError, build_world, parse_network
+from rota.sim.recorder import shown_reply
 from rota.sim.transcript import Happening, Transcript, show
 from rota.sim.weather import HoldRule, MessageRule
 from rota.wire.messages import CoordinatorState, HandoverReason
@@ -506,7 +507,7 @@ def _expect_sent(run: Run, source: str, word: str, kind: str, target: str | None
 
 def _expect_answer(run: Run, request: str, answer: str) -> str | None:
     replies = run.world.replies.get(request, [])
-    found = [f"refused: {reply.error}" if reply.error else "accepted" for reply in replies]
+    found = [shown_reply(reply) for reply in replies]
     return None if any(one.startswith(answer) for one in found) else f"answers: {found or 'none'}"
 
 

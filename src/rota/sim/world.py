@@ -65,7 +65,7 @@ from rota.sim.invariants.judge import show
 from rota.sim.ledger import Ledger
 from rota.sim.liars.rules import RoundRules, bound_part
 from rota.sim.observation import remembered_by
-from rota.sim.recorder import Recorder
+from rota.sim.recorder import Recorder, shown_reply
 from rota.sim.services import Services, sign, verify
 from rota.sim.sim_node import SimNode
 from rota.sim.weather import Weather
@@ -487,8 +487,7 @@ class World:
     def _reply(self, node: SimNode, reply: ReplyToUser) -> None:
         self.replies.setdefault(reply.reply_to, []).append(reply)
         self.witness.replies(node, reply)
-        answer = f"refused: {reply.error}" if reply.error else "accepted"
-        self.recorder.noted(self, f"{node.name} answers {reply.reply_to}: {answer}")
+        self.recorder.noted(self, f"{node.name} answers {reply.reply_to}: {shown_reply(reply)}")
 
     def _load(self, node: SimNode, address: ContractAddress) -> None:
         """What a node's store knows of a contract that it has not in memory."""

@@ -46,11 +46,10 @@ def test_a_transfer_keeps_all_rules(kind: Kind) -> None:
     assert broken(transfer(kind)) == set()
 
 
-@BOTH
-@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    ("kind", "count"), [(kind, count) for kind in Kind for count in (1, 2, 3, 5) if count <= INPUTS_MAX[kind]]
+)
 def test_slots_may_be_empty_and_a_larger_shape_takes_more(kind: Kind, count: int) -> None:
-    if count > INPUTS_MAX[kind]:
-        pytest.skip(f"{kind.value} has no circuit for {count} inputs")
     statement = transfer(kind, (10,) * count, (10 * count,))
     assert statement.circuit.input_count == (2 if count <= 2 else statement.circuit.input_count)
     assert broken(statement) == set()
