@@ -288,7 +288,7 @@ def is_as_agreed(
 ) -> bool:
     """What the factory deployed is what was proposed: the same genesis by its hash, signers, threshold and ledger."""
     told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
-    return told == (hashed, signers, genesis.threshold, genesis.ledger)
+    return told == (hashed, signers, genesis.told_threshold, genesis.ledger)
 
 
 def known_from(

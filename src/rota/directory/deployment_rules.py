@@ -391,7 +391,13 @@ def _call(deployment: Deployment) -> None:
     genesis = deployment.genesis
     context.effects.append(
         CallFactory(
-            deployment.intent.id, deployment.genesis_hash, deployment.signers, genesis.threshold, genesis.ledger
+            deployment.intent.id,
+            deployment.genesis_hash,
+            deployment.signers,
+            genesis.threshold,
+            genesis.ledger,
+            genesis.domain,
+            genesis.configuration,
         )
     )
     context.timers.set(deployment, "call", context.after(context.config.state_timeout_ms), CallDue())

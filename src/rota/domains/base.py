@@ -10,6 +10,7 @@ on the ledger with a configuration. In the order in which a transaction meets it
     prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
     endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
     plan        the same transition -> who attests it besides the contract's k of n, at the sender and each endorser
+    carry       an endorsed transition that another private contract decides about -> what that contract is asked for
     is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
     call        a question about the states that this node holds -> an answer; no transaction
     receipt     what a committed transition did, as far as this node may see it -> for its users
@@ -28,13 +29,15 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
+from rota.domains.carrying import Carrier, Carrying, CarryingCall
 from rota.domains.contents import Role, name_of, schema_of
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
+from rota.domains.proofs import Claim, CommitmentTree, ProvedLedger, Prover, Recipient
 from rota.domains.records import Record, Rejected, Schema
 from rota.model.types import (
     Call,
@@ -62,6 +65,9 @@ __all__ = [
     "AttestationPlan",
     "Available",
     "Behind",
+    "Carrier",
+    "Carrying",
+    "CarryingCall",
     "Claim",
     "CommitmentTree",
     "Deployment",
@@ -334,80 +340,6 @@ class Deployment(Generic[C]):
     alternatives: tuple[AttestationPlan, ...] = ()
 
 
-# Where transitions are proved.
-
-
-@dataclass(frozen=True, slots=True)
-class ProvedLedger:
-    """A contract of the chain that has each transition proved, and the contracts that verify its proofs, by name.
-
-    `terms` are what its constructor takes behind the verifiers. Its code's hash covers them.
-    """
-
-    contract: str
-    verifiers: tuple[str, ...]
-    terms: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Claim(Generic[C]):
-    """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
-
-    `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too. `calls` are what it has the ledger call, `reads` states that it names
-    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
-    """
-
-    configuration: C
-    sender: Party
-    secret: bytes
-    binding: bytes
-    spends: tuple[Known[Record], ...] = ()
-    makes: tuple[Known[Record], ...] = ()
-    preparation: Preparation | None = None
-    calls: tuple[Call, ...] = ()
-    reads: tuple[StateId, ...] = ()
-    tree: CommitmentTree | None = None
-
-
-class CommitmentTree(Protocol):
-    """What a ledger keeps of all commitments that were ever made, in their order. The host lets it grow with the chain.
-
-    What it is good for only its domain knows: a proof shows that something is in it.
-    """
-
-    def __len__(self) -> int:
-        """How many there are."""
-
-    def extend(self, commitments: Sequence[Sequence[bytes]]) -> None:
-        """These came, of each of some transitions those that it made."""
-
-    def cut(self, count: int) -> None:
-        """Only so many are there after all."""
-
-
-class Prover(Protocol):
-    """Makes proofs, in a time that the event loop must not wait for."""
-
-    def prove(self, statement: object) -> Awaitable[bytes]:
-        """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
-
-    def prepare(self, circuits: Sequence[object]) -> Awaitable[None]:
-        """Make ready for proofs of these circuits. An exception when that cannot be done now."""
-
-
-# Where states are encrypted on their way.
-
-
-@dataclass(frozen=True, slots=True)
-class Recipient:
-    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
-
-    party: Party
-    contract: ContractAddress
-    state: StateId
-
-
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -549,6 +481,21 @@ class Domain(ABC, Generic[C]):
         `available`, `history`, `verifiers` and `memory` are empty here. `Rejected` when no plan is possible.
         """
         return NO_PLAN
+
+    def carrier(self, configuration: C) -> Carrier | None:
+        """The private contract that decides about every transition and carries it out; none where there is no such.
+
+        A contract that has one is notarised: its one endorser's node asks the carrier.
+        """
+        return None
+
+    def parties_to_carry(self, work: Carrying[C]) -> tuple[Party, ...]:
+        """Whose addresses `carry` needs."""
+        return ()
+
+    def carry(self, work: Carrying[C]) -> CarryingCall:
+        """The transaction of the carrier that makes `work.call`, and so commits the transition. Or `Rejected`."""
+        raise NotImplementedError(f"{self.name} has no carrier")
 
     def is_worth_retrying(self, failure: Failure[C]) -> bool:
         """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.

@@ -35,7 +35,10 @@ from rota.model.types import Call, ContractAddress, Digest, IntentId, Leaf
 from rota.ports import LeafCommitments
 
 # The contracts that we call, whose errors we know.
-CALLED: Final = ("Endorsed", "Carried", "Proved", "Nullified", "Factory", "Registry", "Settlement", "Epochs", "Proposals")
+CALLED: Final = (
+    *("Endorsed", "Carried", "Proved", "Nullified", "Factory"),
+    *("Registry", "Settlement", "Epochs", "Proposals"),
+)
 CALL_FAILED: Final = 4
 SKIP_TEXTS: Final = {
     1: "intent used",

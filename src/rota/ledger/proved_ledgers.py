@@ -1,4 +1,6 @@
-"""The ledgers that prove their transitions, as one factory deploys them: their code, and where their verifiers are.
+"""Ledgers of which the factory does not have the code: what they are made of, and where their verifiers are.
+
+These are the ledgers whose transitions are proved, and those whose transitions another contract carries out.
 
 The factory has the code of none. What it is given it deploys, and tells the hash of it, so that whoever is told of a
 ledger knows whether that is the code which it trusts: the one that came with this Rota. Verifiers are placed by the
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from eth_abi.abi import encode as abi_encode
 
-from rota.domains.base import ProvedLedger
+from rota.domains.base import Carrier, ProvedLedger
 from rota.ledger.artifacts import load_artifact
 from rota.model.digests import WORD_BYTES, keccak
 from rota.model.types import ContractAddress, address_bytes
@@ -45,6 +47,12 @@ def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
     types = ["address"] * len(verifiers) + ["bool"] * len(ledger.terms)
     arguments = abi_encode(types, [*(verifier.address for verifier in verifiers), *ledger.terms])
     return LedgerCode(load_artifact(ledger.contract).bytecode, arguments, verifiers)
+
+
+def code_with(carrier: Carrier) -> LedgerCode:
+    """What a ledger is made of whose transitions this carrier carries out."""
+    arguments = abi_encode(["address", "address"], [carrier.ledger, carrier.decider])
+    return LedgerCode(load_artifact("Carried").bytecode, arguments, ())
 
 
 def placed_by(factory: ContractAddress, code: bytes) -> Placed:

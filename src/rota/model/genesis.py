@@ -57,11 +57,16 @@ class Genesis:
             raise ValueError(f"salt: must be {SALT_BYTES} bytes, not {len(self.salt)}")
         if len(self.ledger) not in (0, LEDGER_BYTES):
             raise ValueError(f"ledger: must be {LEDGER_BYTES} bytes, or none, not {len(self.ledger)}")
-        if self.ledger and self.threshold:
-            raise ValueError("ledger: must be left out where endorsers sign")
+        if self.ledger and self.threshold and len(self.endorsers) != 1:
+            raise ValueError("ledger: must be left out where more than one endorser signs")
         if not 0 < self.chain_id < 1 << 64:
             raise ValueError("chain_id: must be from 1 to 2^64 - 1")
         self.contract(NO_CONTRACT)
+
+    @property
+    def told_threshold(self) -> int:
+        """What the factory tells of how many endorsers sign: nothing of a ledger whose code it does not have."""
+        return 0 if self.ledger else self.threshold
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:

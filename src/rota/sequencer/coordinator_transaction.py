@@ -18,18 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, cast
 
 from rota.machine.tables import Ignored, Machine, Row, Table, in_states
-from rota.model.types import (
-    NO_ATTESTERS,
-    Attesters,
-    Digest,
-    IntentId,
-    Leaf,
-    NodeName,
-    RequestId,
-    SubmitMode,
-    Transition,
-    node_of,
-)
+from rota.model.types import NO_ATTESTERS, Attesters, Digest, IntentId, Leaf, NodeName, RequestId, Transition, node_of
 from rota.sequencer.events.coordinator_transaction import (
     Abandoned,
     AssembleErrorResponse,
@@ -481,7 +470,7 @@ class CoordinatorTransaction(Machine):
     def is_external(self) -> bool:
         """The version under way is for its user to have committed; an empty one is dispatched like any other."""
         version = self.transition
-        return self.intent.submit_mode is SubmitMode.EXTERNAL and version is not None and not version.is_empty
+        return self.intent.is_external and version is not None and not version.is_empty
 
     @property
     def is_unapproved(self) -> bool:

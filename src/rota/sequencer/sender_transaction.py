@@ -11,7 +11,8 @@ to end is Ending, and its end is recorded; then it is voided: Pending again, it 
 transition, for which the domain is not asked. When that is on the chain for good the intent is reverted. Where
 it cannot be had, the intent is Ending until all else has expired. An external intent gets no permission: its
 endorsed transition is sent to us, recorded, and Issued to its user, who has it until the chain has it, its
-validity ends, or the user cancels it (protocol §4.2).
+validity ends, or the user cancels it (protocol §4.2). One that another contract is to carry out is Issued too: its
+endorser refuses it when that contract does, and when its validity ends, it is Pending again.
 
 No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
 (`engine/outbox.py`), so no rule waits for a write.
@@ -295,6 +296,7 @@ TABLE = Table(
         *in_states(PERMITTED, SubmitterSilent, do=rules.keep_hold),
         *in_states(REFUSABLE, GivenUp, when=ending.is_voiding, then=State.ENDING, do=ending.stop_voiding),
         *in_states(REFUSABLE, GivenUp, then=State.ENDING, do=ending.note_given_up),
+        Row(State.ISSUED, GivenUp, then=State.ENDING, do=ending.note_given_up),
         *in_states(DELEGATED, Dropped, then=State.PENDING, do=rules.delegate_later),
         Row(State.PENDING, Dropped, when=rules.backs_off),
         Row(State.PENDING, Dropped, do=rules.delegate_later),
@@ -355,6 +357,7 @@ TABLE = Table(
         Row(State.ID_USED, InquiryDue, do=used.ask_members),
         Row(State.ENDING, VersionsVoid, then=State.REVERTED),
         *in_states((*UNPERMITTED, *PERMITTED), VersionsVoid, when=ending.is_voiding, then=State.REVERTED),
+        Row(State.ISSUED, VersionsVoid, when=issued.is_carried, then=State.PENDING, do=issued.carry_anew),
         Row(State.ISSUED, VersionsVoid, then=State.REVERTED, do=issued.note_expired),
         *in_states(
             (*UNPERMITTED, *PERMITTED, State.CONFIRMED),
@@ -431,7 +434,7 @@ TABLE = Table(
         Ignored(SubmitterSilent, (State.INITIAL, *UNPERMITTED, *WAITING, *ENDED), "no permission is out"),
         Ignored(
             GivenUp,
-            tuple(state for state in State if state not in REFUSABLE),
+            tuple(state for state in State if state not in (*REFUSABLE, State.ISSUED)),
             "it is being assembled anew, or permission is out, or it has ended or waits here",
         ),
         Ignored(
@@ -563,13 +566,13 @@ class SenderTransaction(Machine):
     @property
     def may_wait_for_its_turn(self) -> bool:
         """As far as our own node knows, endorsers may refuse it until others have had their turn (`turns.py`)."""
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        is_external = self.intent.is_external
         return is_external and not self.is_voiding and self.context.now_ms < self.sender.rests_until_ms
 
     @property
     def has_left_states_unused(self) -> bool:
         """It is external, a version of it may have been endorsed, and none took effect."""
-        if self.intent.submit_mode is not SubmitMode.EXTERNAL or not self.void_after_s:
+        if not self.intent.is_external or not self.void_after_s:
             return False
         leaf = self.confirmed_leaf
         return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
@@ -603,7 +606,7 @@ class SenderTransaction(Machine):
     @property
     def first_bound_s(self) -> int | None:
         """Until when the first of the versions that the chain may commit is valid, if states are kept for them."""
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        is_external = self.intent.is_external
         return min(self.versions.values(), default=None) if is_external else None
 
     def forget_expired_versions(self) -> None:
@@ -612,7 +615,7 @@ class SenderTransaction(Machine):
         for leaf, until_s in tuple(self.versions.items()):
             if until_s < final_time_s:
                 del self.versions[leaf]
-                if self.intent.submit_mode is SubmitMode.EXTERNAL:
+                if self.intent.is_external:
                     self.sender.note_unused()
 
     def _latest_bound_s(self) -> int:
@@ -623,7 +626,7 @@ class SenderTransaction(Machine):
         if self.intent.nonce or not self.context.contract.endorsers:
             return max(self.versions.values(), default=0)
         config = self.context.config
-        is_external = self.intent.submit_mode is SubmitMode.EXTERNAL
+        is_external = self.intent.is_external
         longest_s = max(config.validity_s, config.prepared_validity_s) if is_external else config.validity_s
         return self.sender.latest_chain_time_s + longest_s
 
@@ -647,9 +650,21 @@ class SenderTransaction(Machine):
         return self.state in UNPERMITTED
 
     def refusable(self, leaf: Leaf) -> Transition | None:
-        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
+        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit.
+
+        What another contract is to carry out can be refused as long as that is not done.
+        """
+        if self.is_issued_to_be_carried(leaf):
+            assert self.issued is not None, "it is issued"
+            return self.issued.transition
         made = self.result.transition if self.result is not None else None
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
+
+    def is_issued_to_be_carried(self, leaf: Leaf) -> bool:
+        """The endorser's node has another contract decide about this leaf and carry it out."""
+        is_issued = self.state is State.ISSUED and self.issued is not None
+        is_carried = is_issued and self.intent.submit_mode is SubmitMode.CARRIED
+        return is_carried and self.issued is not None and self.issued.transition.leaf == leaf
 
     @property
     def answered_attesters(self) -> Attesters:

@@ -26,6 +26,9 @@ from rota.domains.base import (
     Assembled,
     Assembly,
     AttestationPlan,
+    Carrier,
+    Carrying,
+    CarryingCall,
     Deployment,
     Domain,
     NewState,
@@ -42,6 +45,8 @@ from rota.domains.base import (
     unknown_elsewhere,
 )
 from rota.domains.contents import Role
+from rota.domains.noto.hook_records import NO_HOOKS, HookOptions, HookRequested
+from rota.domains.noto.hooks import HOOKED_OPTIONS, asked_by, call_of, carrier_of, hooks_in, parties_in, require_hooked
 from rota.domains.noto.operations import (
     RULES,
     Asked,
@@ -77,6 +82,7 @@ DECIMALS: Final = 4
 NAME_BYTES_MAX: Final = 255
 # A node's setting, and what it is about.
 PARK_TRANSFERS: Final = "park_transfers"
+NOTARY_MODES: Final = ("basic", "hooks")
 TRANSFERS: Final = ("transfer", "transferFrom")
 
 
@@ -93,7 +99,7 @@ class Noto(Domain[Configuration]):
         "symbol": Nothing,
         "decimals": Nothing,
     }
-    states = (Coin, Lock, Requested, Attached, Promised)
+    states = (Coin, Lock, Requested, Attached, Promised, HookRequested)
 
     def __init__(self) -> None:
         self._parks_transfers = False
@@ -110,15 +116,18 @@ class Noto(Domain[Configuration]):
     def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
         """The notary's node coordinates and endorses."""
         assert isinstance(arguments, Constructor)
-        if arguments.notary_mode == "hooks":
-            raise Rejected("notaryMode", "hooks of a private contract are not supported; basic is")
-        if arguments.notary_mode != "basic":
-            raise Rejected("notaryMode", f"must be basic, not {arguments.notary_mode!r}")
+        if arguments.notary_mode not in NOTARY_MODES:
+            raise Rejected("notaryMode", f"must be {' or '.join(NOTARY_MODES)}, not {arguments.notary_mode!r}")
         for field, text in (("name", arguments.name), ("symbol", arguments.symbol)):
             if len(text.encode()) > NAME_BYTES_MAX:
                 raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
         notary = party_of("notary", arguments.notary, node_of(sender))
-        configuration = Configuration(arguments.name, arguments.symbol, notary, arguments.options.basic)
+        options, hooks = arguments.options.basic, NO_HOOKS
+        if arguments.notary_mode == "hooks":
+            options, hooks = HOOKED_OPTIONS, hooks_in(arguments.options.hooks, notary)
+        elif arguments.options.hooks != HookOptions():
+            raise Rejected("options.hooks", "must be left out unless notaryMode is hooks")
+        configuration = Configuration(arguments.name, arguments.symbol, notary, options, hooks)
         return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
 
     def configure(self, configuration: Configuration, contract: Contract) -> None:
@@ -130,10 +139,14 @@ class Noto(Domain[Configuration]):
             raise Rejected(
                 "configuration.notary", f"must be of the one node that coordinates and endorses: {notary[0]}"
             )
+        if configuration.hooks != NO_HOOKS and configuration.options != HOOKED_OPTIONS:
+            raise Rejected("configuration.options", "must be those of a token with hooks: the hook decides")
 
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
         """Who may ask for it at all, and with what amounts."""
         asked = _asked(request.configuration, request.sender, request.function, request.arguments)
+        if request.configuration.hooks != NO_HOOKS:
+            require_hooked(request.function)
         RULES[asked.function].needs(asked)
         return parties_of(asked)
 
@@ -147,7 +160,7 @@ class Noto(Domain[Configuration]):
             return chosen
         spends, spent = chosen
         states, infos = RULES[asked.function].makes(asked, spent)
-        return Assembled(spends, makes=states, info=(*infos, _request_told(asked)))
+        return Assembled(spends, makes=states, info=(*infos, *_request_told(asked)))
 
     def _choose(
         self, work: Assembly[Configuration], asked: Asked
@@ -192,6 +205,8 @@ class Noto(Domain[Configuration]):
         rule = RULES.get(told.function)
         if rule is None:
             raise Refused(f"PD200001: Unknown function: {told.function}")
+        if proposal.configuration.hooks != NO_HOOKS:
+            require_hooked(told.function)
         arguments = _arguments_of(rule.arguments, told.arguments)
         asked = _asked(proposal.configuration, proposal.sender, told.function, arguments)
         spent = _spent(asked, proposal)
@@ -200,6 +215,20 @@ class Noto(Domain[Configuration]):
         expected = _all_of(rule.makes(asked, spent), asked)
         if proposal.makes != expected:
             raise Refused(f"what is made is not what {told.function} makes")
+
+    # Being carried out by a hook.
+
+    def carrier(self, configuration: Configuration) -> Carrier | None:
+        """The hook's group, if it has a hook."""
+        return carrier_of(configuration)
+
+    def parties_to_carry(self, work: Carrying[Configuration]) -> tuple[Party, ...]:
+        """All that the hook is given the addresses of."""
+        return parties_in(work)
+
+    def carry(self, work: Carrying[Configuration]) -> CarryingCall:
+        """The notary's call of the hook."""
+        return call_of(work)
 
     # Asking.
 
@@ -221,7 +250,7 @@ def _asked(configuration: Configuration, sender: Party, function: str, arguments
     return Asked(configuration, sender, function, whole(arguments, sender))
 
 
-def _request_told(asked: Asked) -> NewState:
+def _request_told(asked: Asked) -> tuple[NewState, ...]:
     """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
     arguments = asked.arguments
     if isinstance(arguments, EndLock):
@@ -231,12 +260,13 @@ def _request_told(asked: Asked) -> NewState:
     receiver = (asked.arguments.to,) if isinstance(asked.arguments, Payment | TransferFrom) else ()
     payer = getattr(asked.arguments, "from_", asked.sender)
     readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
-    return NewState(Requested(asked.function, written), readers, Role.INFO)
+    requested = NewState(Requested(asked.function, written), readers, Role.INFO)
+    return (requested, *asked_by(asked.configuration, asked.sender, readers))
 
 
 def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
     states, infos = made
-    return (*states, *infos, _request_told(asked))
+    return (*states, *infos, *_request_told(asked))
 
 
 def _arguments_of(arguments_type: type[Record], written: str) -> Record:

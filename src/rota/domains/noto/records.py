@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rota.domains.noto.hook_records import NO_HOOKS, HookOptions, Hooks
 from rota.domains.records import Bytes32, Record, Uint256
 from rota.model.types import ContractAddress, Party
 
@@ -31,6 +32,7 @@ class Options(Record):
     """The options of each notary mode."""
 
     basic: BasicOptions = BasicOptions()
+    hooks: HookOptions = HookOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,15 @@ class Constructor(Record):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Record):
-    """What a token is."""
+    """What a token is. Where it has hooks, they decide what holders may do."""
+
+    later = ("hooks",)
 
     name: str
     symbol: str
     notary: Party
     options: BasicOptions
+    hooks: Hooks = NO_HOOKS
 
 
 # Functions.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rota.machine.tables import Event
 from rota.model.blocks import LedgerStatus
-from rota.model.types import IntentId, Mode, SubmitMode
+from rota.model.types import IntentId, Mode
 from rota.sequencer.events.coordinator_transaction import (
     AssembleErrorResponse,
     AssembleRevertResponse,
@@ -51,7 +51,7 @@ def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bo
     """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
     its intent is, and else its states may be kept for it; an empty one is in its sender's allowance"""
     is_for_another = event.transition.preparation is not None
-    may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    may_be_prepared = transaction.intent.is_external
     if is_for_another and not may_be_prepared:
         return False
     coordinator = transaction.coordinator
@@ -412,7 +412,7 @@ def forget(transaction: CoordinatorTransaction) -> None:
 def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
     """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
     made, mode = event.transition, transaction.coordinator.context.contract.mode
-    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty or mode is Mode.SENDER:
+    if not transaction.intent.is_external or made.is_empty or mode is Mode.SENDER:
         return ""
     return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
 

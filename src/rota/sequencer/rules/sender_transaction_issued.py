@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rota.machine.tables import Event
 from rota.model.consistency import Authorised, Consistent, consistent, is_whole
 from rota.model.digests import round_digest
-from rota.model.types import Leaf, NodeName, SubmitMode, Transition
+from rota.model.types import DelegationNumber, Leaf, NodeName, SubmitMode, Transition
 from rota.sequencer.effects import ReportPrepared, TransitionIssued, VerifySignature
 from rota.sequencer.events.sender_transaction import (
     ConfirmationUndone,
@@ -38,7 +38,7 @@ def was_issued(transaction: SenderTransaction, event: Event) -> bool:
 
 def is_external(transaction: SenderTransaction, event: DispatchConfirmationRequestReceived) -> bool:
     """no submitter is to have it: it is external, and not being voided"""
-    return transaction.intent.submit_mode is SubmitMode.EXTERNAL and not transaction.is_voiding
+    return transaction.intent.is_external and not transaction.is_voiding
 
 
 def is_what_we_assembled(transaction: SenderTransaction, event: PreparedTransactionReceived) -> bool:
@@ -67,6 +67,11 @@ def is_of_held_prepared(transaction: SenderTransaction, event: SignatureVerified
 def was_issued_and_goes_on(transaction: SenderTransaction, event: ConfirmationUndone) -> bool:
     """it was issued, and is not ending"""
     return transaction.issued is not None and not transaction.is_ending
+
+
+def is_carried(transaction: SenderTransaction, event: VersionsVoid) -> bool:
+    """another contract was to carry it out, and has not done so in time"""
+    return transaction.intent.submit_mode is SubmitMode.CARRIED
 
 
 # Actions, in the table's order.
@@ -132,6 +137,14 @@ def decline_held(transaction: SenderTransaction, event: SignatureVerified) -> No
     _acknowledge(transaction, held.peer, held.prepared.transition.leaf)
 
 
+def carry_anew(transaction: SenderTransaction, event: VersionsVoid) -> None:
+    """No version of it can happen any more: it is assembled and endorsed again, and the other contract asked again."""
+    transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
+    transaction.issued = transaction.result = transaction.transition = None
+    transaction.held = transaction.held_prepared = transaction.held_refusals = None
+    transaction.reason = "it was not carried out in time"
+
+
 def note_expired(transaction: SenderTransaction, event: VersionsVoid) -> None:
     """Nobody has committed it in time."""
     transaction.ending_reason = "the prepared transition has expired"
@@ -154,7 +167,7 @@ def _is_wanted(transaction: SenderTransaction, prepared: PreparedTransaction) ->
     transition = prepared.transition
     context = transaction.context
     return (
-        transaction.intent.submit_mode is SubmitMode.EXTERNAL
+        transaction.intent.is_external
         and not transaction.is_voiding
         and transition.leaf in prepared.leaves
         and transition.intent == transaction.intent.id

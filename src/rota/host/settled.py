@@ -1,0 +1,90 @@
+"""What a domain is told of a transition: for its users, or to have it carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rota.domains.available import Known, readable
+from rota.domains.base import Carrying, Rejected, Settled
+from rota.domains.contents import Content
+from rota.domains.records import Record
+from rota.host.contracts import Held, Hosted, bounded, known_of, told_of
+from rota.host.proving import as_believed
+from rota.model.types import NodeName, Party, State, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The states of a transition as far as this node may see them, all that are for it or not."""
+
+    spent: tuple[Known[Record], ...]
+    read: tuple[Known[Record], ...]
+    made: tuple[Known[Record], ...]
+    told: tuple[Known[Record], ...]
+    is_whole: bool
+
+
+def receipt(
+    hosted: Hosted,
+    transition: Transition,
+    known: Held,
+    node: NodeName,
+    sender: str = "",
+    addresses: Mapping[Party, str] | None = None,
+) -> dict[str, object]:
+    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
+
+    Contents that are not believed are left out. `Rejected` when the domain cannot tell.
+    """
+    seen = _seen(hosted, transition, known, node)
+    settled = Settled(
+        hosted.contract,
+        hosted.configuration,
+        transition.intent,
+        seen.spent,
+        seen.read,
+        seen.made,
+        seen.told,
+        seen.is_whole,
+        sender=sender,
+        addresses=addresses,
+    )
+    try:
+        return hosted.domain.receipt(settled)
+    except Rejected:
+        raise
+    except Exception as error:
+        # Where nobody endorses, whoever sends a state decides what it says.
+        raise Rejected("", bounded(f"the domain failed: {told_of(error)}")) from None
+
+
+def carrying_of(hosted: Hosted, transition: Transition, known: Held, node: NodeName, call: bytes) -> Carrying[Record]:
+    """An endorsed transition that is to be carried out by this call, for its domain."""
+    seen = _seen(hosted, transition, known, node)
+    return Carrying(hosted.contract, hosted.configuration, transition.intent, seen.spent, seen.made, seen.told, call)
+
+
+def _seen(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> _Seen:
+    transition = as_believed(hosted, transition)
+    referred = {
+        reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
+    }
+    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
+    return _Seen(
+        tuple(state for state in map(referred.get, transition.inputs) if state is not None),
+        tuple(state for state in map(referred.get, transition.reads) if state is not None),
+        tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
+        _infos_in([(state, content) for state, content in seen if content is not None]),
+        all(content is not None for state, content in seen if node in state.distribution),
+    )
+
+
+def _infos_in(contents: Iterable[tuple[State, Content]]) -> tuple[Known[Record], ...]:
+    """The infos that these states carry, in the order in which the domain gave them."""
+    found = [
+        (told.number, Known(state.id, told.record, content.salt, content.readers))
+        for state, content in contents
+        for told in content.infos
+    ]
+    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
