@@ -110,7 +110,7 @@ def test_notary_cannot_commit_past_the_carrier() -> None:
     for committer in (address, CAROL):
         made = pair.write(2, committer, outputs=1)
         payload, auth = pair.signed(made)
-        with pytest.raises(Reverted, match="NotCarried|WrongCommitter"):
+        with pytest.raises(Reverted, match=r"NotCarried|WrongCommitter"):
             pair.chain.send(pair.token, call_data("Carried", "commit", payload, bytes(32), auth), committer)
         with pytest.raises(Reverted, match="WrongCommitter"):
             pair.as_carrier(pair.carry(made))
@@ -227,7 +227,8 @@ def test_void_in_a_carried_payload_is_no_core() -> None:
     with pytest.raises(Reverted, match="OtherCores"):
         pair.as_carrier(pair.carry(void, named=()))
     pair.as_carrier(pair.carry(inner, void, named=(inner,)))
-    assert pair.is_used(inner) and pair.is_used(void)
+    assert pair.is_used(inner)
+    assert pair.is_used(void)
 
 
 def test_gas_of_a_carried_transfer_is_bounded() -> None:

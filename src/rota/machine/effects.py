@@ -130,6 +130,7 @@ class TransitionPrepared(Record):
 
     sender: NodeName
     prepared: PreparedTransaction
+    party: Party = Party("")
 
 
 @dataclass(frozen=True, slots=True)

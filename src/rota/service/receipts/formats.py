@@ -377,7 +377,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class ChainedDispatch(msgspec.Struct, frozen=True):
-    """A dispatch of a private transaction on states that another one created in the same round."""
+    """A private transaction, and the one of another private contract that carries it out: both commit, or neither."""
 
     id: str
     transactionID: Uuid  # as clients have it

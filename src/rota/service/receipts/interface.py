@@ -153,7 +153,7 @@ class DispatchView:
 
 @dataclass(frozen=True, slots=True)
 class ChainedDispatchView:
-    """That a private transaction went to the base ledger on states that another one made in the same round."""
+    """That a private transaction is carried out by one of another private contract (`chained`), or not at all."""
 
     id: str
     transaction: IntentId
