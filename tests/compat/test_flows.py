@@ -17,6 +17,7 @@ from tests.server.three_nodes import three_nodes
 
 HERE: Final = Path(__file__).parent
 RECORDED: Final = HERE.parent / "server" / "clients"
+GUARD: Final = HERE.parents[1] / "src" / "rota" / "ledger" / "artifacts" / "TokenGuard.json"
 INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 
 
@@ -32,6 +33,7 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             "ROTA_SOCKET1": to.nodes.processes[NodeName("node1")].entrance.websocket_url,
             "ROTA_RECORDED": str(RECORDED),
             "ROTA_BYTECODE": BYTECODE,
+            "ROTA_GUARD": str(GUARD),
             "ROTA_WAIT_MS": str(int(1_000 * bounds.WAIT_S)),
         }
         ran = subprocess.run(
@@ -44,4 +46,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 4" in ran.stdout, ran.stdout
+    assert "# pass 5" in ran.stdout, ran.stdout

@@ -166,8 +166,9 @@ def test_skipped_inner_reverts(reason: str) -> None:
     pair, alone = Pair(), Pair(CAROL)
     for each in (pair, alone):
         missing = ids(each.write(7, outputs=1))
-        what = {"inputs": missing} if reason == "input" else {"reads": missing}
-        inner = each.write(0, outputs=1, **what)
+        inner = (
+            each.write(0, outputs=1, inputs=missing) if reason == "input" else each.write(0, outputs=1, reads=missing)
+        )
         if each is pair:
             assert pair.outer(1, pair.carry(inner)).mask == 0
         else:

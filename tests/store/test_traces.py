@@ -71,7 +71,9 @@ async def test_what_is_to_be_carried_out_is_kept_until_it_is_settled(make: Make)
     opened = await Opened(await make()).start()
     book = opened.store.carried
     try:
-        first, second = (TransitionPrepared(NodeName("a"), a_prepared(a_transition(n), 1_000), Party("a@A")) for n in (1, 2))
+        first, second = (
+            TransitionPrepared(NodeName("a"), a_prepared(a_transition(n), 1_000), Party("a@A")) for n in (1, 2)
+        )
         await book.add(FIRST, first, "key 1")
         await book.add(FIRST, first, "another key")
         await book.add(FIRST, second, "key 2")

@@ -171,15 +171,16 @@ class Following:
 
     async def _full_receipt(self, receipt: ReceiptView) -> FullReceipt:
         public = await self._base_transactions(receipt.id)
+        chained = await self._store.carried.with_intent(receipt.id)
         settled = await self._settled(receipt)
         if settled is None:
-            return FullReceipt(receipt, public=public)
+            return FullReceipt(receipt, public=public, chained=chained)
         states = await self._states_of(*settled, receipt.indexed_at_ms)
         try:
             told = await self._domain_receipt(*settled)
         except Rejected as flaw:
-            return FullReceipt(receipt, states, None, str(flaw), public)
-        return FullReceipt(receipt, states, told, "", public)
+            return FullReceipt(receipt, states, None, str(flaw), public, chained)
+        return FullReceipt(receipt, states, told, "", public, chained)
 
     async def states(self, intent: IntentId) -> TransactionStates | None:
         """The private states of a transaction that is on the chain."""
