@@ -78,7 +78,7 @@ async def attempt(what: str, submitting: Awaitable[Awaitable[object]]) -> None:
 
 
 async def report(token: Token, *accounts: str) -> None:
-    """What everybody has in the end."""
+    """The balances in the end."""
     for account in accounts:
         balance = await token.balance_of(account)
         print(f"{account} has {balance.total_balance}", flush=True)

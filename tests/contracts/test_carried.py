@@ -1,4 +1,4 @@
-"""A ledger whose transitions another contract carries out: both are committed or neither, and nobody goes past it."""
+"""A ledger whose transitions another contract carries out: both commit or neither, and no account goes past it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_notary_cannot_commit_past_the_carrier() -> None:
 
 
 def test_plain_transition_of_a_carried_round_is_refused() -> None:
-    """Only what is prepared for the ledger counts among the cores, so that all else is no part of what is named."""
+    """Only transitions prepared for the ledger count among the cores, so that no other is among those named."""
     pair = Pair(CAROL)
     plain = write(pair.separator, 0, outputs=1)
     with pytest.raises(Reverted, match="OtherCores"):
@@ -141,7 +141,7 @@ def test_other_contract_of_the_carrier_cannot_pass() -> None:
         pair.as_carrier(pair.carry(inner, decider=BOB))
 
 
-def test_anybody_voids_with_what_the_notary_signed() -> None:
+def test_any_account_voids_with_what_the_notary_signed() -> None:
     pair = Pair()
     inner = pair.write(0, outputs=1)
     void = Transition(inner.intent, void_leaf(pair.separator, inner.intent))
@@ -186,7 +186,7 @@ def test_one_of_two_that_is_skipped_takes_the_other_with_it() -> None:
     assert not pair.is_used(good)
 
 
-def test_what_is_left_out_is_not_carried() -> None:
+def test_leaf_without_its_transition_is_not_carried() -> None:
     """A payload with the leaf alone commits nothing and skips nothing: it does not pass for one that did."""
     pair = Pair(CAROL)
     inner = pair.write(0, outputs=1)

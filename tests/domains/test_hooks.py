@@ -73,7 +73,7 @@ OPERATIONS: list[tuple[Party, str, dict[str, Any], str, list[Any]]] = [
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=[each[1] for each in OPERATIONS])
-def test_hook_is_given_who_asks_parties_amount_data_and_the_call(
+def test_hook_gets_sender_parties_amount_data_and_the_call(
     operation: tuple[Party, str, dict[str, Any], str, list[Any]],
 ) -> None:
     sender, function, arguments, signature, given = operation
@@ -96,8 +96,8 @@ def test_transition_is_prepared_for_its_own_ledger() -> None:
 
 
 @pytest.mark.parametrize("committer", [None, "0x" + "cc" * 20])
-def test_endorser_refuses_what_is_prepared_otherwise(committer: str | None) -> None:
-    """The ledger would not commit it; what another one can commit is never endorsed."""
+def test_endorser_refuses_a_transition_prepared_otherwise(committer: str | None) -> None:
+    """The ledger would not commit it; a transition that another account can commit is never endorsed."""
     built = town()
     made = built.assemble(NOTARY, "mint", {"to": ALICE, "amount": 5}, CARRIED)
     preparation = Preparation(committer, bytes(32)) if committer is not None else None  # type: ignore[arg-type]
@@ -115,7 +115,7 @@ def test_hook_decides_who_mints() -> None:
     assert json.loads(str(asked_of_hook(built, made).arguments["input"]))[0] == ADDRESSES[ALICE]
 
 
-def test_sender_that_the_hook_is_told_of_is_the_one_that_signs() -> None:
+def test_hook_gets_the_sender_that_signs() -> None:
     built = town()
     made = built.assemble(ALICE, "mint", {"to": ALICE, "amount": 5}, CARRIED)
     assert built.refusal(made, NOTARY) != ""

@@ -52,8 +52,8 @@ def refuse(
     bench.hear(peer, TransactionReverted(ID, unknown, leaf, "not on the list", signed), height=HEIGHT)
 
 
-def test_signed_refusal_of_what_is_issued_ends_it_with_its_reason() -> None:
-    """It was endorsed, so that it is voided first: no receipt says reverted before the chain does."""
+def test_signed_refusal_of_an_issued_intent_ends_it_with_its_reason() -> None:
+    """It was endorsed, so that it is voided first: no receipt has the outcome reverted before the chain has it."""
     bench = issued()
     refuse(bench)
     assert is_being_voided(bench)
@@ -77,13 +77,13 @@ def test_refusal_of_another_leaf_ends_nothing() -> None:
 
 
 def test_settlement_leg_cannot_be_refused_once_it_is_endorsed() -> None:
-    """Its endorsers gave it away; only a contract that decides afterwards may say no."""
+    """Its endorsers gave it away; only a contract that decides afterwards may refuse it."""
     bench = issued(SubmitMode.EXTERNAL)
     refuse(bench)
     assert state(bench) is State.ISSUED
 
 
-def test_refusal_counts_that_is_verified_after_the_chain_has_it_only_as_the_chain_says() -> None:
+def test_refusal_counts_that_is_verified_after_the_chain_has_it_only_as_the_chain_has_it() -> None:
     bench = issued()
     bench.verifies = False
     refuse(bench)
@@ -103,7 +103,7 @@ def expired() -> Bench:
     return bench
 
 
-def test_what_expires_before_it_is_carried_out_is_endorsed_again() -> None:
+def test_intent_that_expires_before_it_is_carried_out_is_endorsed_again() -> None:
     bench = expired()
     assert is_pending_and_goes_on(bench)
     assert machine(bench).issued is None
@@ -111,13 +111,13 @@ def test_what_expires_before_it_is_carried_out_is_endorsed_again() -> None:
     assert bench.said(DelegationCommand), "it is delegated again"
 
 
-def test_old_refusal_does_not_end_what_is_endorsed_again() -> None:
+def test_old_refusal_does_not_end_an_intent_that_is_endorsed_again() -> None:
     bench = expired()
     refuse(bench)
     assert is_pending_and_goes_on(bench)
 
 
-def test_restart_with_what_has_expired_meanwhile_endorses_it_again() -> None:
+def test_restart_with_an_intent_expired_meanwhile_endorses_it_again() -> None:
     found = Restored(intent("A-1", submit_mode=CARRIED), issued=prepared(), void_after_s=PREPARED_UNTIL_S)
     bench = Bench(height=HEIGHT, stored=StoredContract((found,)), incarnation=2)
     assert state(bench) is State.ISSUED
@@ -134,7 +134,7 @@ def test_refusal_counts_after_a_restart() -> None:
     assert machine(bench).ending_reason == "not on the list"
 
 
-def test_what_waits_for_the_other_contract_says_so() -> None:
+def test_explanation_names_the_other_contract() -> None:
     found = explain_at_sender(issued().sequencer, ID)
     assert found is not None
     text = "the contract that decides about it, which A, B, C asks, to carry it out"

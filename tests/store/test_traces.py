@@ -77,9 +77,9 @@ async def test_what_is_to_be_carried_out_is_kept_until_it_is_settled(make: Make)
         await book.add(FIRST, first, "key 1")
         await book.add(FIRST, first, "another key")
         await book.add(FIRST, second, "key 2")
-        found = {each.idempotency_key: each for each in await book.open(10)}
+        found = {each.idempotency_key: each for each in await book.open(10, 10)}
         assert {key: each.record for key, each in found.items()} == {"key 1": first, "key 2": second}
-        assert len(await book.open(1)) == 1
+        assert len(await book.open(10, 1)) == len(await book.open(1, 10)) == 1
         assert await book.find(Query()) == ()
         await book.note_chained(found["key 1"], intent_id(8))
         await book.note_refused(found["key 2"], "no")
@@ -88,14 +88,14 @@ async def test_what_is_to_be_carried_out_is_kept_until_it_is_settled(make: Make)
         assert await book.find(Query.parse(asked)) == ((intent_id(1), intent_id(8)),)
         assert await book.with_intent(intent_id(1)) == await book.with_intent(intent_id(8))
         assert await book.with_intent(intent_id(2)) == ()
-        again = {each.idempotency_key: (each.chained, each.refusal) for each in await book.open(10)}
+        again = {each.idempotency_key: (each.chained, each.refusal) for each in await book.open(10, 10)}
         assert again == {"key 1": (intent_id(8), None), "key 2": (None, "no")}
         for each in found.values():
             await book.settle(each)
-        assert await book.open(10) == ()
+        assert await book.open(10, 10) == ()
         # It is settled once, and is found all the same.
         await book.add(FIRST, first, "a third key")
-        assert await book.open(10) == ()
+        assert await book.open(10, 10) == ()
         assert await book.find(Query()) == ((intent_id(1), intent_id(8)),)
     finally:
         await opened.store.close()

@@ -396,8 +396,8 @@ def _call(deployment: Deployment) -> None:
             deployment.signers,
             genesis.threshold,
             genesis.ledger,
-            genesis.domain if genesis.ledger else "",
-            genesis.configuration if genesis.ledger else b"",
+            domain=genesis.domain if genesis.ledger else "",
+            configuration=genesis.configuration if genesis.ledger else b"",
         )
     )
     context.timers.set(deployment, "call", context.after(context.config.state_timeout_ms), CallDue())

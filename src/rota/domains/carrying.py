@@ -1,4 +1,4 @@
-"""What domains say of transitions that another private contract decides about and carries out (chained transactions).
+"""Transitions that another private contract decides about and carries out (chained transactions).
 
 The transition of such a contract is endorsed, and then prepared for its own ledger, which commits it only when the
 carrier's ledger asks for that (`contracts/Carried.sol`). The endorser's node has the carrier run a transaction that

@@ -1,4 +1,4 @@
-"""What domains say of transitions that are proved, and of states that are encrypted on their way."""
+"""Transitions that are proved, and states that are encrypted on their way, as domains describe them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class ProvedLedger:
 
 @dataclass(frozen=True, slots=True)
 class Claim(Generic[C]):
-    """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
+    """A transition that was assembled here, with all that is in it: it is to be proved, and never leaves the node.
 
-    `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
+    `binding` is what the proof has to bind of the transition. All spent states belong to `sender`, whose secret is
     here too. `calls` are what it has the ledger call, `reads` states that it names
     without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is.
     """
@@ -74,7 +74,7 @@ class Prover(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who is to read the bytes of a state, and of which: what is encrypted for one of these is nothing to another."""
+    """A reader of the bytes of a state, and the state: the encrypted bytes serve no other reader."""
 
     party: Party
     contract: ContractAddress

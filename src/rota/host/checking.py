@@ -204,7 +204,7 @@ class _Bench:
             return _Flaw(flaw)
         prepared_so = self.hosted.carried_preparation
         if prepared_so is not None and transition.preparation != prepared_so:
-            return _Flaw("it is not prepared for its own ledger, and only what is can be carried out")
+            return _Flaw("it is not prepared for its own ledger, as a transition must be that is carried out")
         if transition.lock is not None:
             # What a record permits is never signed again, so that an endorser must have judged it: no domain asks yet.
             return _Flaw("its domain changes no locks on the ledger")

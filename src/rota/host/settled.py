@@ -1,4 +1,4 @@
-"""What a domain is told of a transition: for its users, or to have it carried out."""
+"""A transition with its states, for the domain: for a receipt, or to have it carried out."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def receipt(
     sender: str = "",
     addresses: Mapping[Party, str] | None = None,
 ) -> dict[str, object]:
-    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
+    """The domain's part of a receipt of this node; `known` are states that it touches, spent or not.
 
     Contents that are not believed are left out. `Rejected` when the domain cannot tell.
     """
     seen = _seen(hosted, transition, known, node)
     settled = Settled(
-        hosted.contract,
-        hosted.configuration,
-        transition.intent,
-        seen.spent,
-        seen.read,
-        seen.made,
-        seen.told,
-        seen.is_whole,
+        contract=hosted.contract,
+        configuration=hosted.configuration,
+        intent=transition.intent,
+        spent=seen.spent,
+        read=seen.read,
+        made=seen.made,
+        told=seen.told,
+        is_whole=seen.is_whole,
         sender=sender,
         addresses=addresses,
     )
@@ -55,14 +55,22 @@ def receipt(
     except Rejected:
         raise
     except Exception as error:
-        # Where nobody endorses, whoever sends a state decides what it says.
+        # Where transitions are proved, the sender of a state decides its contents.
         raise Rejected("", bounded(f"the domain failed: {told_of(error)}")) from None
 
 
 def carrying_of(hosted: Hosted, transition: Transition, known: Held, node: NodeName, call: bytes) -> Carrying[Record]:
     """An endorsed transition that is to be carried out by this call, for its domain."""
     seen = _seen(hosted, transition, known, node)
-    return Carrying(hosted.contract, hosted.configuration, transition.intent, seen.spent, seen.made, seen.told, call)
+    return Carrying(
+        contract=hosted.contract,
+        configuration=hosted.configuration,
+        intent=transition.intent,
+        spent=seen.spent,
+        made=seen.made,
+        told=seen.told,
+        call=call,
+    )
 
 
 def _seen(hosted: Hosted, transition: Transition, known: Held, node: NodeName) -> _Seen:

@@ -56,7 +56,7 @@ CARRYING_WAITING: Final = _warning(
     "carrying.waiting",
     "Transactions that another private contract decides about wait",
     "reason",
-    "The node cannot ask the other contract now, or cannot record what it said. The node retries until it can.",
+    "The node cannot ask the other contract now, or cannot record its answer. The node retries until it can.",
     "See the reason: the store, the ledger or a peer does not answer, or the node does not have the other contract.",
 )
 NODE_NOT_READY: Final = _warning(

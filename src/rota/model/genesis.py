@@ -65,7 +65,7 @@ class Genesis:
 
     @property
     def told_threshold(self) -> int:
-        """What the factory tells of how many endorsers sign: nothing of a ledger whose code it does not have."""
+        """The threshold in the event of the factory: 0 for a ledger whose code the factory does not have."""
         return 0 if self.ledger else self.threshold
 
     @property

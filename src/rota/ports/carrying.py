@@ -32,19 +32,19 @@ class StoredCarried:
 
     @property
     def key(self) -> tuple[ContractAddress, Leaf, Digest]:
-        """Tells it from all others: a leaf that is endorsed again is in another round."""
+        """Identifies it: a leaf that is endorsed again is in another round."""
         return self.contract, self.record.prepared.transition.leaf, self.record.prepared.digest
 
 
 class CarriedStore(Protocol):
-    """What is to be carried out. All: `Unavailable` when the store is away."""
+    """The transitions to be carried out. All: `Unavailable` when the store is away."""
 
     async def add(self, contract: ContractAddress, record: TransitionPrepared, key: str) -> None:
         """It is to be carried out, by the transaction that is submitted under this key; the first key stays."""
         ...
 
-    async def open(self, limit: int) -> tuple[StoredCarried, ...]:
-        """Those that are not settled, in the order of contracts and leaves."""
+    async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
+        """Those that are not settled, the earliest first, of each sender's node at most so many."""
         ...
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
@@ -52,11 +52,11 @@ class CarriedStore(Protocol):
         ...
 
     async def note_refused(self, carried: StoredCarried, reason: str) -> None:
-        """It is not carried out: its sender is told of the reason until its intent has ended."""
+        """It is not carried out: its sender gets the reason until its intent has ended."""
         ...
 
     async def settle(self, carried: StoredCarried) -> None:
-        """Its intent has ended, or this version of it has expired: there is nothing left to do."""
+        """Its intent has ended, or this version of it has expired. What no transaction carries out is forgotten."""
         ...
 
     async def find(self, query: Query) -> tuple[Chained, ...]:

@@ -84,7 +84,7 @@ from rota.server.watched_files import (
 )
 from rota.service.automation.loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.service.automation.wiring import announced, automate
-from rota.service.carrying.carrying import Carrying
+from rota.service.carrying.carrying import CarryingDesk
 from rota.service.commands.commands import CommandOffice
 from rota.service.commands.prunable import PrunableCompletions
 from rota.service.commands.transactions import NodeTransactions
@@ -338,7 +338,7 @@ async def opened(
     facade.commands = CommandOffice(name, commands, transactions, configuration.commands.maximum_duration_ms)
     facade.commands.failed = running.fail
     running.receipts.when_changed(lambda _: facade.commands.receipts_changed())
-    Carrying(running, facade, Signatures(name, keys.signer, contracts, contracts), chain_id)
+    CarryingDesk(running, facade, Signatures(name, keys.signer, contracts, contracts), chain_id)
     facade.itself = Itself(running, configuration, wall_clock_ms())
     entrance = _entrance(facade, entrance_settings)
     following = _following(configuration, keys, registry, registrar, running.fail)

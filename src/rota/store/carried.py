@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from rota.domains.queries import Query
@@ -22,31 +23,34 @@ _CHAINED: Final = Table(
 class CarriedTransitions:
     """`ports.CarriedStore` in a database."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, clock: Callable[[], int]) -> None:
         self._door: Final = door
+        self._clock: Final = clock
 
     async def add(self, contract: ContractAddress, record: TransitionPrepared, key: str) -> None:
         """It is to be carried out, by the transaction that is submitted under this key; the first key stays."""
         prepared = record.prepared
         made = prepared.transition
-        values = (contract, made.intent, made.leaf, prepared.digest, encode(record), key)
+        place = (key, record.sender, self._clock())
+        values = (contract, made.intent, made.leaf, prepared.digest, encode(record), *place)
         await self._door.write([Statement(_ADD, values)])
 
-    async def open(self, limit: int) -> tuple[StoredCarried, ...]:
-        """Those that are not settled, in the order of contracts and leaves."""
-        return await self._door.read(_open(limit))
+    async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
+        """Those that are not settled, the earliest first, of each sender's node at most so many."""
+        return await self._door.read(_open(of_one, limit))
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
         """This transaction is to carry it out."""
         await self._door.write([Statement(_NOTE_CHAINED, (chained, *carried.key))])
 
     async def note_refused(self, carried: StoredCarried, reason: str) -> None:
-        """It is not carried out: its sender is told of the reason until its intent has ended."""
+        """It is not carried out: its sender gets the reason until its intent has ended."""
         await self._door.write([Statement(_NOTE_REFUSED, (encode_text(reason), *carried.key))])
 
     async def settle(self, carried: StoredCarried) -> None:
-        """Its intent has ended, or this version of it has expired: there is nothing left to do."""
-        await self._door.write([Statement(_SETTLE, (b"", *carried.key))])
+        """Its intent has ended, or this version of it has expired. What no transaction carries out is forgotten."""
+        forget = Statement(f"DELETE FROM carried_transitions {_THIS} AND chained IS NULL", carried.key)
+        await self._door.write([Statement(_SETTLE, (b"", *carried.key)), forget])
 
     async def find(self, query: Query) -> tuple[Chained, ...]:
         """Which transactions carry out which others, as a query looks for them."""
@@ -57,8 +61,8 @@ class CarriedTransitions:
         return await self._door.read(_chained(Statement(_WITH, (intent, intent))))
 
 
-def _open(limit: int) -> Reading[tuple[StoredCarried, ...]]:
-    rows: Any = yield Statement(_OPEN, (limit,))
+def _open(of_one: int, limit: int) -> Reading[tuple[StoredCarried, ...]]:
+    rows: Any = yield Statement(_OPEN, (of_one, limit))
     return tuple(
         StoredCarried(
             ContractAddress(contract),
@@ -77,11 +81,14 @@ def _chained(query: Statement) -> Reading[tuple[Chained, ...]]:
 
 
 _ADD: Final = """
-INSERT INTO carried_transitions (contract, intent, leaf, digest, prepared, idempotency_key, is_open)
-VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT (contract, leaf, digest) DO NOTHING"""
+INSERT INTO carried_transitions
+    (contract, intent, leaf, digest, prepared, idempotency_key, sender, added_at_ms, is_open)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (contract, leaf, digest) DO NOTHING"""
 _OPEN: Final = """
-SELECT contract, prepared, idempotency_key, chained, refusal FROM carried_transitions WHERE is_open = 1
-ORDER BY contract, leaf LIMIT ?"""
+SELECT contract, prepared, idempotency_key, chained, refusal FROM (
+    SELECT carried_transitions.*, ROW_NUMBER() OVER (PARTITION BY sender ORDER BY added_at_ms, leaf) AS place
+    FROM carried_transitions WHERE is_open = 1
+) AS numbered WHERE place <= ? ORDER BY added_at_ms, leaf LIMIT ?"""
 _WITH: Final = """
 SELECT intent, chained FROM carried_transitions WHERE chained IS NOT NULL AND (intent = ? OR chained = ?)
 ORDER BY intent, chained"""

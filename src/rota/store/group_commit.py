@@ -145,7 +145,7 @@ class DatabaseStore:
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
         self.commitments: Final = Commitments(self, self._separators)
-        self.carried: Final = CarriedTransitions(self)
+        self.carried: Final = CarriedTransitions(self, clock)
         self.quarantine: Final = Quarantine(self)
 
     # Life.

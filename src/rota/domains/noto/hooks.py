@@ -2,7 +2,7 @@
 
 For every operation the notary's node calls the function of the hook that belongs to it. The hook emits
 `PenteExternalCall` with exactly the call that it is given, or reverts with a reason. Only the hook's contract can have
-the token's ledger commit (`contracts/Carried.sol`). Who may mint, pay and burn is for the hook to say.
+the token's ledger commit (`contracts/Carried.sol`). The hook decides who may mint, pay and burn.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def require_hooked(function: str) -> None:
 
 
 def asked_by(configuration: Configuration, sender: Party, readers: tuple[Party, ...]) -> tuple[NewState, ...]:
-    """Who asks, for those who read what is asked for; only where there is a hook."""
+    """The sender, for the readers of the request; only in a token with hooks."""
     return (NewState(HookRequested(sender), readers, Role.INFO),) if configuration.hooks != NO_HOOKS else ()
 
 
@@ -91,7 +91,7 @@ def call_of(work: Carrying[Configuration]) -> CarryingCall:
 
 
 def _operation(work: Carrying[Configuration]) -> tuple[str, _Arguments]:
-    """The hook's function for what was asked for, and what that is given before `prepared`."""
+    """The hook's function for a request, and its arguments before `prepared`."""
     requested, asked = _only(work.told, Requested), _only(work.told, HookRequested)
     require_hooked(requested.function)
     arguments_type, hook, arguments_of = _HOOKS[requested.function]

@@ -5,12 +5,12 @@ which is its endorser's node. This node records it a second time, with a random 
 acknowledge it; a restart finds those that were not acknowledged. Each then goes through these steps, and each step is
 durable before the next:
 
-    asked     the domain says which transaction of the carrier commits it (`Domain.carry`), and that is submitted under
-              the key: once, whatever happens meanwhile
+    asked     the domain names the transaction of the carrier commits it (`Domain.carry`), and that is submitted under
+              the key, once
     chained   the transaction is on its way. Both are committed by it, or neither
     refused   the transaction has reverted, or cannot be: the endorser signs that it refuses the transition, with the
-              reason. The sender then voids its intent, because the call may be known to others. It is told again
-              until its intent has ended
+              reason. The sender then voids its intent, because the call may be known to others. The
+              refusal is sent again until the intent has ended
     settled   the intent has ended on the final chain, or this version of it has expired there
 
 A version that expires while it is on its way is not refused: its sender has it endorsed again.
@@ -36,15 +36,26 @@ from rota.logs import catalogue
 from rota.logs.trouble import Trouble
 from rota.machine.effects import SendMessage, TransitionPrepared
 from rota.model.digests import keccak, refusal_digest
-from rota.model.types import AwaitedLeaf, ContractAddress, DelegationNumber, Digest, IntentId, Leaf, RequestId, node_of
+from rota.model.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Leaf,
+    Outcome,
+    RequestId,
+    node_of,
+)
 from rota.ports import Background, StoredCarried, Unavailable
 from rota.rpc import errors
 from rota.service.interface import Submission, Transactions, TransactionType
 from rota.service.run import RunningNode
 from rota.wire.messages import EndorserSignature, Envelope, TransactionReverted
 
-# So many are on their way at a time; the others wait in the store.
+# So many are on their way at a time, in all and of one sender's node; the others wait in the store.
 UNDER_WAY_MAX: Final = 1_024
+OF_ONE_MAX: Final = 128
 LOOK_S: Final = 5.0
 PAUSE_S: Final = 0.25
 PAUSE_MAX_S: Final = 15.0
@@ -56,7 +67,7 @@ T = TypeVar("T")
 Key = tuple[ContractAddress, Leaf, Digest]
 
 
-class Carrying:
+class CarryingDesk:
     """Of one node, as long as its store is open."""
 
     def __init__(self, running: RunningNode, node: Transactions, signatures: Signatures, chain_id: int) -> None:
@@ -81,24 +92,26 @@ class Carrying:
             self._notes.begin(self._note(contract, record))
 
     async def run(self) -> None:
-        """Look for what is to be carried out, for ever."""
+        """Look for transitions to be carried out, permanently."""
         self._woken.set()
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), LOOK_S)
             self._woken.clear()
-            for each in await self._patiently(lambda: self._running.adapters.store.carried.open(UNDER_WAY_MAX)):
+            for each in await self._patiently(
+                lambda: self._running.adapters.store.carried.open(OF_ONE_MAX, UNDER_WAY_MAX)
+            ):
                 if each.key not in self._under_way:
                     self._under_way.add(each.key)
                     self._tasks.begin(self._carry_out(each))
 
     async def close(self) -> None:
-        """Whatever is under way is the next run's."""
+        """The next run continues the work."""
         await self._notes.close()
         await self._tasks.close()
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """The answer, whatever keeps it away for a while."""
+        """The answer, once no adapter is unavailable."""
         pause_s = PAUSE_S
         while True:
             try:
@@ -136,22 +149,27 @@ class Carrying:
             chained = carried.chained
             if chained is None:
                 chained = await self._patiently(lambda: self._submitted(carried))
+            if chained is None:
+                return carried
+            if carried.chained is None:
                 await self._patiently(partial(book.note_chained, carried, chained))
-            reason = await self._reason_of(chained)
-        except errors.Rejected as flaw:
+            reason = await self._reason_of(carried, chained)
+        except (errors.Rejected, DomainRejected) as flaw:
             reason = str(flaw)
-        if not reason or await self._patiently(lambda: self._is_over(carried)):
+        if not reason or await self._patiently(lambda: self._end_of(carried)) is not None:
             return carried
         refused = replace(carried, refusal="".join(filter(str.isprintable, reason))[:REASON_LETTERS_MAX])
         await self._patiently(lambda: book.note_refused(refused, refused.refusal or ""))
         return refused
 
-    async def _submitted(self, carried: StoredCarried) -> IntentId:
-        """The transaction that carries it out, submitted now or before."""
+    async def _submitted(self, carried: StoredCarried) -> IntentId | None:
+        """The transaction that carries it out, submitted now or before; none if the intent has ended meanwhile."""
         store = self._running.adapters.store
         known = await store.transaction_with_key(carried.idempotency_key)
         if known is not None:
             return known.intent.id
+        if await self._end_of(carried) is not None:
+            return None
         submission = await self._submission_of(carried)
         with suppress(errors.KeyUsed):
             return await self._node.submit(submission)
@@ -173,8 +191,12 @@ class Carrying:
             parties = hosted.domain.parties_to_carry(work)
             addresses = await self._running.adapters.verifiers.of(contract, parties)
             asked = hosted.domain.carry(replace(work, addresses=addresses))
-        except DomainRejected as flaw:
-            raise errors.invalid(flaw.field, flaw.message) from None
+        except (DomainRejected, Unavailable):
+            raise
+        except Exception as error:
+            # A domain is another author's code: its failure ends this transaction, and not the node.
+            catalogue.DOMAIN_FAILED.log(contract=contract, intent=transition.intent, operation="carry", error=error)
+            raise DomainRejected("", f"the domain failed: {type(error).__name__}") from None
         return Submission(
             TransactionType.PRIVATE,
             asked.sender,
@@ -184,13 +206,21 @@ class Carrying:
             idempotency_key=carried.idempotency_key,
         )
 
-    async def _reason_of(self, chained: IntentId) -> str:
-        """Why the transaction that carries it out has reverted, once it has ended; empty when it is confirmed."""
+    async def _reason_of(self, carried: StoredCarried, chained: IntentId) -> str:
+        """Why the transaction that carries it out has reverted, once it has ended; empty when it is confirmed.
+
+        If the intent is void meanwhile, or has expired, that transaction can only fail: it is cancelled, if it can be.
+        """
         pause_s = PAUSE_S
+        is_cancelled = False
         while True:
             receipt = await self._patiently(lambda: self._node.receipt(chained))
             if receipt is not None:
                 return "" if receipt.success else receipt.failure_message
+            if not is_cancelled and await self._patiently(lambda: self._end_of(carried)) is Outcome.REVERTED:
+                is_cancelled = True
+                with suppress(errors.Rejected, Unavailable):
+                    await self._node.cancel(chained)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._running.users.expect_receipt(chained), pause_s)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
@@ -199,19 +229,21 @@ class Carrying:
 
     async def _tell_until_settled(self, carried: StoredCarried) -> None:
         pause_s = PAUSE_S
-        while not await self._patiently(lambda: self._is_over(carried)):
+        while await self._patiently(lambda: self._end_of(carried)) is None:
             if carried.refusal is not None:
                 await self._refuse(carried, carried.refusal)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    async def _is_over(self, carried: StoredCarried) -> bool:
-        """The intent was used on the final chain, or this version of it can no longer be committed there."""
+    async def _end_of(self, carried: StoredCarried) -> Outcome | None:
+        """On the final chain: reverted, too, if this version of the intent can no longer be committed there."""
         prepared = carried.record.prepared
         made = prepared.transition
         leaf = AwaitedLeaf(carried.contract, made.intent, made.leaf, prepared.valid_until_s)
         ended = await self._running.adapters.store.public.ended_leaves((leaf,))
-        return leaf in ended.outcomes or ended.final_time_s > prepared.valid_until_s
+        if leaf in ended.outcomes:
+            return ended.outcomes[leaf]
+        return Outcome.REVERTED if ended.final_time_s > prepared.valid_until_s else None
 
     async def _refuse(self, carried: StoredCarried, reason: str) -> None:
         """The endorser's own word: by a lie it could keep the transition from its carrier just as well."""
