@@ -102,7 +102,7 @@ class Replay:
                 params[0]["data"]["erc20"] = self.erc20
             return params
         replaced = {ADDRESS: self.stored if helper.startswith("contract.") else self.token}
-        replaced[WORD] = self.group if helper.startswith(("group.", "contract.", "PenteFactory")) else self.lock
+        replaced[WORD] = self.group if helper.startswith(("group.", "contract.", "PenteFactory")) else self.lock or WORD
         replaced[TRANSACTION] = self.latest.get(helper, TRANSACTION)
         return [_put_back(each, replaced) for each in recorded["params"]]
 
