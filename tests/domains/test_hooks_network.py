@@ -18,7 +18,7 @@ from rota.service.carrying import carrying as carrying_module
 from tests.domains.pente.members import ARTIFACTS
 from tests.domains.pente.test_network import Group
 from tests.domains.test_noto_network import balance
-from tests.ledger.chains import in_loop
+from tests.ledger.chains import Chain, in_loop, running
 from tests.service.kit import Network, network
 
 pytestmark = pytest.mark.slow
@@ -71,8 +71,8 @@ async def opened(nodes: Network, hook: Artifact = HOOK, *arguments: object, **mo
     created = await nodes.final(NODE1, await nodes.deploy(NODE1, "pente", wanted))
     assert created.contract is not None, created.reason
     group = Group(nodes, created.contract)
-    running = nodes.processes[NODE3].running
-    await nodes.until(lambda: running.contracts.hosted(group.contract) is not None)
+    theirs = nodes.processes[NODE3].running
+    await nodes.until(lambda: theirs.contracts.hosted(group.contract) is not None)
     address = await group.deploy(NODE1, hook, *arguments)
     return Gold(nodes, group, address, await token_of(nodes, group.contract, address))
 
@@ -90,16 +90,17 @@ async def token_of(nodes: Network, ledger: str, hook: str) -> ContractAddress:
 
 
 @asynccontextmanager
-async def gold_on(path: Path) -> AsyncIterator[Gold]:
-    async with network(path, *ALL) as nodes:
+async def gold_on(path: Path, outside: Chain | None = None) -> AsyncIterator[Gold]:
+    async with network(path, *ALL, outside=outside) as nodes:
         await nodes.start(*ALL)
         await nodes.connected()
         yield await opened(nodes)
 
 
+@pytest.mark.parametrize("kind", ["embedded", "anvil"])
 @in_loop
-async def test_hook_carries_out_minting_paying_and_burning(tmp_path: Path) -> None:
-    async with gold_on(tmp_path) as gold:
+async def test_hook_carries_out_minting_paying_and_burning(tmp_path: Path, kind: str) -> None:
+    async with running(kind, tmp_path) as chain, gold_on(tmp_path, chain) as gold:
         await gold.mint(ALICE, 100)
         paid = await gold.submit(NODE2, "transfer", [BOB, 30, "0x01"])
         receipt = await gold.nodes.final(NODE2, paid)
