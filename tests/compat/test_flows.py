@@ -23,6 +23,7 @@ RECORDED: Final = HERE.parent / "server" / "clients"
 ERC20: Final = HERE.parent / "contracts" / "artifacts" / "TestToken.json"
 # Calls that succeed together, as applications deploy it.
 ATOM: Final = json.loads((HERE.parent / "contracts" / "artifacts" / "Atom.json").read_text())
+GUARD: Final = HERE.parents[1] / "src" / "rota" / "ledger" / "artifacts" / "TokenGuard.json"
 INSTALLED: Final = HERE / "node_modules" / ".package-lock.json"
 
 
@@ -43,6 +44,7 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             "ROTA_BYTECODE": BYTECODE,
             "ROTA_ERC20": ERC20.read_text(encoding="utf-8"),
             "ROTA_ATOM": json.dumps({name: ATOM[name] for name in ("abi", "bytecode")}),
+            "ROTA_GUARD": str(GUARD),
             "ROTA_WAIT_MS": str(int(1_000 * bounds.WAIT_S)),
         }
         ran = subprocess.run(
@@ -55,4 +57,4 @@ def test_flows_of_existing_applications_succeed(tmp_path: Path) -> None:
             check=False,
         )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "# pass 10" in ran.stdout, ran.stdout
+    assert "# pass 11" in ran.stdout, ran.stdout

@@ -30,6 +30,7 @@ _SHIPPED: Final = (
     *(
         "Endorsed",
         "Lockable",
+        "Carried",
         "Proved",
         "Nullified",
         "ProvedKyc",

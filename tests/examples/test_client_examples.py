@@ -135,3 +135,18 @@ async def test_settling_says_at_once_which_address_lacks_ether_and_how_to_pay_it
             assert told.startswith(f"bank@node1 cannot pay for gas: funds: send {address} at least ")
             await send(nodes.client, {"to": address, "value": hex(10**18)})
             assert (await waiting).address.startswith("0x")
+
+
+@pytest.mark.slow
+def test_a_token_is_guarded_by_a_private_contract(to: ThreeNodes) -> None:
+    lines = lines_of(to, "token-with-hooks/guard.py")
+    assert lines[2:] == [
+        "bank@node1 mints 100 for alice@node2: the receiver is not on the list",
+        "bank@node1 mints 100 for alice@node2: done",
+        "alice@node2 pays 30 to bob@node3: the receiver is not on the list",
+        "alice@node2 pays 30 to bob@node3: done",
+        "alice@node2 pays 30 again: the payment exceeds the daily limit",
+        "alice@node2 pays 30 on the next day: done",
+        "alice@node2 has 40",
+        "bob@node3 has 60",
+    ]

@@ -14,7 +14,17 @@ from rota.machine.effects import DispatchRound, Effect, Persist, Record, SendMes
 from rota.machine.events import ConnectionLost, Tick
 from rota.model.blocks import LedgerOutcome, LedgerStatus
 from rota.model.config import Config
-from rota.model.types import DelegationNumber, Digest, KeptStates, NodeName, RequestId, StateId, SubmitMode, Transition
+from rota.model.types import (
+    DelegationNumber,
+    Digest,
+    KeptStates,
+    NodeName,
+    Party,
+    RequestId,
+    StateId,
+    SubmitMode,
+    Transition,
+)
 from rota.node.explanation import explain_at_coordinator
 from rota.sequencer.coordinator_transaction import Abandoned, State
 from rota.sequencer.effects import CheckRound, PreparedAcknowledged, PreparedEndorsed, VerifyEndorsement
@@ -108,13 +118,16 @@ def records(bench: Bench) -> list[Record]:
     return [record for effect in bench.effects if isinstance(effect, Persist) for record in effect.records]
 
 
+SENDER = Party("a@B")
+
+
 def committed(made: Transition = MADE, status: LedgerStatus = LedgerStatus.COMMITTED) -> LedgerOutcome:
     return LedgerOutcome(made.intent, made.leaf, digest_of(made.leaf), status)
 
 
 def restarted(*, is_acknowledged: bool = False) -> CoordinatorBench:
     """The coordinator's node, restarted with a prepared transition on its disk."""
-    record = TransitionPrepared(B, message())
+    record = TransitionPrepared(B, message(), SENDER)
     stored = StoredContract(unacknowledged=() if is_acknowledged else (record,), kept=(KEPT,))
     bench = CoordinatorBench(A, incarnation=2, stored=stored)
     bench.tell(Tick())
@@ -133,10 +146,10 @@ def test_endorsed_external_transition_is_recorded_and_sent_in_one_step_with_the_
         assert records(bench) == []
         effects = bench.tell(EndorsementVerified(asked.peer, asked.digest, asked.signature, is_valid=True))
     assert bench.state_of("B-1") is State.PREPARED
-    assert effects[0] == Persist(ADDRESS, (TransitionPrepared(B, message()),))
+    assert effects[0] == Persist(ADDRESS, (TransitionPrepared(B, message(), SENDER),))
     sent = [each for each in effects if isinstance(each, SendMessage)]
     assert [each.peer for each in sent if each.envelope.body == message()] == [B]
-    assert records(bench) == [TransitionPrepared(B, message())]
+    assert records(bench) == [TransitionPrepared(B, message(), SENDER)]
 
 
 def test_no_permission_is_asked_and_nothing_is_dispatched() -> None:

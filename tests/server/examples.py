@@ -29,7 +29,7 @@ TEXT_MAX: Final = 600
 TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TIME_IN_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 NUMBERED: Final = re.compile(
-    r"(?P<dispatch>\b\d+/[0-9a-f]{32}(?:/[0-9a-f]{32})?\b)|(?P<uuid>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
+    r"(?P<dispatch>\b(?:\d+|[0-9a-f]{32})/[0-9a-f]{32}\b)|(?P<uuid>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
     r"|(?P<word>\b(?:0x)?[0-9a-f]{64}\b)|(?P<address>\b0x[0-9a-f]{40}\b)|(?P<bytes>\b0x(?:[0-9a-f]{2})+\b)",
     re.IGNORECASE,
 )
@@ -190,8 +190,8 @@ def _address(number: int, _: str) -> str:
 
 
 def _dispatch(number: int, text: str) -> str:
-    _, *parts = text.split("/")
-    return "/".join([str(number), *(f"{number * 2 + place:032x}" for place, _ in enumerate(parts))])
+    first, _ = text.split("/")
+    return f"{number:032x}/{number + 1:032x}" if len(first) == 32 else f"{number}/{number * 2:032x}"
 
 
 _MAKE: Final[dict[str, Callable[[int, str], str]]] = {

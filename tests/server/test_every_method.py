@@ -6,9 +6,11 @@ answer ever has, unless it stands below with the reason.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.slow
 SECP256K1, ETH_ADDRESS = "ecdsa:secp256k1", "eth_address"
 LIMIT: Final = {"limit": 50}
 ONE: Final = {"limit": 1}
+HOOK: Final = json.loads((Path(__file__).parents[1] / "contracts" / "artifacts" / "Hook.json").read_text())
 
 # What is pushed, and not called.
 PUSHED: Final = {"ptx_subscription"}
@@ -318,7 +321,7 @@ def _submit_and_follow(world: World, one: Client, two: Client) -> None:
     dispatches = until(lambda: one.ask("ptx_queryDispatches", LIMIT) or None)
     ask(one, "ptx_queryDispatches", LIMIT)
     ask(one, "ptx_getDispatch", dispatches[0]["id"])
-    chained = until(lambda: _chained(world, one, two))
+    chained = _chained(world, one)
     assert ask(one, "ptx_getChainedDispatch", chained["id"]) == chained
     assert one.ask("ptx_getChainedDispatch", dispatches[0]["id"]) is None
 
@@ -346,22 +349,25 @@ def _public_queries(world: World, one: Client, two: Client) -> None:
     assert one.ask("ptx_cancelTransaction", waiting)
 
 
-def _chained(world: World, one: Client, two: Client) -> Any:  # noqa: ANN401  # whatever it answers
-    """Whoever pays eight times at once pays with change that no block has yet, in rounds of several.
-
-    Nobody else pays with these coins: what alice sent and prepared before may still be under way.
-    """
-    base = {"type": "private", "to": world.token}
-    coin = {"to": "carol@node2", "amount": 8, "data": "0x"}
-    one.receipt(one.ask("ptx_sendTransaction", {**base, "from": "bank", "function": "mint", "data": coin}))
-    pay = {"to": "bob@node3", "amount": 1, "data": "0x"}
-    transfer = {**base, "from": "carol", "function": "transfer", "data": pay}
-    sent = two.ask("ptx_sendTransactions", [transfer] * 8)
-    for transaction in sent:
-        two.receipt(transaction)
-    found = world.ask(one, "ptx_queryChainedDispatches", LIMIT)
-    mine = [each for each in found if {each["transactionID"], each["chainedTransactionID"]} <= set(sent)]
-    return mine[0] if mine else None
+def _chained(world: World, one: Client) -> Any:  # noqa: ANN401  # whatever it answers
+    """A token with a hook, in a group of the notary alone, which carries a payment out."""
+    configuration = {"externalCallsEnabled": True}
+    group = one.ask(
+        "pgroup_createGroup", {"domain": "pente", "members": ["bank@node1"], "configuration": configuration}
+    )
+    ledger = one.receipt(group["genesisTransaction"])["contractAddress"]
+    wanted = {"domain": "pente", "group": group["id"], "from": "bank", "bytecode": HOOK["bytecode"]}
+    deployment = one.ask("pgroup_sendTransaction", {**wanted, "function": HOOK["abi"][0]})
+    hook = one.receipt(deployment, is_full=True)["domainReceipt"]["receipt"]["contractAddress"]
+    hooks = {"publicAddress": ledger, "privateAddress": hook}
+    data = {"notary": "bank@node1", "notaryMode": "hooks", "options": {"hooks": hooks}}
+    deployed = world.send(one, type="private", domain="noto", from_="bank", data=data)
+    base = {"type": "private", "from_": "bank", "to": one.receipt(deployed)["contractAddress"]}
+    minted = world.send(one, **base, function="mint", data={"to": "bank", "amount": 8, "data": "0x"})
+    (found,) = world.ask(one, "ptx_queryChainedDispatches", LIMIT)
+    assert found["transactionID"] == minted
+    assert one.receipt(found["chainedTransactionID"])["success"]
+    return found
 
 
 def _types(world: World, one: Client, two: Client) -> None:
@@ -420,6 +426,9 @@ def _listen(world: World, one: Client, _: Client) -> None:
 
 def _sequencing(world: World, one: Client, _: Client) -> None:
     ask = world.ask
+    # A coordinator that has nothing to do becomes idle.
+    gift = {"to": "carol@node2", "amount": 8, "data": "0x"}
+    world.send(one, type="private", from_="bank", to=world.token, function="mint", data=gift)
     assert ask(one, "seq_status", world.token)["activeCoordinator"] == "node1"
     assert ask(one, "seq_explain", world.minted)["state"]
     ask(one, "seq_list", 10)

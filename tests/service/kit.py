@@ -46,6 +46,7 @@ from rota.server.process import NodeProcess, opened
 from rota.service.interface import Submission, TransactionType
 from rota.service.run import Watcher
 from rota.transport.settings import TransportSettings
+from tests.ledger.chains import Chain
 
 CHAIN_ID = 31_337
 DEPLOYMENT_GAS = 8_000_000
@@ -81,6 +82,8 @@ class Network:
     stores: dict[NodeName, PostgresServer] = field(default_factory=dict)
     # Most tests are about nodes that trust one another: who is not named here takes all proposals.
     consent: dict[NodeName, ConsentMode] = field(default_factory=dict)
+    # Of a chain that runs already; then `chain` is not started.
+    outside_url: str = ""
 
     def prepare(self, ports: Sequence[int]) -> None:
         """Keys for each, a port for each, and a file in which all are registered."""
@@ -100,7 +103,7 @@ class Network:
         return NodeConfiguration(
             node=NodeSection(name=name, keys=home / "keys", password=PASSWORD, stop_timeout_ms=5_000),
             ledger=LedgerSection(
-                url=self.chain.url.replace("http", "ws"),
+                url=(self.outside_url or self.chain.url).replace("http", "ws"),
                 chain_id=CHAIN_ID,
                 factory=self.factory,
                 confirmations=self.config.confirmations,
@@ -223,17 +226,21 @@ async def network(
     config: Config | None = None,
     is_registrar_funded: bool = True,
     chain_settings: Settings | None = None,
+    outside: Chain | None = None,
 ) -> AsyncIterator[Network]:
-    """Nodes that run when asked to; at the end nothing is left."""
-    chain = ChainServer(EmbeddedChain(chain_settings or Settings(chain_id=CHAIN_ID), secp256k1))
-    await chain.start()
-    client = RpcClient(chain.url, ClientLimits(backoff_ms=1, backoff_max_ms=2))
+    """Nodes that run when asked to; at the end nothing is left. With `outside` on a chain that runs already."""
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(chain.stop)
+        chain = ChainServer(EmbeddedChain(chain_settings or Settings(chain_id=CHAIN_ID), secp256k1))
+        if outside is None:
+            await chain.start()
+            stack.push_async_callback(chain.stop)
+        url = chain.url if outside is None else outside.url
+        client = RpcClient(url, ClientLimits(backoff_ms=1, backoff_max_ms=2))
         stack.push_async_callback(client.close)
         factory = (await send(client, {"data": data(creation_code("Factory"))})).contract
         assert factory is not None
         made = Network(home, tuple(map(NodeName, names)), chain, client, factory, config or Config())
+        made.outside_url = outside.url if outside is not None else ""
         made.prepare([stack.enter_context(held_port()) for _ in names])
         for keys in made.keys.values():
             await send(client, {"to": keys.submitter, "value": hex(FUNDS_WEI)})

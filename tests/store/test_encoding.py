@@ -53,7 +53,7 @@ STORED = {
     Preparation: "committer condition",
     LockChange: "kind lock presumed delegate expires_at_s spends cancels",
     PreparedTransaction: "digest leaves valid_until_s signatures transition unknown",
-    TransitionPrepared: "sender prepared",
+    TransitionPrepared: "sender prepared party",
     RoundDispatch: "round signer nonce fees transaction hash account",
     DispatchRound: "contract digest leaves transitions senders signatures valid_until_s",
     Receipt: "intent outcome reason leaf contract code",

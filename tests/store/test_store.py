@@ -68,7 +68,7 @@ GROWING = {
         "intents",
         "dispatches",
         "dispatched_intents",
-        "chained_intents",
+        "carried_transitions",
         "transitions",
         "deliveries",
         "prepared",

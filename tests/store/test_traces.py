@@ -7,10 +7,10 @@ from dataclasses import replace
 from rota.chain.effects import BlocksIndexed
 from rota.domains.queries import Query
 from rota.exchange.effects import StatesReceived
-from rota.machine.effects import IntentAccepted
+from rota.machine.effects import IntentAccepted, TransitionPrepared
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus, MinedStatus, MinedTransaction
 from rota.model.consistency import Consistent
-from rota.model.types import BlockHash, Party, SubmitMode
+from rota.model.types import BlockHash, NodeName, Party, SubmitMode
 from rota.node.node import OWN
 from rota.ports import LatestRound, StoredSubmission
 from rota.sequencer.effects import TransitionIssued
@@ -67,22 +67,36 @@ async def test_contents_that_come_after_many_copies_of_a_peer_are_in_the_transit
 
 
 @in_loop
-async def test_what_is_built_on_another_of_its_round_is_chained(make: Make) -> None:
+async def test_what_is_to_be_carried_out_is_kept_until_it_is_settled(make: Make) -> None:
     opened = await Opened(await make()).start()
-    traces = opened.store.traces
+    book = opened.store.carried
     try:
-        first = a_transition(1)
-        made = first.outputs[0].id
-        spends, reads = replace(a_transition(2), inputs=(made,)), replace(a_transition(3), reads=(made,))
-        later = replace(a_transition(4), inputs=(made,))
-        await opened.write(OWN, a_dispatch(1, 0, (first, spends, reads)))
-        await opened.write(OWN, a_dispatch(2, 1, (later,)))
-        assert await traces.find_chained(Query()) == ((0, intent_id(1), intent_id(2)), (0, intent_id(1), intent_id(3)))
-        asked = {"eq": [{"field": "chainedTransactionID", "value": intent_id(3).hex()}]}
-        assert await traces.find_chained(Query.parse(asked)) == ((0, intent_id(1), intent_id(3)),)
-        # A nonce is used by the dispatch that was written last.
-        await opened.write(OWN, a_dispatch(3, 0, (first,)))
-        assert await traces.find_chained(Query()) == ()
+        first, second = (
+            TransitionPrepared(NodeName("a"), a_prepared(a_transition(n), 1_000), Party("a@A")) for n in (1, 2)
+        )
+        await book.add(FIRST, first, "key 1")
+        await book.add(FIRST, first, "another key")
+        await book.add(FIRST, second, "key 2")
+        found = {each.idempotency_key: each for each in await book.open(10, 10)}
+        assert {key: each.record for key, each in found.items()} == {"key 1": first, "key 2": second}
+        assert len(await book.open(10, 1)) == len(await book.open(1, 10)) == 1
+        assert await book.find(Query()) == ()
+        await book.note_chained(found["key 1"], intent_id(8))
+        await book.note_refused(found["key 2"], "no")
+        assert await book.find(Query()) == ((intent_id(1), intent_id(8)),)
+        asked = {"eq": [{"field": "chainedTransactionID", "value": intent_id(8).hex()}]}
+        assert await book.find(Query.parse(asked)) == ((intent_id(1), intent_id(8)),)
+        assert await book.with_intent(intent_id(1)) == await book.with_intent(intent_id(8))
+        assert await book.with_intent(intent_id(2)) == ()
+        again = {each.idempotency_key: (each.chained, each.refusal) for each in await book.open(10, 10)}
+        assert again == {"key 1": (intent_id(8), None), "key 2": (None, "no")}
+        for each in found.values():
+            await book.settle(each)
+        assert await book.open(10, 10) == ()
+        # It is settled once, and is found all the same.
+        await book.add(FIRST, first, "a third key")
+        assert await book.open(10, 10) == ()
+        assert await book.find(Query()) == ((intent_id(1), intent_id(8)),)
     finally:
         await opened.store.close()
 

@@ -46,7 +46,7 @@ from rota.directory.deployment_states import ASKING, UNAGREED, State
 from rota.machine.context import StepContext
 from rota.machine.tables import Ignored, Machine, Row, Table, in_states
 from rota.model.blocks import FactoryDeployment
-from rota.model.genesis import Genesis, decode_genesis, genesis_hash, told_threshold
+from rota.model.genesis import Genesis, decode_genesis, genesis_hash
 from rota.model.types import (
     ContractAddress,
     Dependency,
@@ -269,7 +269,7 @@ def is_as_agreed(
 ) -> bool:
     """What the factory deployed is what was proposed: the same genesis by its hash, signers, threshold and ledger."""
     told = (deployed.genesis, deployed.endorsers, deployed.threshold, deployed.ledger)
-    return told == (hashed, signers, told_threshold(genesis), genesis.ledger)
+    return told == (hashed, signers, genesis.told_threshold, genesis.ledger)
 
 
 def known_from(

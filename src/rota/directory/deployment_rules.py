@@ -391,7 +391,13 @@ def _call(deployment: Deployment) -> None:
     genesis = deployment.genesis
     context.effects.append(
         CallFactory(
-            deployment.intent.id, deployment.genesis_hash, deployment.signers, genesis.threshold, genesis.ledger
+            deployment.intent.id,
+            deployment.genesis_hash,
+            deployment.signers,
+            genesis.threshold,
+            genesis.ledger,
+            domain=genesis.domain if genesis.ledger else "",
+            configuration=genesis.configuration if genesis.ledger else b"",
         )
     )
     context.timers.set(deployment, "call", context.after(context.config.state_timeout_ms), CallDue())

@@ -27,7 +27,8 @@ class JudgeProposal(Effect):
 class CallFactory(Effect):
     """Have the factory deploy this contract, unless it has used the id already; told as `FactoryCalled` or refused.
 
-    Calling it again changes nothing: a deployment's id is used once.
+    Calling it again changes nothing: a deployment's id is used once. Of a `ledger` that is not the factory's own,
+    `domain` and `configuration` lead to its code.
     """
 
     deployment: IntentId
@@ -35,6 +36,8 @@ class CallFactory(Effect):
     signers: tuple[ContractAddress, ...]
     threshold: int
     ledger: bytes = b""
+    domain: str = ""
+    configuration: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ on the ledger with a configuration. In the order in which a transaction meets it
     prepare     an intent that its user brings to the ledger -> who alone may commit it, and on what condition
     endorse     somebody's transition, with all states that it touches -> nothing, or `Refused`
     plan        the same transition -> who attests it besides the contract's k of n, at the sender and each endorser
+    carry       an endorsed transition that another private contract decides about -> what that contract is asked for
     is_worth_retrying   a call on the public ledger that failed -> whether another attempt may succeed
     call        a question about the states that this node holds -> an answer; no transaction
     receipt     what a committed transition did, as far as this node may see it -> for its users
@@ -28,14 +29,16 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from rota.domains.available import Available, Known, Shelf
+from rota.domains.carrying import Carrier, Carrying, CarryingCall
 from rota.domains.contents import NewState, Recipient, Role, name_of, schema_of
 from rota.domains.locking import Locking, SettledLock, StandsFor
 from rota.domains.plans import NO_PLAN, AttestationPlan, TransactionPlan
+from rota.domains.proofs import Claim, ProvedLedger, Prover
 from rota.domains.records import Record, Rejected, Schema
 from rota.domains.trees import CommitmentTree, Roots, Roster
 from rota.model.frozen import dataclass
@@ -65,6 +68,9 @@ __all__ = [
     "AttestationPlan",
     "Available",
     "Behind",
+    "Carrier",
+    "Carrying",
+    "CarryingCall",
     "Claim",
     "CommitmentTree",
     "Deployment",
@@ -334,55 +340,6 @@ class Deployment(Generic[C]):
     alternatives: tuple[AttestationPlan, ...] = ()
 
 
-# Where transitions are proved.
-
-
-@dataclass(frozen=True, slots=True)
-class ProvedLedger:
-    """A contract of the chain whose code the deployer gives to the factory, and the verifiers of its proofs, by name.
-
-    Where endorsers sign, it has no verifiers, and the first argument of its constructor is the one endorser. `terms`
-    are what its constructor takes behind the verifiers. Its code's hash covers them.
-    """
-
-    contract: str
-    verifiers: tuple[str, ...]
-    terms: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Claim(Generic[C]):
-    """A transition that was assembled here, with all that is in it: what is to be proved. It never leaves the node.
-
-    `binding` is what the proof has to bind of the transition. Whatever is spent belongs to `sender`, whose secret is
-    here too. `calls` are what it has the ledger call, `reads` states that it names
-    without spending them by that name. `tree` has the commitments of all that was made, as far as this node's index is,
-    and `roster` who may own states.
-    """
-
-    configuration: C
-    sender: Party
-    secret: bytes
-    binding: bytes
-    spends: tuple[Known[Record], ...] = ()
-    makes: tuple[Known[Record], ...] = ()
-    preparation: Preparation | None = None
-    calls: tuple[Call, ...] = ()
-    reads: tuple[StateId, ...] = ()
-    tree: CommitmentTree | None = None
-    roster: Roster | None = None
-
-
-class Prover(Protocol):
-    """Makes proofs, in a time that the event loop must not wait for."""
-
-    def prove(self, statement: object) -> Awaitable[bytes]:
-        """A proof of what a domain states. An exception when it is not true, or cannot be proved now."""
-
-    def prepare(self, circuits: Sequence[object]) -> Awaitable[None]:
-        """Make ready for proofs of these circuits. An exception when that cannot be done now."""
-
-
 class Domain(ABC, Generic[C]):
     """What a private transaction means. Subclasses say what they know, then answer what they are asked.
 
@@ -411,8 +368,6 @@ class Domain(ABC, Generic[C]):
     # Whether its transitions change locks on the ledger; its `states` then have `locking.Permitted`. Endorsers of other
     # domains refuse every transition that changes one.
     changes_locks: ClassVar[bool] = False
-    # The ledgers of their own code that its contracts may have where endorsers sign.
-    signed_ledgers: ClassVar[tuple[ProvedLedger, ...]] = ()
     # Whether its users bring code of their own: a node then has it answered in worker processes, within budgets.
     runs_code: ClassVar[bool] = False
 
@@ -540,6 +495,21 @@ class Domain(ABC, Generic[C]):
         `available`, `history`, `verifiers` and `memory` are empty here. `Rejected` when no plan is possible.
         """
         return NO_PLAN
+
+    def carrier(self, configuration: C) -> Carrier | None:
+        """The private contract that decides about every transition and carries it out; none where there is no such.
+
+        A contract that has one is notarised: its one endorser's node asks the carrier.
+        """
+        return None
+
+    def parties_to_carry(self, work: Carrying[C]) -> tuple[Party, ...]:
+        """Whose addresses `carry` needs."""
+        return ()
+
+    def carry(self, work: Carrying[C]) -> CarryingCall:
+        """The transaction of the carrier that makes `work.call`, and so commits the transition. Or `Rejected`."""
+        raise NotImplementedError(f"{self.name} has no carrier")
 
     def is_worth_retrying(self, failure: Failure[C]) -> bool:
         """Whether an intent that failed on the ledger may succeed if it is assembled and dispatched again.

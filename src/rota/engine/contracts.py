@@ -22,13 +22,23 @@ from rota.calldata import is_nullifier
 from rota.domains.available import known_in
 from rota.domains.base import ProvedLedger, Rejected
 from rota.domains.pente.groups import group_in
+from rota.domains.records import Record
 from rota.engine.development_keys import rests_on_development_keys
-from rota.host import AnyDomain, ContractDefaults, Hosted, SecretOf, deploy, genesis_of, open_genesis
+from rota.host import (
+    AnyDomain,
+    ContractDefaults,
+    Hosted,
+    SecretOf,
+    deploy,
+    genesis_of,
+    open_genesis,
+    read_configuration,
+)
 from rota.keys.names import endorser_key
-from rota.ledger.proved_ledgers import LedgerCode, code_of, code_with
+from rota.ledger.proved_ledgers import LedgerCode, code_for
 from rota.model.blocks import FactoryDeployment
 from rota.model.digests import state_commitment
-from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash, told_threshold
+from rota.model.genesis import Genesis, MalformedGenesis, decode_genesis, genesis_hash
 from rota.model.types import (
     NO_CONTRACT,
     NOTHING_CHOSEN,
@@ -297,27 +307,35 @@ class KnownContracts:
         if found is None:
             raise Rejected("domain", f"must be one of {', '.join(sorted(self._domains))}, not {domain!r}")
         wanted = deploy(found, arguments, sender)
-        ledger = found.ledger_of(wanted.configuration)
-        if not self.allows_development_keys and _can_be_forged(ledger):
+        if not self.allows_development_keys and _can_be_forged(found.ledger_of(wanted.configuration)):
             raise Rejected("domain", f"{domain} takes proofs by {DEVELOPMENT_KEYS_REFUSED}")
-        genesis = genesis_of(found, wanted, defaults, salt, self._ledger_hash(ledger), sequencing)
+        ledger = self._ledger_hash(found, wanted.configuration)
+        genesis = genesis_of(found, wanted, defaults, salt, ledger, sequencing)
         open_genesis(self._domains, genesis, NO_CONTRACT, self._salt_key)
         if not genesis.threshold and not genesis.ledger:
             raise Rejected("domain", f"{domain} asks for neither endorsement nor proofs, so nobody could trust it")
         return genesis
 
-    def ledger_with(self, hashed: bytes) -> LedgerCode | None:
-        """What a ledger is made of whose code the factory does not have, given what the factory tells of it."""
-        if self._factory is None:
+    def ledger_for(self, domain: str, configuration: bytes) -> LedgerCode | None:
+        """What the ledger of a contract is made of that is not the factory's own; nothing for others."""
+        found = self._domains.get(domain)
+        if found is None:
             return None
-        return code_with(hashed, self._domains.values(), self._factory)
+        try:
+            return self._ledger_code(found, read_configuration(found, configuration))
+        except Rejected:
+            return None
 
-    def _ledger_hash(self, ledger: ProvedLedger | None) -> bytes:
-        if ledger is None:
-            return b""
+    def _ledger_code(self, domain: AnyDomain, configuration: Record) -> LedgerCode | None:
         if self._factory is None:
+            if domain.carrier(configuration) is None and domain.ledger_of(configuration) is None:
+                return None
             raise Unavailable(f"ledger.factory: must be set at {self._node}")
-        return code_of(ledger, self._factory).hash
+        return code_for(domain, configuration, self._factory)
+
+    def _ledger_hash(self, domain: AnyDomain, configuration: Record) -> bytes:
+        code = self._ledger_code(domain, configuration)
+        return code.hash if code is not None else b""
 
     def consider(
         self,
@@ -376,7 +394,7 @@ class KnownContracts:
         for name in (*genesis.nodes, *genesis.members):
             if wrong := name_flaw(name, DEFAULT_LIMITS):
                 raise ContractRefused("genesis", wrong)
-        ledger = self._ledger_hash(opened.domain.ledger_of(opened.configuration))
+        ledger = self._ledger_hash(opened.domain, opened.configuration)
         if genesis.ledger != ledger:
             raise ContractRefused("genesis.ledger", f"must be 0x{ledger.hex()}, the code that {self._node} has for it")
         if genesis.chain_id != self._chain_id:
@@ -392,7 +410,7 @@ class KnownContracts:
             raise ContractRefused("genesis", f"its hash must be 0x{told.genesis.hex()}, which stands on the chain")
         if told.ledger != genesis.ledger:
             raise ContractRefused("genesis.ledger", "the contract on the chain is made of other code")
-        if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), told_threshold(genesis)):
+        if (len(told.endorsers), told.threshold) != (len(genesis.endorsers), genesis.told_threshold):
             there = f"{told.threshold} of {len(told.endorsers)}"
             raise ContractRefused("genesis.endorsers", f"the contract on the chain asks for {there} signatures")
         if self._node in genesis.endorsers:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.domains.available import Available, Known, known_in, readable
+from rota.domains.available import Available, known_in
 from rota.domains.base import (
     Assembled,
     Assembly,
@@ -39,9 +39,8 @@ from rota.domains.base import (
     Rejected,
     Request,
     Reverted,
-    Settled,
 )
-from rota.domains.contents import Content, distribution_of, seal, unseal
+from rota.domains.contents import distribution_of, seal, unseal
 from rota.domains.records import Record, accept, packed, unpacked
 from rota.host.checking import STATES_A_STEP, Checked, check, checking, finished
 from rota.host.contracts import (
@@ -55,23 +54,24 @@ from rota.host.contracts import (
     bounded,
     flaw_of_calls,
     history_of,
-    known_of,
     shelf_of,
     shelved,
     told_of,
 )
 from rota.host.encryption import OVERHEAD_BYTES_MAX
 from rota.host.geneses import SEQUENCING, ContractDefaults, genesis_of
-from rota.host.locking import contents_of, is_permitted_info, settled_lock, with_lock
+from rota.host.locking import contents_of, with_lock
 from rota.host.planning import attesters_of, has_plans, proposal_of
-from rota.host.proving import as_believed
+from rota.host.settled import carrying_of, receipt
 from rota.model.digests import STATES_MAX, Core, core_of, domain_separator, leaf_of, state_commitment
 from rota.model.frozen import dataclass
 from rota.model.genesis import Genesis
 from rota.model.types import (
     NO_ATTESTERS,
+    Contract,
     ContractAddress,
     Intent,
+    Mode,
     NodeName,
     Party,
     Preparation,
@@ -105,6 +105,7 @@ __all__ = [
     "assembling",
     "bound",
     "call",
+    "carrying_of",
     "check",
     "checking",
     "deploy",
@@ -115,6 +116,7 @@ __all__ = [
     "learn",
     "load_domains",
     "open_genesis",
+    "read_configuration",
     "receipt",
     "revert_in",
     "shelf_of",
@@ -199,13 +201,10 @@ def open_genesis(
     if domain is None:
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {genesis.domain!r}")
     contract = genesis.contract(address)
-    try:
-        written = msgspec.json.decode(genesis.configuration)
-    except (msgspec.MsgspecError, RecursionError):
-        raise Rejected("configuration", "must be JSON") from None
-    configuration = unpacked(domain.configuration, written, "configuration")
+    configuration = read_configuration(domain, genesis.configuration)
     try:
         domain.configure(configuration, contract)
+        _require_notary(domain, configuration, contract)
         memory = domain.memory(configuration, contract)
     except Rejected:
         raise
@@ -214,6 +213,22 @@ def open_genesis(
         raise Rejected("configuration", bounded(f"the domain failed: {told_of(error)}")) from None
     separator = domain_separator(contract.chain_id, address)
     return Hosted(contract, domain, configuration, separator, salt_key, memory, secret_of)
+
+
+def _require_notary(domain: AnyDomain, configuration: Record, contract: Contract) -> None:
+    """Whose transitions are carried out has one endorser, whose node coordinates: it asks the carrier."""
+    is_notarised = contract.mode is Mode.STATIC and contract.committee == contract.endorsers
+    if domain.carrier(configuration) is not None and not (is_notarised and contract.threshold == 1):
+        raise Rejected("configuration", "must be of one endorser, whose node coordinates, where it names a carrier")
+
+
+def read_configuration(domain: AnyDomain, written: bytes) -> Record:
+    """The configuration that a genesis has. `Rejected` when it is none of this domain."""
+    try:
+        values = msgspec.json.decode(written)
+    except (msgspec.MsgspecError, RecursionError):
+        raise Rejected("configuration", "must be JSON") from None
+    return unpacked(domain.configuration, values, "configuration")
 
 
 def learn(hosted: Hosted, states: Iterable[State], node: NodeName) -> None:
@@ -275,45 +290,6 @@ def call(hosted: Hosted, asked: UserCall, held: Held, node: NodeName, background
         hosted.memory,
     )
     return hosted.domain.call(question)
-
-
-def receipt(
-    hosted: Hosted,
-    transition: Transition,
-    known: Held,
-    node: NodeName,
-    sender: str = "",
-    addresses: Mapping[Party, str] | None = None,
-) -> dict[str, object]:
-    """What users of this node are told of a committed transition; `known` are states that it touches, spent or not.
-
-    Contents that are not believed are left out. `Rejected` when the domain cannot tell.
-    """
-    transition = as_believed(hosted, transition)
-    referred = {
-        reference: known_of(hosted, known.get(reference), node) for reference in (*transition.inputs, *transition.reads)
-    }
-    seen = [(state, readable(hosted.known, state.as_seen_by(node))) for state in transition.outputs]
-    settled = Settled(
-        hosted.contract,
-        hosted.configuration,
-        transition.intent,
-        tuple(state for state in map(referred.get, transition.inputs) if state is not None),
-        tuple(state for state in map(referred.get, transition.reads) if state is not None),
-        tuple(read for state in transition.outputs if (read := known_of(hosted, state, node)) is not None),
-        tuple(info for info in _infos_in(seen) if not is_permitted_info(info.record)),
-        all(content is not None for state, content in seen if node in state.distribution),
-        sender=sender,
-        addresses=addresses,
-        lock=settled_lock(hosted, transition),
-    )
-    try:
-        return hosted.domain.receipt(settled)
-    except Rejected:
-        raise
-    except Exception as error:
-        # Where nobody endorses, whoever sends a state decides what it says.
-        raise Rejected("", bounded(f"the domain failed: {told_of(error)}")) from None
 
 
 def revert_in(reason: str) -> tuple[str, bytes] | None:
@@ -390,7 +366,7 @@ def assembling(
                 available.remove(reference)
             # Whether an external one ever comes is for its user to say, and whether one is approved for those whom its
             # plan names: nothing is built on it.
-            is_certain = intent.submit_mode is not SubmitMode.EXTERNAL and not result.attesters.endorsers
+            is_certain = not intent.is_external and not result.attesters.endorsers
             for state in result.transition.outputs if is_certain else ():
                 available.add(state)
         yield
@@ -470,6 +446,8 @@ def _work(
 
 
 def _preparation(hosted: Hosted, work: Assembly[Any], binding: Binding | None) -> Preparation | None:
+    if work.submit_mode is SubmitMode.CARRIED:
+        return hosted.carried_preparation
     preparation = hosted.domain.prepare(work) if work.submit_mode is SubmitMode.EXTERNAL else None
     if binding is None:
         return preparation
@@ -557,22 +535,11 @@ def _about(hosted: Hosted, request: RequestId, intent: Intent, outcome: Assemble
     proof that was made for an earlier request still serves.
     """
     about = b"%d/%d/" % request + intent.id
-    if intent.submit_mode is SubmitMode.EXTERNAL:
+    if intent.is_external:
         about = b"external/" + intent.id
     elif hosted.domain.ledgers:
         about = b"proved/" + intent.id + b"".join(state.leaf + bytes([state.output]) for state in outcome.spends)
     return about
-
-
-def _infos_in(contents: Iterable[tuple[State, Content | None]]) -> tuple[Known[Record], ...]:
-    """The infos that these states carry, in the order in which the domain gave them."""
-    found = [
-        (told.number, Known(state.id, told.record, content.salt, content.readers))
-        for state, content in contents
-        if content is not None
-        for told in content.infos
-    ]
-    return tuple(info for _, info in sorted(found, key=lambda each: each[0]))
 
 
 def _function(domain: AnyDomain, name: str) -> type[Record]:

@@ -203,6 +203,9 @@ class _Bench:
             return _Flaw(f"its calls must take at most {self.hosted.domain.calls_gas_max} gas")
         if flaw := flaw_of_calls(self.hosted, transition.calls):
             return _Flaw(flaw)
+        prepared_so = self.hosted.carried_preparation
+        if prepared_so is not None and transition.preparation != prepared_so:
+            return _Flaw("it is not prepared for its own ledger, as a transition must be that is carried out")
         if transition.lock is not None and not self.hosted.domain.changes_locks:
             # What a record permits is never signed again: an endorser must have judged it.
             return _Flaw("its domain changes no locks on the ledger")

@@ -6,13 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any, Final, TypeAlias
 
-from rota.calldata import nullifier_reference
+from rota.calldata import NO_CONDITION, nullifier_reference
 from rota.domains.available import Known, Shelf, known_in
-from rota.domains.base import Domain, History, Reserve, Roster
+from rota.domains.base import Carrier, Domain, History, Reserve, Roster
 from rota.domains.contents import schemas_of
 from rota.domains.records import Record
 from rota.model.frozen import dataclass
-from rota.model.types import Call, Contract, ContractAddress, NodeName, Party, State, StateId, address_bytes
+from rota.model.types import (
+    Call,
+    Contract,
+    ContractAddress,
+    NodeName,
+    Party,
+    Preparation,
+    State,
+    StateId,
+    address_bytes,
+)
 
 REASON_LETTERS_MAX: Final = 1_000
 # How much gas a call on the public ledger is estimated to need, by its target and data.
@@ -73,6 +83,16 @@ class Hosted:
     def known(self) -> Mapping[str, type[Record]]:
         """The record classes of its states, by the names of their schemas."""
         return schemas_of(self.domain.states)
+
+    @property
+    def carrier(self) -> Carrier | None:
+        """The private contract that decides about its transitions and carries them out, if it has one."""
+        return self.domain.carrier(self.configuration)
+
+    @property
+    def carried_preparation(self) -> Preparation | None:
+        """How a transition is prepared that is carried out: for its own ledger. Nothing where there is no carrier."""
+        return Preparation(self.contract.address, NO_CONDITION) if self.carrier is not None else None
 
     def spent_as(self, state: Known[Record]) -> StateId:
         """What a transition refers to that spends this state: its id, or a nullifier."""

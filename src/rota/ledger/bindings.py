@@ -39,7 +39,7 @@ from rota.ports import LeafCommitments
 
 # The contracts that we call, whose errors we know.
 CALLED: Final = (
-    *("Endorsed", "NotaryLedger", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc"),
+    *("Endorsed", "NotaryLedger", "Carried", "Proved", "Nullified", "ProvedKyc", "NullifiedKyc"),
     *("Factory", "Registry", "Settlement", "Epochs", "Proposals"),
 )
 CALL_FAILED: Final = 4

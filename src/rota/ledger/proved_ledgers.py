@@ -1,5 +1,8 @@
 """The ledgers whose code the factory does not have, as it deploys them: their code, and where their verifiers are.
 
+These are the ledgers whose transitions are proved, the ledger with locks of one notary, and those whose transitions
+another contract carries out.
+
 The factory has the code of none. What it is given it deploys, and tells the hash of it, so that whoever is told of a
 ledger knows whether that is the code which it trusts: the one that came with this Rota. Verifiers are placed by the
 factory, once, at addresses that follow from their code; so all nodes of a network name the same ones.
@@ -7,16 +10,18 @@ factory, once, at addresses that follow from their code; so all nodes of a netwo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from eth_abi.abi import encode as abi_encode
 
-from rota.domains.base import Domain, ProvedLedger
+from rota.domains.base import Carrier, Domain, ProvedLedger
+from rota.domains.records import Record
 from rota.ledger.artifacts import load_artifact
 from rota.model.digests import WORD_BYTES, keccak
 from rota.model.types import ContractAddress, address_bytes
+
+C = TypeVar("C", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,19 @@ def code_of(ledger: ProvedLedger, factory: ContractAddress) -> LedgerCode:
     return LedgerCode(load_artifact(ledger.contract).bytecode, arguments, verifiers)
 
 
-def code_with(hashed: bytes, domains: Iterable[Domain[Any]], factory: ContractAddress) -> LedgerCode | None:
-    """What the factory makes the ledger of whose hash this is, if one of these domains has it."""
-    ledgers = (ledger for domain in domains for ledger in (*domain.ledgers, *domain.signed_ledgers))
-    return next((code for each in ledgers if (code := code_of(each, factory)).hash == hashed), None)
+def code_for(domain: Domain[C], configuration: C, factory: ContractAddress) -> LedgerCode | None:
+    """What the factory makes the ledger of a contract of; None where it has that code itself."""
+    carrier = domain.carrier(configuration)
+    if carrier is not None:
+        return _code_with(carrier)
+    ledger = domain.ledger_of(configuration)
+    return code_of(ledger, factory) if ledger is not None else None
+
+
+def _code_with(carrier: Carrier) -> LedgerCode:
+    """What a ledger is made of whose transitions this carrier carries out."""
+    arguments = abi_encode(["address", "address"], [carrier.ledger, carrier.decider])
+    return LedgerCode(load_artifact("Carried").bytecode, arguments, ())
 
 
 def placed_by(factory: ContractAddress, code: bytes) -> Placed:

@@ -21,7 +21,7 @@ from rota.client import Client, ClientError
 from rota.domains.base import Rejected
 from rota.ledger.account import Account
 from rota.ledger.bindings import deploy_endorsed, deploy_proved
-from rota.ledger.proved_ledgers import code_of, code_with
+from rota.ledger.proved_ledgers import code_for
 from rota.model.genesis import SALT_BYTES, Genesis, encode_genesis, genesis_hash
 from rota.model.types import NOTHING_CHOSEN, ContractAddress, IntentId, NodeName, Party, SequencingChoice, node_of
 
@@ -68,8 +68,8 @@ def genesis_for(
         raise Rejected("domain", f"must be one of {', '.join(sorted(domains))}, not {domain!r}")
     wanted = host.deploy(domains[domain], arguments, sender)
     salt = secrets.token_bytes(SALT_BYTES)
-    ledger = domains[domain].ledger_of(wanted.configuration)
-    hashed = code_of(ledger, factory).hash if ledger is not None else b""
+    code = code_for(domains[domain], wanted.configuration, factory)
+    hashed = code.hash if code is not None else b""
     return host.genesis_of(domains[domain], wanted, defaults, salt, hashed, sequencing)
 
 
@@ -101,7 +101,8 @@ def _call_of(
     """What the factory is asked to deploy. Ledgers with verifiers are deployed by nodes, which place these first."""
     if not genesis.ledger:
         return deploy_endorsed(deployment, genesis_hash(encoded), signers, genesis.threshold)
-    code = code_with(genesis.ledger, host.load_domains().values(), factory)
+    domain = host.load_domains()[genesis.domain]
+    code = code_for(domain, host.read_configuration(domain, genesis.configuration), factory)
     assert code is not None, "the genesis was made by one of these domains"
     if code.verifiers:
         raise Rejected("domain", f"must be deployed by a node, as its ledger has verifiers: {genesis.domain}")

@@ -52,6 +52,13 @@ NODE_WAITING: Final = _warning(
     "The store or the ledger does not answer during the start. The node retries until it does.",
     "Start the dependency, or correct `store.url` or `ledger.url`.",
 )
+CARRYING_WAITING: Final = _warning(
+    "carrying.waiting",
+    "Transactions that another private contract decides about wait",
+    "reason",
+    "The node cannot ask the other contract now, or cannot record its answer. The node retries until it can.",
+    "See the reason: the store, the ledger or a peer does not answer, or the node does not have the other contract.",
+)
 NODE_NOT_READY: Final = _warning(
     "node.not_ready",
     "The node is not ready",

@@ -132,6 +132,7 @@ class TransitionPrepared(Record):
 
     sender: NodeName
     prepared: PreparedTransaction
+    party: Party = Party("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ so that nobody can put another contract in its place, and with the address the g
 makes the hash hide the names.
 
 `ledger` is the hash of the ledger's code and terms where the factory does not have that code: where transitions are
-proved, and where one endorser signs rounds of a ledger with locks. The factory tells it of what it deploys, and a node
+proved, and where one endorser signs rounds of a ledger with locks, or of one whose transitions another contract carries
+out. The factory tells it of what it deploys, and a node
 takes in only the code that its own domain names. Contracts without it are `Endorsed`.
 
 Canonical JSON: these keys in this order, no spaces, bytes as lower-case 0x hex. What decodes to a genesis but is not
@@ -63,6 +64,11 @@ class Genesis:
         if not 0 < self.chain_id < 1 << 64:
             raise ValueError("chain_id: must be from 1 to 2^64 - 1")
         self.contract(NO_CONTRACT)
+
+    @property
+    def told_threshold(self) -> int:
+        """The threshold in the event of the factory: 0 for a ledger whose code the factory does not have."""
+        return 0 if self.ledger else self.threshold
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -149,11 +155,6 @@ def decode_genesis(encoded: bytes) -> Genesis:
     if encode_genesis(genesis) != encoded:
         raise MalformedGenesis("a genesis must be written canonically")
     return genesis
-
-
-def told_threshold(genesis: Genesis) -> int:
-    """The threshold in what the factory tells of such a deployment: of code that it does not have it knows none."""
-    return 0 if genesis.ledger else genesis.threshold
 
 
 def genesis_hash(encoded: bytes) -> bytes:

@@ -141,11 +141,13 @@ class Rotation(Enum):
 class SubmitMode(Enum):
     """Who brings an intent's transition to the base ledger (protocol §4.2).
 
-    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to.
+    `AUTO`: the coordinator's submitter. `EXTERNAL`: whoever its user gives the prepared transition to. `CARRIED`:
+    another private contract, which the endorser's node asks.
     """
 
     AUTO = "auto"
     EXTERNAL = "external"
+    CARRIED = "carried"
 
 
 def node_of(party: Party) -> NodeName:
@@ -290,6 +292,11 @@ class Intent:
     def dependencies(self) -> tuple[Dependency, ...]:
         """All that must succeed first."""
         return (*self.depends_on, *self.awaits)
+
+    @property
+    def is_external(self) -> bool:
+        """Its endorsed transition is prepared, and no coordinator submits it."""
+        return self.submit_mode is not SubmitMode.AUTO
 
     def as_delegated(self) -> Intent:
         """What a coordinator knows of it: whose it is, and not what its user asks for, which its sender assembles."""

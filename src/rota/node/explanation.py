@@ -12,7 +12,7 @@ from rota.directory.deployment_states import State as DeploymentState
 from rota.model.awaited import dependency_name
 from rota.model.frozen import dataclass
 from rota.model.sharing import holders_of
-from rota.model.types import IntentId, NodeName, Outcome, intent_text, node_of
+from rota.model.types import IntentId, NodeName, Outcome, SubmitMode, intent_text, node_of
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction
 from rota.sequencer.coordinator_transaction import State as CoordinatorSide
 from rota.sequencer.sender_transaction import SenderTransaction
@@ -203,6 +203,10 @@ def _sender_waits(sequencer: Sequencer, transaction: SenderTransaction) -> tuple
             return "its coordinator to dispatch it", delegate
         case SenderSide.DISPATCHED | SenderSide.SEQUENCED | SenderSide.SUBMITTED:
             return "the ledger", delegate
+        case SenderSide.ISSUED if transaction.intent.submit_mode is SubmitMode.CARRIED:
+            asker = sender.context.contract.endorsers
+            text = f"the contract that decides about it, which {', '.join(asker)} asks, to carry it out"
+            return f"{text} before chain time {transaction.void_after_s}", asker
         case SenderSide.ISSUED:
             return f"somebody to commit it before chain time {transaction.void_after_s}", ()
         case SenderSide.ENDING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rota.ports.background import Background, Failed
 from rota.ports.beside import CommandStore, ProofBook, StoredAnnouncement, StoredProof, StoredTriggers, TriggerBook
+from rota.ports.carrying import CarriedStore, Chained, StoredCarried
 from rota.ports.commitments import (
     COMMITMENTS_A_PAGE,
     CommitmentPage,
@@ -22,7 +23,6 @@ from rota.ports.following import (
     TWINS_MAX,
     AbiStore,
     Ask,
-    Chained,
     Dependencies,
     Dispatched,
     EndedLeaves,
@@ -112,6 +112,7 @@ __all__ = [
     "ArchivedState",
     "Ask",
     "Background",
+    "CarriedStore",
     "Chained",
     "CommandStore",
     "CommitmentPage",
@@ -157,6 +158,7 @@ __all__ = [
     "StoreEffect",
     "StoredAbi",
     "StoredAnnouncement",
+    "StoredCarried",
     "StoredChain",
     "StoredGroup",
     "StoredKey",

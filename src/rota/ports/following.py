@@ -242,14 +242,6 @@ class PublicBinding(NamedTuple):
     intent: IntentId
 
 
-class Chained(NamedTuple):
-    """In the round that this node sent under this number an intent was built on states that another one made there."""
-
-    number: int
-    intent: IntentId
-    chained: IntentId
-
-
 @dataclass(frozen=True, slots=True)
 class LatestRound:
     """A round that this node sent: how many transitions it has, and what the chain made of it once a block has it."""
@@ -294,10 +286,6 @@ class TraceStore(Protocol):
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger in which rounds, as a query looks for them."""
-        ...
-
-    async def find_chained(self, query: Query) -> tuple[Chained, ...]:
-        """Which intents were built on which others in one round, as a query looks for them."""
         ...
 
     async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:

@@ -27,6 +27,7 @@ from rota.model.types import (
 from rota.node.effects import LoadContract, LookUpIntents
 from rota.node.stored import StoredNode
 from rota.ports.beside import ProofBook, TriggerBook
+from rota.ports.carrying import CarriedStore
 from rota.ports.commitments import CommitmentStore
 from rota.ports.following import AbiStore, PublicStore, SubmissionStore, TraceStore
 from rota.ports.groups import Archive, Groups, KeyNames, Mail
@@ -327,6 +328,11 @@ class Store(Protocol):
     @property
     def proofs(self) -> ProofBook:
         """Proofs that were made and may be wanted again."""
+        ...
+
+    @property
+    def carried(self) -> CarriedStore:
+        """Transitions that other private contracts carry out."""
         ...
 
     @property

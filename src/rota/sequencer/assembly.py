@@ -26,17 +26,7 @@ from rota.machine.tables import Event
 from rota.model.config import Config
 from rota.model.consistency import Authorised, Consistent
 from rota.model.digests import void_leaf
-from rota.model.types import (
-    NO_ATTESTERS,
-    Attesters,
-    Contract,
-    Intent,
-    IntentId,
-    NodeName,
-    RequestId,
-    SubmitMode,
-    Transition,
-)
+from rota.model.types import NO_ATTESTERS, Attesters, Contract, Intent, IntentId, NodeName, RequestId, Transition
 from rota.sequencer.attestation import flaw_of_attesters
 from rota.sequencer.effects import AssembleIntents, LeavesSigned
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished, TransitionSigned
@@ -394,7 +384,7 @@ def _bounded(transaction: SenderTransaction, transition: Transition) -> Transiti
 
 def _assembled(transaction: SenderTransaction, transition: Transition, attesters: Attesters) -> Event:
     """Only an external intent may be prepared: of others the chain would refuse the whole round."""
-    if transition.preparation is not None and transaction.intent.submit_mode is not SubmitMode.EXTERNAL:
+    if transition.preparation is not None and not transaction.intent.is_external:
         return AssembleError("the domain prepared a transition for another committer, and its intent is not external")
     return Assembled(transition, attesters)
 

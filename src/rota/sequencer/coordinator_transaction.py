@@ -30,7 +30,6 @@ from rota.model.types import (
     Mode,
     NodeName,
     RequestId,
-    SubmitMode,
     Transition,
     node_of,
 )
@@ -287,7 +286,7 @@ def is_usable(transaction: CoordinatorTransaction, event: AssembleSuccess) -> bo
     """assembled on what still stands, spends nothing that is locked, is in its sender's share, is for our submitter if
     its intent is, and else its states may be kept for it; an empty one is in its sender's allowance"""
     is_for_another = event.transition.preparation is not None
-    may_be_prepared = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    may_be_prepared = transaction.intent.is_external
     if is_for_another and not may_be_prepared:
         return False
     coordinator = transaction.coordinator
@@ -643,7 +642,7 @@ def forget(transaction: CoordinatorTransaction) -> None:
 def _flaw_of_keeping(transaction: CoordinatorTransaction, event: AssembleSuccess) -> str:
     """Why states cannot be kept for what is external, or nothing. Who coordinates for itself is in nobody's way."""
     made, mode = event.transition, transaction.coordinator.context.contract.mode
-    if transaction.intent.submit_mode is not SubmitMode.EXTERNAL or made.is_empty or mode is Mode.SENDER:
+    if not transaction.intent.is_external or made.is_empty or mode is Mode.SENDER:
         return ""
     return transaction.coordinator.turns.flaw_of(transaction.sender, made.intent, made.inputs, made.valid_until_s)
 
@@ -935,7 +934,7 @@ class CoordinatorTransaction(Machine):
     def is_external(self) -> bool:
         """The version under way is for its user to have committed; an empty one is dispatched like any other."""
         version = self.transition
-        return self.intent.submit_mode is SubmitMode.EXTERNAL and version is not None and not version.is_empty
+        return self.intent.is_external and version is not None and not version.is_empty
 
     @property
     def is_unapproved(self) -> bool:

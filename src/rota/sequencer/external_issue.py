@@ -5,8 +5,9 @@ transition is sent to its sender (protocol §4.2). This machine is in front of t
 intent. The transition assembled last is taken at once; one from an earlier run, or for another
 coordinator, is Verifying until the signature of our own party is verified. It is recorded, acknowledged and
 given to the user: Issued. Then no coordinator has the intent; the chain, its validity and the user decide. A transition
-without use is acknowledged too, so that it is not sent again. Whatever this machine does not decide goes to the
-transaction.
+without use is acknowledged too, so that it is not sent again. The prepared transition of an intent of mode `carried` is
+Issued too, and another contract decides about it: when its validity ends, it is Awaited again, and the transaction
+travels again. Whatever this machine does not decide goes to the transaction.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rota.model.types import Intent, Leaf, NodeName, RequestId, Transition
 from rota.sequencer.context import Context
 from rota.sequencer.effects import ReportPrepared, TransitionIssued
 from rota.sequencer.sender_transaction_events import (
+    BegunAnew,
     Created,
     DispatchConfirmationRequestReceived,
     PreparedIssued,
@@ -62,6 +64,7 @@ class Issuable(Protocol):
     ending_reason: str | None
     issued: PreparedTransaction | None
     void_after_s: int
+    reason: str
 
     @property
     def context(self) -> Context:
@@ -74,6 +77,10 @@ class Issuable(Protocol):
     @property
     def assembled(self) -> Transition | None:
         """The transition assembled last."""
+
+    @property
+    def to_be_carried(self) -> Transition | None:
+        """What another contract is to carry out."""
 
     def verify(self, leaf: Leaf, valid_until_s: int, signature: bytes) -> RequestId:
         """Order the verification of its party's signature."""
@@ -117,6 +124,11 @@ def is_of_held(issue: ExternalIssue, event: SignatureVerified) -> bool:
 def has_no_submitter(issue: ExternalIssue, event: DispatchConfirmationRequestReceived) -> bool:
     """it is not being voided: no submitter is to have it"""
     return issue.transaction.is_undispatched and not issue.transaction.is_voiding
+
+
+def is_carried(issue: ExternalIssue, event: VersionsVoid) -> bool:
+    """another contract was to carry it out, and has not done so in time"""
+    return issue.transaction.to_be_carried is not None and goes_on(issue, event)
 
 
 def goes_on(issue: ExternalIssue, event: VersionsVoid) -> bool:
@@ -175,6 +187,14 @@ def refuse(issue: ExternalIssue, event: DispatchConfirmationRequestReceived) -> 
     issue.transaction.refuse(event, ErrorCode.WRONG_LEAF)
 
 
+def begin_anew(issue: ExternalIssue, event: VersionsVoid) -> None:
+    """No version of it can happen any more: it is assembled and endorsed again, and the other contract asked again."""
+    transaction = issue.transaction
+    transaction.issued = issue.held = None
+    issue.behind.handle(BegunAnew())
+    transaction.reason = "it was not carried out in time"
+
+
 def expire(issue: ExternalIssue, event: VersionsVoid) -> None:
     """It was not committed in time."""
     issue.transaction.ending_reason = "the prepared transition has expired"
@@ -229,6 +249,7 @@ TABLE = Table(
         Row(IssueState.VERIFYING, SignatureVerified, when=bears_our_signature, then=IssueState.ISSUED, do=issue_held),
         Row(IssueState.VERIFYING, SignatureVerified, when=is_of_held, then=IssueState.AWAITED, do=decline_held),
         Row(EVERY, DispatchConfirmationRequestReceived, when=has_no_submitter, do=refuse),
+        Row(IssueState.ISSUED, VersionsVoid, when=is_carried, then=IssueState.AWAITED, do=begin_anew),
         Row(IssueState.ISSUED, VersionsVoid, when=goes_on, do=expire),
     ),
     ignored=(

@@ -71,7 +71,7 @@ class Issuing:
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         transaction.count_as_assembled(False)
-        record = TransitionPrepared(transaction.sender, prepared)
+        record = TransitionPrepared(transaction.sender, prepared, transaction.intent.sender)
         self.context.persist(record)
         self.open[transaction.leaf] = Open(record)
         self._send(transaction.leaf)

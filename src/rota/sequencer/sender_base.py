@@ -282,7 +282,7 @@ class SenderBase(Machine):
     def take_reverted(self, peer: NodeName, message: TransactionReverted) -> None:
         """The current delegate has given an intent up: that counts by the endorsers' refusals, not by its word."""
         transaction = self.transactions.get(message.intent)
-        if transaction is None or not _is_of_delegate(transaction, peer, message):
+        if transaction is None or not _is_under_way(transaction, peer, message):
             return
         contract = self.context.contract
         refusals = {endorser: each for endorser, each in message.refusals if endorser in contract.endorsers}
@@ -337,12 +337,13 @@ class SenderBase(Machine):
         Of a version that was assembled on its snapshot they are its doing, too: then they count for the next version,
         which is assembled on our own states.
         """
-        is_current = _is_of_delegate(transaction, held.peer, held.reverted)
+        is_current = _is_under_way(transaction, held.peer, held.reverted)
         if not is_current or transaction.refusable(held.reverted.leaf) is None:
             return
         pairs = zip(held.endorsers, event.are_valid, strict=True)
         was_refused = self._suffice(transaction, [endorser for endorser, is_valid in pairs if is_valid])
-        if was_refused and transaction.is_on_own_states:
+        is_carried = transaction.is_issued_to_be_carried(held.reverted.leaf)
+        if was_refused and (is_carried or transaction.is_on_own_states):
             transaction.receiver.handle(GivenUp(held.reverted.reason))
         else:
             transaction.handle(Dropped(held.peer, held.reverted.reason, was_refused))
@@ -567,5 +568,7 @@ class SenderBase(Machine):
         return successor if self.is_available(successor) else None
 
 
-def _is_of_delegate(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
-    return transaction.delegate == peer and message.number == transaction.number
+def _is_under_way(transaction: SenderTransaction, peer: NodeName, message: TransactionReverted) -> bool:
+    """At its delegate, or to be carried out by a contract that its endorser asks, which knows of no delegation."""
+    is_of_delegate = transaction.delegate == peer and message.number == transaction.number
+    return is_of_delegate or transaction.is_issued_to_be_carried(message.leaf)

@@ -10,9 +10,9 @@ the chain. A revert is reported only when no version can happen any more (protoc
 Ending, and its end is recorded.
 
 Three machines of their own take part in what becomes of an intent. Each stands in front of this one and passes on what
-it does not decide: an external intent has its prepared transition Issued (`external_issue.py`), one that ends is voided
-by an empty transition (`voiding.py`), and one whose id the chain has under an unknown leaf is IdUsed while members are
-asked (`id_inquiry.py`).
+it does not decide: an intent that its user commits or another contract carries out has its prepared transition Issued
+(`external_issue.py`), one that ends is voided by an empty transition (`voiding.py`), and one whose id the chain has
+under an unknown leaf is IdUsed while members are asked (`id_inquiry.py`).
 
 No answer, receipt or report leaves before the records of its step and of all earlier ones are durable
 (`engine/outbox.py`), so no rule waits for a write.
@@ -48,6 +48,7 @@ from rota.sequencer.sender_transaction_events import (
     AssemblePark,
     AssembleRequestReceived,
     AssembleRevert,
+    BegunAnew,
     CancelRequested,
     ConfirmationFinal,
     ConfirmationUndone,
@@ -74,7 +75,6 @@ from rota.sequencer.sender_transaction_events import (
     Submitted,
     SubmitterSilent,
     VersionsVoid,
-    VoidingBegun,
 )
 from rota.sequencer.sent_intent import (
     ASKED_FOR_PERMISSION,
@@ -122,6 +122,7 @@ UNPERMITTED = superstate("Unpermitted", State.PENDING, DELEGATED)
 NUMBERED = superstate("Numbered", State.SEQUENCED, State.SUBMITTED)
 PERMITTED = superstate("Permitted", State.PREPARED, State.DISPATCHED, NUMBERED)
 UNDER_WAY = superstate("UnderWay", UNPERMITTED, PERMITTED)
+RELEASED = superstate("Released", State.ISSUED, State.ENDING)
 # Nobody is to coordinate it: its user, the chain or time decides.
 WAITING = (State.ISSUED, State.ENDING, State.PARKED)
 OPEN = superstate("Open", UNDER_WAY, *WAITING)
@@ -129,8 +130,8 @@ OPEN = superstate("Open", UNDER_WAY, *WAITING)
 SETTLED = superstate("Settled", State.CONFIRMED, State.ID_USED)
 ENDED = superstate("Ended", SETTLED, State.REVERTED)
 KNOWN = superstate("Known", OPEN, ENDED)
-# The version that it was assembled as last may be under way at its delegate, without permission.
-REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING)
+# The version that it was assembled as last may be under way at its delegate, without permission, or be decided about.
+REFUSABLE = (State.PENDING, State.DELEGATED, State.ENDORSEMENT_GATHERING, State.ISSUED)
 
 
 CANCELLED = "cancelled"
@@ -578,10 +579,10 @@ def note_voided(transaction: SenderTransaction, event: ConfirmationFinal) -> Non
     transaction.ending_reason = transaction.ending_reason or VOIDED
 
 
-def begin_anew(transaction: SenderTransaction, event: VoidingBegun) -> None:
-    """It travels once more, as an empty transition: what was permitted, held or awaited before is forgotten.
+def begin_anew(transaction: SenderTransaction, event: BegunAnew) -> None:
+    """It travels once more: what was permitted, held or awaited before is forgotten.
 
-    The number grows, so that permission for the empty transition is the only one under it (S4).
+    The number grows, so that permission for the next version, which may be empty, is the only one under it (S4).
     """
     transaction.number = DelegationNumber(transaction.context.incarnation, transaction.number.counter + 1)
     transaction.permission = transaction.result = transaction.transition = transaction.held = None
@@ -752,7 +753,7 @@ TABLE = Table(
         Row(UNDER_WAY, Submitted, when=is_permitted_leaf, then=State.SUBMITTED, do=note_listed),
         Row(PERMITTED, SubmitterSilent, when=index_has_caught_up, then=State.PENDING, do=release),
         Row(PERMITTED, SubmitterSilent, do=keep_hold),
-        Row(UNDER_WAY, GivenUp, then=State.ENDING, do=note_given_up),
+        Row(OPEN, GivenUp, then=State.ENDING, do=note_given_up),
         Row(UNPERMITTED, Dropped, when=is_to_back_off, then=State.PENDING, do=delegate_later),
         Row(OPEN, ConfirmedSuccess, when=is_by_another, then=State.ID_USED, do=note_used),
         Row(OPEN, ConfirmedSuccess, then=State.CONFIRMED, do=note_confirmed),
@@ -768,7 +769,7 @@ TABLE = Table(
         Row(State.ID_USED, LeafClaimed, then=State.CONFIRMED, do=close_inquiry),
         Row(State.ID_USED, LeafUnclaimed, then=State.REVERTED, do=close_inquiry),
         Row(OPEN, VersionsVoid, then=State.REVERTED),
-        Row(State.ENDING, VoidingBegun, then=State.PENDING, do=begin_anew),
+        Row(RELEASED, BegunAnew, then=State.PENDING, do=begin_anew),
         Row(PERMITTED, CancelRequested, do=refuse_cancel),
         Row(OPEN, CancelRequested, then=ENDS, do=accept_cancel),
         Row(ENDED, CancelRequested, do=refuse_cancel),
@@ -817,7 +818,7 @@ TABLE = Table(
             for event in (NonceAssigned, Submitted)
         ),
         Ignored(SubmitterSilent, outside(PERMITTED), "no permission is out"),
-        Ignored(GivenUp, outside(UNDER_WAY), "it waits, ends or has its outcome meanwhile"),
+        Ignored(GivenUp, (*outside(OPEN), State.ENDING, State.PARKED), "it waits, ends or has its outcome meanwhile"),
         Ignored(
             Dropped, outside(UNPERMITTED), "its submitter lists it or the hold ends, or it has ended or waits here"
         ),
@@ -830,7 +831,7 @@ TABLE = Table(
             for event in (LeafClaimed, LeafUnclaimed)
         ),
         Ignored(VersionsVoid, (State.INITIAL, State.PARKED, ENDED), "it is not ending, or has ended"),
-        Ignored(VoidingBegun, outside(State.ENDING), "it has gone on meanwhile"),
+        Ignored(BegunAnew, outside(RELEASED), "it has gone on meanwhile"),
         Ignored(RetryDue, outside(State.PENDING), "it goes on without"),
     ),
     entry={
@@ -894,15 +895,6 @@ class SenderTransaction(SentIntent):
         leaf = self.confirmed_leaf
         return self.state is State.REVERTED or (leaf is not None and self.is_void(leaf))
 
-    def dependency_ended(self, event: DependencyConfirmed | DependencyReverted) -> None:
-        """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
-        if isinstance(event, DependencyConfirmed):
-            del self.unmet[event.dependency]
-            self.awaits_confirmation = False
-        else:
-            self.reverted_dependency = event
-        self.handle(event)
-
     def forget_expired_versions(self) -> None:
         """The chain can commit no leaf whose bound has passed in final time (trust rule 3)."""
         final_time_s = self.sender.final_time_s
@@ -932,9 +924,16 @@ class SenderTransaction(SentIntent):
         return self.state in UNPERMITTED.states
 
     def refusable(self, leaf: Leaf) -> Transition | None:
-        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit."""
-        made = self.assembled
+        """What we signed of this leaf for its delegate, which has not asked for more since, and did not permit.
+
+        What another contract is to carry out can be refused as long as that is not done.
+        """
+        made = self.to_be_carried if self.state is State.ISSUED else self.assembled
         return made if self.state in REFUSABLE and made is not None and made.leaf == leaf else None
+
+    def is_issued_to_be_carried(self, leaf: Leaf) -> bool:
+        """The endorser's node has another contract decide about this leaf and carry it out."""
+        return self.state is State.ISSUED and self.refusable(leaf) is not None
 
     @property
     def is_waiting_to_end(self) -> bool:

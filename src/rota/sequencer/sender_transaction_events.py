@@ -263,8 +263,8 @@ class PreparedIssued(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class VoidingBegun(Event):
-    """Raised by the voiding: the intent is to travel as an empty transition."""
+class BegunAnew(Event):
+    """Raised by the voiding, or by the external issue that was not carried out in time: the intent travels again."""
 
 
 @dataclass(frozen=True, slots=True)

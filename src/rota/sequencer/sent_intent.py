@@ -37,6 +37,7 @@ from rota.sequencer.context import Context
 from rota.sequencer.effects import VerifySignature
 from rota.sequencer.external_issue import HeldPrepared
 from rota.sequencer.sender_transaction_events import (
+    DependencyConfirmed,
     DependencyReverted,
     DispatchConfirmationRequestReceived,
     RetryDue,
@@ -158,8 +159,23 @@ class SentIntent(Machine):
 
     @property
     def is_external(self) -> bool:
-        """Its user commits it."""
-        return self.intent.submit_mode is SubmitMode.EXTERNAL
+        """Its user commits it, or another contract carries it out."""
+        return self.intent.is_external
+
+    @property
+    def to_be_carried(self) -> Transition | None:
+        """The transition that the endorser's node has another contract decide about and carry out."""
+        is_carried = self.intent.submit_mode is SubmitMode.CARRIED
+        return self.issued.transition if self.issued is not None and is_carried else None
+
+    def dependency_ended(self, event: DependencyConfirmed | DependencyReverted) -> None:
+        """One that it depends on has ended. Whatever state it is in, it may have to wait for the others again."""
+        if isinstance(event, DependencyConfirmed):
+            del self.unmet[event.dependency]
+            self.awaits_confirmation = False
+        else:
+            self.reverted_dependency = event
+        self.handle(event)
 
     def begin_assembly(self) -> None:
         """Its domain and signer are asked again; earlier answers do not count."""

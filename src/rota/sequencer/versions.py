@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rota.model.types import AwaitedLeaf, Dependency, Leaf, SubmitMode, Transition
+from rota.model.types import AwaitedLeaf, Dependency, Leaf, Transition
 
 if TYPE_CHECKING:
     from rota.sequencer.sender_transaction import SenderTransaction
@@ -26,7 +26,7 @@ VERSIONS_MAX = 32
 
 def must_wait_to_sign(transaction: SenderTransaction) -> bool:
     """No coordinator can have the intent assembled at present: it has too many versions, or a version must expire."""
-    is_external = transaction.intent.submit_mode is SubmitMode.EXTERNAL
+    is_external = transaction.intent.is_external
     if transaction.is_voiding or not (is_external or len(transaction.versions) >= VERSIONS_MAX // 2):
         return False
     return _has_signed_too_often(transaction, is_external) or _must_expire_first(transaction)
@@ -56,7 +56,7 @@ def _must_expire_first(transaction: SenderTransaction) -> bool:
 
 def may_be_pipelined(transaction: SenderTransaction) -> bool:
     """All that it waits for is under way in its own contract, so that it may be assembled on what that makes."""
-    if transaction.awaits_confirmation or transaction.intent.submit_mode is SubmitMode.EXTERNAL:
+    if transaction.awaits_confirmation or transaction.intent.is_external:
         return False
     return all(_is_under_way(transaction, other) for other in transaction.unmet)
 
@@ -70,7 +70,7 @@ def reads_all_dependencies(transaction: SenderTransaction, transition: Transitio
 def _is_under_way(transaction: SenderTransaction, dependency: Dependency) -> bool:
     """A coordinator shows states of it to the dependent: it is with the same one, or on the chain."""
     other = None if isinstance(dependency, AwaitedLeaf) else transaction.sender.transactions.get(dependency)
-    if other is None or other.is_ending or other.intent.submit_mode is SubmitMode.EXTERNAL:
+    if other is None or other.is_ending or other.intent.is_external:
         return False
     return other.is_confirmed or (other.is_assembled and other.delegate == transaction.sender.delegate)
 

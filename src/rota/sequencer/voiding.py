@@ -20,13 +20,13 @@ from rota.model.frozen import dataclass
 from rota.model.types import Intent, Leaf
 from rota.sequencer.context import Context
 from rota.sequencer.sender_transaction_events import (
+    BegunAnew,
     CancelRequested,
     ConfirmedReverted,
     CoordinatorChanged,
     DispatchConfirmationRequestReceived,
     GivenUp,
     VersionsVoid,
-    VoidingBegun,
 )
 from rota.wire.messages import ErrorCode
 
@@ -134,7 +134,7 @@ def end(voiding: Voiding, event: Event) -> None:
 def begin_voiding(voiding: Voiding, event: EndingBegun) -> None:
     """The transaction begins again, as an empty transition."""
     voiding.transaction.is_voiding = True
-    voiding.behind.handle(VoidingBegun())
+    voiding.behind.handle(BegunAnew())
 
 
 def refuse_old_version(voiding: Voiding, event: DispatchConfirmationRequestReceived) -> None:

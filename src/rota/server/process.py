@@ -85,6 +85,7 @@ from rota.server.watched_files import (
 )
 from rota.service.automation.loading import CannotLoad, LoadedTrigger, load_triggers
 from rota.service.automation.wiring import announced, automate
+from rota.service.carrying.carrying import CarryingDesk
 from rota.service.commands.commands import CommandOffice
 from rota.service.commands.prunable import PrunableCompletions
 from rota.service.commands.transactions import NodeTransactions
@@ -227,14 +228,12 @@ async def opened(
 
     def adapters_for(tell: Tell) -> Adapters:
         nonlocal commands, code
-        number = NumberFile(configuration.node.keys)
-        nullifier_of = contracts.nullifier_of
+        number, nullifier_of = NumberFile(configuration.node.keys), contracts.nullifier_of
         store = DatabaseStore(database, name, configuration.sequencer, tell, nullifier_of=nullifier_of, mark=number)
         store.failed = lambda error: _end_loudly(running, error)
         commands = DatabaseCommands(store)
         verifiers = Verifiers(tell, VERIFIER_PATIENCE_MS)
         announcements = Announcements(store.key_names, store.groups)
-        signatures = Signatures(name, keys.signer, contracts, contracts)
         trees = CommitmentTrees(store.commitments, contracts.may_have_tree)
         rosters, taken = Rosters(partial(read_roster, client)), partial(are_taken, client)
         used = prover or own_prover
@@ -245,7 +244,7 @@ async def opened(
         services = Services(
             name,
             contracts,
-            signatures,
+            Signatures(name, keys.signer, contracts, contracts),
             store,
             HeldStates(name, store),
             verifiers,
@@ -345,6 +344,7 @@ async def opened(
     facade.commands = CommandOffice(name, commands, transactions, configuration.commands.maximum_duration_ms)
     facade.commands.failed = running.fail
     running.receipts.when_changed(lambda _: facade.commands.receipts_changed())
+    CarryingDesk(running, facade, Signatures(name, keys.signer, contracts, contracts), chain_id)
     facade.itself = Itself(running, configuration, wall_clock_ms())
     entrance = _entrance(facade, entrance_settings)
     following = _following(configuration, keys, registry, registrar, running.fail)

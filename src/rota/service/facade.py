@@ -254,7 +254,7 @@ class NodeFacade:
             stored.accepted_at_ms,
             interface.TransactionType.PRIVATE,
             accepted.sender,
-            accepted.submit_mode,
+            SubmitMode.EXTERNAL if accepted.submit_mode is SubmitMode.EXTERNAL else SubmitMode.AUTO,
             self._receipts.domain_of(accepted),
             accepted.contract if accepted.contract != NO_CONTRACT else None,
             idempotency_key=accepted.idempotency_key,

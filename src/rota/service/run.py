@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -53,6 +53,7 @@ from rota.machine.effects import (
     ReportReceipt,
     ReportVerifier,
     SendMessage,
+    TransitionPrepared,
 )
 from rota.machine.events import ConnectionMade, MessageReceived, StopRequested
 from rota.machine.tables import Event
@@ -211,6 +212,7 @@ class RunningNode:
         self._head_height = -1
         self._on_head: Final[list[Callable[[], None]]] = []
         self._closing_first: Final[list[Callable[[], Awaitable[None]]]] = []
+        self._on_prepared: Final[list[Callable[[ContractAddress, TransitionPrepared], None]]] = []
         self.arrears: Final = Arrears(
             self.adapters.store,
             self.adapters.chain.rounds_of,
@@ -363,6 +365,8 @@ class RunningNode:
         )
         catalogue.NODE_STARTED.log(incarnation=core.incarnation, height=core.height, contracts=len(every))
         self.engine.start(core)
+        for address, contract in stored.contracts.items():
+            self._tell_of_prepared(address, contract.unacknowledged)
         for known in every:
             self.arrears.make_up_for(known)
 
@@ -407,6 +411,10 @@ class RunningNode:
     def when_head_moves(self, tell: Callable[[], None]) -> None:
         """Tell this whenever the chain stands elsewhere."""
         self._on_head.append(tell)
+
+    def when_prepared(self, tell: Callable[[ContractAddress, TransitionPrepared], None]) -> None:
+        """Tell this of each prepared transition, and after a restart of those that its sender did not acknowledge."""
+        self._on_prepared.append(tell)
 
     def before_closing(self, close: Callable[[], Awaitable[None]]) -> None:
         """Do this before the store is given back."""
@@ -493,6 +501,19 @@ class RunningNode:
 
     # Effects.
 
+    def send(self, message: SendMessage) -> None:
+        """To a peer, or to this node itself."""
+        if message.peer == self.name:
+            self.tell(MessageReceived(self.name, message.envelope))
+        else:
+            self.adapters.peers.send(message)
+
+    def _tell_of_prepared(self, contract: ContractAddress, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record, TransitionPrepared):
+                for tell in self._on_prepared:
+                    tell(contract, record)
+
     def _perform(self, effect: Effect) -> None:
         """Each goes to whom it is for; what is left is for the services."""
         if self._watcher is not None:
@@ -502,14 +523,13 @@ class RunningNode:
         if self.leaders is not None and isinstance(effect, SendMessage):
             self.leaders.heard(effect.envelope)
         match effect:
-            case SendMessage(peer, envelope) if peer == self.name:
-                self.tell(MessageReceived(peer, envelope))
             case SendMessage():
-                self.adapters.peers.send(effect)
+                self.send(effect)
             case Persist():
                 self.rounds_dispatched += sum(isinstance(record, RoundDispatch) for record in effect.records)
                 _log_questions(effect.records)
                 self.adapters.store.perform(effect)
+                self._tell_of_prepared(effect.contract, effect.records)
             case RecallDispatches(nonces, account):
                 catalogue.CHAIN_TRANSACTIONS_LOST.log(nonces=nonces, account=account)
                 self.adapters.store.perform(effect)

@@ -36,7 +36,6 @@ from rota.model.types import (
     Preparation,
     State,
     StateId,
-    SubmitMode,
     Transition,
     node_of,
 )
@@ -112,7 +111,7 @@ def assemble(
                     purse.pop(reference, None)
             attesters = plan_of(transition, intent.sender)
             # External and planned ones depend on others: nothing is built on them.
-            is_certain = intent.submit_mode is not SubmitMode.EXTERNAL and not attesters.endorsers
+            is_certain = not intent.is_external and not attesters.endorsers
             for state in transition.outputs if is_certain else ():
                 available.setdefault(_purse_of(state), {})[state.id] = state
             kind = AssemblyOutcome.ASSEMBLED
@@ -270,7 +269,7 @@ def _transition(separator: bytes, intent: Intent, draft: Draft, order: AssembleI
         for number, (purse, _) in enumerate(draft.outputs)
     )
     commitments = tuple(state_commitment(content) for content in made)
-    preparation = PREPARATION if intent.payload == b"prepare" and intent.submit_mode is SubmitMode.EXTERNAL else None
+    preparation = PREPARATION if intent.payload == b"prepare" and intent.is_external else None
     core = core_of(separator, intent.id, inputs=draft.inputs, reads=draft.reads, outputs=commitments)
     leaf: Leaf = leaf_of(core, preparation)
     outputs = tuple(

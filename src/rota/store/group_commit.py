@@ -64,6 +64,7 @@ from rota.ports import (
 from rota.store.abis import Abis
 from rota.store.accounts import AccountChoices
 from rota.store.archive import Archive
+from rota.store.carried import CarriedTransitions
 from rota.store.commitments import Commitments
 from rota.store.database import Answer, Database, Reading, ReadingTooSlow, Refused, Statement, known_chain, last_written
 from rota.store.findings import Findings
@@ -145,6 +146,7 @@ class DatabaseStore:
         self.proofs: Final = ProofBook(self)
         self.triggers: Final = TriggerBook(self._read, self._write_alone)
         self.commitments: Final = Commitments(self)
+        self.carried: Final = CarriedTransitions(self, clock)
         self.quarantine: Final = Quarantine(self)
 
     # Life.

@@ -14,7 +14,7 @@ the nullifier's spending is its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rota.calldata import NULLIFIER_OUTPUT, is_nullifier
@@ -199,9 +199,6 @@ class Writing:
         yield Statement(f"DELETE FROM dispatched_intents WHERE number = {_NUMBER}", slot)
         for intent in dict.fromkeys(transition.intent for transition in order.transitions):
             yield Statement(_DISPATCH_INTENT, (*slot, intent))
-        yield Statement(f"DELETE FROM chained_intents WHERE number = {_NUMBER}", slot)
-        for intent, chained in _chained_in(order.transitions):
-            yield Statement(_CHAIN, (*slot, intent, chained))
         yield Statement(f"DELETE FROM deliveries WHERE number = {_NUMBER} AND is_acknowledged = 0", slot)
         yield from self._deliveries(order, slot)
         yield Statement(_SETTLE_DISPATCHES + " AND account = ? AND nonce = ?", slot)
@@ -379,17 +376,6 @@ def _key_of(intent: Intent) -> bytes | None:
     return encode_text(intent.idempotency_key) if intent.idempotency_key else None
 
 
-def _chained_in(transitions: Sequence[Transition]) -> Iterable[tuple[IntentId, IntentId]]:
-    """Of a round: the intents whose states others spend or read in it, each with who does."""
-    made = {transition.leaf: transition.intent for transition in transitions}
-    return dict.fromkeys(
-        (made[state.leaf], transition.intent)
-        for transition in transitions
-        for state in (*transition.inputs, *transition.reads)
-        if state.leaf in made
-    )
-
-
 def _held(contract: ContractAddress, transition: Transition, position: int, now_ms: int) -> Iterator[Statement]:
     """The states of a transition whose bytes this node has; the leaf may be on the chain already."""
     leaf = transition.leaf
@@ -562,8 +548,6 @@ _RECOGNISE: Final = """
 UPDATE intents SET settled_at = used_at, used_at = NULL, used_leaf = NULL
 WHERE id = ? AND used_leaf = ? AND receipt IS NULL"""
 _VOIDED: Final = "UPDATE intents SET voided_at = ? WHERE id = ? AND contract = ?"
-
-_CHAIN: Final = independent(f"INSERT INTO chained_intents (number, intent, chained) VALUES ({_NUMBER}, ?, ?)")
 
 _MINED: Final = """
 INSERT INTO mined (account, nonce, height, status) VALUES (?, ?, ?, ?)

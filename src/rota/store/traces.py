@@ -14,7 +14,7 @@ from rota.chain.effects import RoundDispatch
 from rota.domains.queries import Query
 from rota.model.blocks import MinedStatus
 from rota.model.types import ContractAddress, IntentId, Leaf, State, StateId, Transition
-from rota.ports import TWINS_MAX, Chained, Dispatched, LatestRound, NumberedDispatch
+from rota.ports import TWINS_MAX, Dispatched, LatestRound, NumberedDispatch
 from rota.store.database import Door, Reading, Statement
 from rota.store.encoding import decode_dispatch, decode_prepared, decode_state, decode_transition
 from rota.store.queries import Column, Kind, Table, selection
@@ -29,11 +29,6 @@ _DISPATCHES: Final = Table(
         "publicTransactionID": Column("(2 * number + 1)", Kind.NUMBER),
     },
     "number DESC, intent",
-)
-_CHAINED: Final = Table(
-    "chained_intents",
-    {"transactionID": Column("intent", Kind.UUID), "chainedTransactionID": Column("chained", Kind.UUID)},
-    "number DESC, intent, chained",
 )
 
 
@@ -71,10 +66,6 @@ class Traces:
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
         """Which intents went to the ledger in which rounds, as a query looks for them."""
         return await self._door.read(_dispatched(selection(_DISPATCHES, "number, intent", query)))
-
-    async def find_chained(self, query: Query) -> tuple[Chained, ...]:
-        """Which intents were built on which others in one round, as a query looks for them."""
-        return await self._door.read(_chained(selection(_CHAINED, "number, intent, chained", query)))
 
     async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:
         """The round that this node sent under this hash, while no block has it."""
@@ -148,11 +139,6 @@ def _mined(dispatch: RoundDispatch) -> Reading[tuple[bool, int | None] | None]:
 def _dispatched(query: Statement) -> Reading[tuple[Dispatched, ...]]:
     rows: Any = yield query
     return tuple(Dispatched(number, IntentId(intent)) for number, intent in rows)
-
-
-def _chained(query: Statement) -> Reading[tuple[Chained, ...]]:
-    rows: Any = yield query
-    return tuple(Chained(number, IntentId(intent), IntentId(chained)) for number, intent, chained in rows)
 
 
 def _latest_rounds(limit: int) -> Reading[tuple[LatestRound, ...]]:

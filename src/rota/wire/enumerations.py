@@ -84,7 +84,12 @@ HANDOVER_REASONS: Final = Enumeration(
     {HandoverReason.OUTRANKS: pb.HANDOVER_REASON_OUTRANKS, HandoverReason.TRIED: pb.HANDOVER_REASON_TRIED},
 )
 SUBMIT_MODES: Final = Enumeration(
-    "submit mode", {SubmitMode.AUTO: pb.SUBMIT_MODE_AUTO, SubmitMode.EXTERNAL: pb.SUBMIT_MODE_EXTERNAL}
+    "submit mode",
+    {
+        SubmitMode.AUTO: pb.SUBMIT_MODE_AUTO,
+        SubmitMode.EXTERNAL: pb.SUBMIT_MODE_EXTERNAL,
+        SubmitMode.CARRIED: pb.SUBMIT_MODE_CARRIED,
+    },
 )
 VERDICTS: Final = Enumeration(
     "verdict",

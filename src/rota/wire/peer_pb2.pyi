@@ -12,6 +12,7 @@ class SubmitMode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SUBMIT_MODE_UNSPECIFIED: _ClassVar[SubmitMode]
     SUBMIT_MODE_AUTO: _ClassVar[SubmitMode]
     SUBMIT_MODE_EXTERNAL: _ClassVar[SubmitMode]
+    SUBMIT_MODE_CARRIED: _ClassVar[SubmitMode]
 
 class Answer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -80,6 +81,7 @@ class Verdict(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 SUBMIT_MODE_UNSPECIFIED: SubmitMode
 SUBMIT_MODE_AUTO: SubmitMode
 SUBMIT_MODE_EXTERNAL: SubmitMode
+SUBMIT_MODE_CARRIED: SubmitMode
 ANSWER_UNSPECIFIED: Answer
 ANSWER_ACCEPTED: Answer
 ANSWER_HELD: Answer

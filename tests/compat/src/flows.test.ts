@@ -1,8 +1,9 @@
 // Flows of existing applications, with the requests that their SDK sends, against nodes that a pytest test has started.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { Client, RpcError, Subscriber } from "./client.js";
+import { Client, type Json, RpcError, Subscriber } from "./client.js";
 import { recorded } from "./recorded.js";
 
 const node1 = new Client(process.env["ROTA_NODE1"] ?? "");
@@ -90,6 +91,64 @@ test("a privacy group is created, and a private contract in it is deployed, call
     assert.equal(error.code, -32602);
     return error.message.includes("must be one of pente_call");
   });
+});
+
+function functionOf(name: string, inputs: [string, string][]): unknown {
+  return { type: "function", name, inputs: inputs.map(([type, name]) => ({ type, name })), outputs: [] };
+}
+
+test("a private stablecoin: its hook refuses who is not on the list, and carries out who is", async () => {
+  const guard = JSON.parse(readFileSync(process.env["ROTA_GUARD"] ?? "", "utf-8"));
+  const constructor = guard.abi.find((entry: Json) => entry.type === "constructor");
+  const members = ["a@node1", "b@node2"];
+  const configuration = { externalCallsEnabled: "true", evmVersion: "shanghai" };
+  const group = await node1.ask("pgroup_createGroup", [{ domain: "pente", members, configuration }]);
+  const { contractAddress: publicAddress } = await node1.succeeded(group.genesisTransaction);
+  const inGroup = { domain: "pente", group: group.id, from: "a@node1" };
+  const [notary, holder] = [await addressOf("a@node1"), await addressOf("b@node2")];
+  const deployed = await node1.succeeded(
+    await node1.ask("pgroup_sendTransaction", [
+      { ...inGroup, bytecode: guard.bytecode, function: constructor, input: [notary, "50"] },
+    ]),
+    true,
+  );
+  const privateAddress: string = deployed.domainReceipt.receipt.contractAddress;
+  const tell = async (name: string, inputs: [string, string][], input: unknown[]): Promise<void> => {
+    const call = { ...inGroup, to: privateAddress, function: functionOf(name, inputs), input };
+    await node1.succeeded(await node1.ask("pgroup_sendTransaction", [call]));
+  };
+  const create = recorded("NotoFactory.newNoto(hooks)", "ptx_sendTransaction");
+  const privateGroup = { salt: group.id, members };
+  create.params[0].data.options.hooks = { publicAddress, privateAddress, privateGroup };
+  const token: string = (await node1.succeeded(await node1.ask(create.method, create.params))).contractAddress;
+  await tell("setToken", [["address", "token"]], [token]);
+
+  const mint = recorded("noto.mint", "ptx_sendTransaction", { address: token });
+  mint.params[0].data.to = "a@node1";
+  const refused = await node1.receipt(await node1.ask(mint.method, mint.params));
+  assert.deepEqual([refused.success ?? false, refused.failureMessage], [false, "the receiver is not on the list"]);
+  for (const account of [notary, holder]) await tell("list", [["address", "account"], ["bool", "allowed"]], [account, true]);
+  await node1.succeeded(await node1.ask(mint.method, mint.params));
+
+  const transfer = recorded("noto.transfer", "ptx_sendTransaction", { address: token });
+  const paid = await node1.succeeded(await node1.ask(transfer.method, transfer.params), true);
+  assert.deepEqual(paid.domainReceipt.hooks, { publicAddress, privateAddress });
+  const [dispatch] = await node1.ask("ptx_queryChainedDispatches", [
+    { limit: 1, eq: [{ field: "transactionID", value: paid.id }] },
+  ]);
+  assert.deepEqual(paid.carriedBy, [dispatch.chainedTransactionID]);
+  assert.deepEqual(await node1.ask("ptx_getChainedDispatch", [dispatch.id]), dispatch);
+  const carrying = await node1.succeeded(dispatch.chainedTransactionID, true);
+  assert.equal(carrying.transactionHash, paid.transactionHash);
+  assert.deepEqual(carrying.carries, [paid.id]);
+
+  transfer.params[0].data.amount = "41";
+  const over = await node1.receipt(await node1.ask(transfer.method, transfer.params));
+  assert.equal(over.failureMessage, "the payment exceeds the daily limit");
+  await tell("startDay", [], []);
+  await node1.succeeded(await node1.ask(transfer.method, transfer.params));
+  const balance = recorded("noto.balanceOf", "ptx_call", { address: token });
+  assert.equal((await node1.ask(balance.method, balance.params)).totalBalance, "49");
 });
 
 test("receipts come over a WebSocket until they are acknowledged", async () => {

@@ -26,6 +26,9 @@ from rota.domains.base import (
     Assembled,
     Assembly,
     AttestationPlan,
+    Carrier,
+    Carrying,
+    CarryingCall,
     Deployment,
     Domain,
     NewState,
@@ -44,6 +47,8 @@ from rota.domains.base import (
 )
 from rota.domains.contents import Role
 from rota.domains.locking import Permitted, StandsFor, word_of
+from rota.domains.noto.hook_records import NO_HOOKS, HookOptions, HookRequested, Hooks
+from rota.domains.noto.hooks import HOOKED_OPTIONS, asked_by, call_of, carrier_of, hooks_in, parties_in, require_hooked
 from rota.domains.noto.locks import rules_of
 from rota.domains.noto.operations import (
     RULES,
@@ -62,6 +67,7 @@ from rota.domains.noto.records import (
     NO_CONDITION,
     Account,
     Attached,
+    BasicOptions,
     Coin,
     Configuration,
     Constructor,
@@ -86,6 +92,7 @@ LEDGER: Final = ProvedLedger("NotaryLedger", ())
 PARK_TRANSFERS: Final = "park_transfers"
 # The states that are locks.
 LOCKS: Final = (Lock, RecordedLock)
+NOTARY_MODES: Final = ("basic", "hooks")
 TRANSFERS: Final = ("transfer", "transferFrom")
 
 
@@ -102,9 +109,8 @@ class Noto(Domain[Configuration]):
         "symbol": Nothing,
         "decimals": Nothing,
     }
-    states = (Coin, Lock, Requested, Attached, Promised, RecordedLock, Released, Permitted)
+    states = (Coin, Lock, Requested, Attached, Promised, RecordedLock, Released, Permitted, HookRequested)
     changes_locks = True
-    signed_ledgers = (LEDGER,)
 
     def __init__(self) -> None:
         self._parks_transfers = False
@@ -121,16 +127,13 @@ class Noto(Domain[Configuration]):
     def deploy(self, arguments: Record, sender: Party) -> Deployment[Configuration]:
         """The notary's node coordinates and endorses."""
         assert isinstance(arguments, Constructor)
-        if arguments.notary_mode == "hooks":
-            raise Rejected("notaryMode", "hooks of a private contract are not supported; basic is")
-        if arguments.notary_mode != "basic":
-            raise Rejected("notaryMode", f"must be basic, not {arguments.notary_mode!r}")
+        if arguments.notary_mode not in NOTARY_MODES:
+            raise Rejected("notaryMode", f"must be {' or '.join(NOTARY_MODES)}, not {arguments.notary_mode!r}")
         for field, text in (("name", arguments.name), ("symbol", arguments.symbol)):
             if len(text.encode()) > NAME_BYTES_MAX:
                 raise Rejected(field, f"must be at most {NAME_BYTES_MAX} bytes")
         notary = party_of("notary", arguments.notary, node_of(sender))
-        options = arguments.options
-        configuration = Configuration(arguments.name, arguments.symbol, notary, options.basic, options.public_locks)
+        configuration = Configuration(arguments.name, arguments.symbol, notary, *_options_of(arguments, notary))
         return Deployment(AttestationPlan.notary(notary), configuration, tuple(dict.fromkeys((notary, sender))))
 
     def configure(self, configuration: Configuration, contract: Contract) -> None:
@@ -142,6 +145,10 @@ class Noto(Domain[Configuration]):
             raise Rejected(
                 "configuration.notary", f"must be of the one node that coordinates and endorses: {notary[0]}"
             )
+        if configuration.hooks != NO_HOOKS and configuration.options != HOOKED_OPTIONS:
+            raise Rejected("configuration.options", "must be those of a token with hooks: the hook decides")
+        if configuration.hooks != NO_HOOKS and configuration.public_locks:
+            raise Rejected("configuration.publicLocks", "must be false in a token with hooks, which has no locks")
 
     def ledger_of(self, configuration: Configuration) -> ProvedLedger | None:
         """Tokens whose locks are private states have the ledger of all contracts that endorsers sign for."""
@@ -156,6 +163,8 @@ class Noto(Domain[Configuration]):
     def init(self, request: Request[Configuration]) -> tuple[Party, ...]:
         """Who may ask for it at all, and with what amounts."""
         asked = _asked(request.configuration, request.sender, request.function, request.arguments)
+        if request.configuration.hooks != NO_HOOKS:
+            require_hooked(request.function)
         rules_of(asked)[asked.function].needs(asked)
         return parties_of(asked)
 
@@ -169,7 +178,7 @@ class Noto(Domain[Configuration]):
             return chosen
         spends, spent = chosen
         made = rules_of(asked)[asked.function].makes(asked, spent)
-        return Assembled(spends, makes=made.states, info=(*made.infos, _request_told(asked)), lock=made.lock)
+        return Assembled(spends, makes=made.states, info=(*made.infos, *_request_told(asked)), lock=made.lock)
 
     def _choose(
         self, work: Assembly[Configuration], asked: Asked
@@ -214,6 +223,8 @@ class Noto(Domain[Configuration]):
         rule = RULES.get(told.function)
         if rule is None:
             raise Refused(f"PD200001: Unknown function: {told.function}")
+        if proposal.configuration.hooks != NO_HOOKS:
+            require_hooked(told.function)
         arguments = _arguments_of(rule.arguments, told.arguments)
         asked = _asked(proposal.configuration, proposal.sender, told.function, arguments)
         spent = _spent(asked, proposal)
@@ -224,6 +235,20 @@ class Noto(Domain[Configuration]):
             raise Refused(f"what is made is not what {told.function} makes")
         if proposal.lock != expected.lock:
             raise Refused(f"what becomes of a lock on the ledger is not what {told.function} makes of it")
+
+    # Being carried out by a hook.
+
+    def carrier(self, configuration: Configuration) -> Carrier | None:
+        """The hook's group, if it has a hook."""
+        return carrier_of(configuration)
+
+    def parties_to_carry(self, work: Carrying[Configuration]) -> tuple[Party, ...]:
+        """All that the hook is given the addresses of."""
+        return parties_in(work)
+
+    def carry(self, work: Carrying[Configuration]) -> CarryingCall:
+        """The notary's call of the hook."""
+        return call_of(work)
 
     # Asking.
 
@@ -241,11 +266,21 @@ class Noto(Domain[Configuration]):
         return receipt_of(settled)
 
 
+def _options_of(arguments: Constructor, notary: Party) -> tuple[BasicOptions, bool, Hooks]:
+    """What holders may do, whether locks are on the ledger, and the hooks. A token with hooks has no locks."""
+    options = arguments.options
+    if arguments.notary_mode == "hooks":
+        return HOOKED_OPTIONS, False, hooks_in(options.hooks, notary)
+    if options.hooks != HookOptions():
+        raise Rejected("options.hooks", "must be left out unless notaryMode is hooks")
+    return options.basic, options.public_locks, NO_HOOKS
+
+
 def _asked(configuration: Configuration, sender: Party, function: str, arguments: Record) -> Asked:
     return Asked(configuration, sender, function, whole(arguments, sender))
 
 
-def _request_told(asked: Asked) -> NewState:
+def _request_told(asked: Asked) -> tuple[NewState, ...]:
     """For the notary and the sender, and for a single receiver, who knows all of it anyway: so it rides on its coin."""
     arguments = asked.arguments
     if isinstance(arguments, EndLock):
@@ -255,11 +290,12 @@ def _request_told(asked: Asked) -> NewState:
     receiver = (asked.arguments.to,) if isinstance(asked.arguments, Payment | TransferFrom) else ()
     payer = getattr(asked.arguments, "from_", asked.sender)
     readers = tuple(dict.fromkeys((asked.configuration.notary, payer, *receiver, asked.sender)))
-    return NewState(Requested(asked.function, written), readers, Role.INFO)
+    requested = NewState(Requested(asked.function, written), readers, Role.INFO)
+    return (requested, *asked_by(asked.configuration, asked.sender, readers))
 
 
 def _all_of(made: Made, asked: Asked) -> tuple[NewState, ...]:
-    return (*made.states, *made.infos, _request_told(asked))
+    return (*made.states, *made.infos, *_request_told(asked))
 
 
 def _arguments_of(arguments_type: type[Record], written: str) -> Record:

@@ -9,6 +9,7 @@ from rota.domains.addressed import named, shown_with_addresses
 from rota.domains.available import Known
 from rota.domains.base import Settled
 from rota.domains.contents import schema_of
+from rota.domains.noto.hook_records import NO_HOOKS
 from rota.domains.noto.lock_info import lock_info_of
 from rota.domains.noto.records import Attached, Coin, Configuration, Lock, Promised, RecordedLock, Released
 from rota.domains.records import Record, shown
@@ -38,6 +39,9 @@ def receipt_of(settled: Settled[Configuration]) -> dict[str, object]:
     attached = [state.record.data for state in settled.told if isinstance(state.record, Attached)]
     if attached:
         told["data"] = "0x" + attached[0].hex()
+    hooks = settled.configuration.hooks
+    if hooks != NO_HOOKS:
+        told["hooks"] = {"publicAddress": hooks.public_address, "privateAddress": hooks.private_address}
     if settled.sender:
         told["sender"] = settled.sender
     return told

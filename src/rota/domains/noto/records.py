@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from rota.domains.noto.hook_records import NO_HOOKS, HookOptions, Hooks
 from rota.domains.records import Bytes32, Record, Uint64, Uint256
 from rota.model.types import ContractAddress, Party
 
@@ -32,6 +33,7 @@ class Options(Record):
 
     basic: BasicOptions = BasicOptions()
     public_locks: bool = True
+    hooks: HookOptions = HookOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,19 @@ class Constructor(Record):
 
 @dataclass(frozen=True, slots=True)
 class Configuration(Record):
-    """What a token is. Configurations of earlier releases have no `publicLocks`."""
+    """What a token is. Where it has hooks, they decide what holders may do.
 
-    later = ("publicLocks",)
+    Configurations of earlier releases have neither `publicLocks` nor `hooks`.
+    """
+
+    later = ("publicLocks", "hooks")
 
     name: str
     symbol: str
     notary: Party
     options: BasicOptions
     public_locks: bool = False
+    hooks: Hooks = NO_HOOKS
 
 
 # Functions.

@@ -98,6 +98,9 @@ SPARE_GAS: Final = 10_000
 # What the states and the info of one transaction may hold; they are written in hex, and one of them carries the info.
 WRITTEN_BYTES_MAX: Final = 400_000
 ENDORSEMENT_TYPES: Final = ("group_scoped_identities",)
+# The call that carries out a transition of another private contract begins with the contract here that decides.
+CARRY_SELECTOR: Final = keccak(b"carry(address,bytes,bytes,bytes32)")[:SELECTOR_BYTES]
+DECIDER_END: Final = SELECTOR_BYTES + 32
 NOTHING_PREPARED: Final = "this group forbids prepared transactions"
 
 # What a private contract emits to have a public one called (client API).
@@ -463,6 +466,10 @@ def _call(log: Log, gas: int) -> Call:
         (_, target) = log.topics
     except (DecodingError, InsufficientDataBytes, OverflowError, ValueError):
         raise Rejected("", "it emits a PenteExternalCall that is badly encoded") from None
+    decider = bytes(12) + log.address
+    if content[:SELECTOR_BYTES] == CARRY_SELECTOR and content[SELECTOR_BYTES:DECIDER_END] != decider:
+        # The other contract's ledger takes this call from our ledger, whichever contract here asks for it.
+        raise Rejected("", "it carries out a transaction about which another contract of this group decides")
     if len(content) > CALL_BYTES_MAX:
         raise Rejected("", f"an external call has at most {CALL_BYTES_MAX} bytes of data, not {len(content)}")
     return Call(_written(target[-20:]), gas, content)

@@ -113,8 +113,8 @@ class Deploying:
         """What the factory is to deploy. Verifiers that a ledger needs are placed before, if nobody has."""
         if not order.ledger:
             return deploy_endorsed(order.deployment, order.genesis, order.signers, order.threshold)
-        code = self._contracts.ledger_with(order.ledger)
-        if code is None:
+        code = self._contracts.ledger_for(order.domain, order.configuration)
+        if code is None or code.hash != order.ledger:
             raise Unavailable(f"no domain at {self._node} has a ledger 0x{order.ledger.hex()}")
         for verifier in code.verifiers:
             if not await self._account.has_code(verifier.address):

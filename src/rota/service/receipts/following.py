@@ -171,15 +171,16 @@ class Following:
 
     async def _full_receipt(self, receipt: ReceiptView) -> FullReceipt:
         public = await self._base_transactions(receipt.id)
+        chained = await self._store.carried.with_intent(receipt.id)
         settled = await self._settled(receipt)
         if settled is None:
-            return FullReceipt(receipt, public=public)
+            return FullReceipt(receipt, public=public, chained=chained)
         states = await self._states_of(*settled, receipt.indexed_at_ms)
         try:
             told = await self._domain_receipt(*settled)
         except Rejected as flaw:
-            return FullReceipt(receipt, states, None, str(flaw), public)
-        return FullReceipt(receipt, states, told, "", public)
+            return FullReceipt(receipt, states, None, str(flaw), public, chained)
+        return FullReceipt(receipt, states, told, "", public, chained)
 
     async def states(self, intent: IntentId) -> TransactionStates | None:
         """The private states of a transaction that is on the chain."""
@@ -432,17 +433,17 @@ class Following:
 
     async def chained_dispatch(self, dispatch_id: str) -> ChainedDispatchView | None:
         """A chained dispatch by its id."""
-        intent = dispatch_id.rpartition("/")[2]
+        chained = dispatch_id.rpartition("/")[2]
         try:
-            query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": intent}]})
-            found = await self._store.traces.find_chained(query)
+            query = Query.parse({"eq": [{"field": "chainedTransactionID", "value": chained}]})
+            found = await self._store.carried.find(query)
         except Rejected:
             return None
         return next((view for view in map(_chained_view, found) if view.id == dispatch_id), None)
 
     async def query_chained_dispatches(self, query: JsonValue) -> tuple[ChainedDispatchView, ...]:
-        """Which private transactions were chained on which others in a round that this node sent."""
-        found = await asked(query, self._store.traces.find_chained)
+        """Which private transactions carry out which others that this node endorsed."""
+        found = await asked(query, self._store.carried.find)
         return tuple(_chained_view(each) for each in found)
 
     async def _base_transactions(self, intent: IntentId) -> tuple[PublicView, ...]:
@@ -558,9 +559,7 @@ def _dispatch_view(found: Dispatched) -> DispatchView:
 
 
 def _chained_view(found: Chained) -> ChainedDispatchView:
-    return ChainedDispatchView(
-        f"{_dispatch_id(found.number, found.intent)}/{found.chained.hex()}", found.intent, found.chained
-    )
+    return ChainedDispatchView(f"{found.intent.hex()}/{found.chained.hex()}", found.intent, found.chained)
 
 
 def _dispatch_id(number: int, intent: IntentId) -> str:

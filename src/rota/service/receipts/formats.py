@@ -213,6 +213,8 @@ class TransactionReceiptFull(TransactionReceipt, frozen=True, rename="camel", om
     domain_receipt: Any = None
     domain_receipt_error: str = ""
     public: list[PublicTx] = msgspec.field(default_factory=list)
+    carried_by: list[Uuid] = msgspec.field(default_factory=list)
+    carries: list[Uuid] = msgspec.field(default_factory=list)
 
 
 def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
@@ -223,6 +225,8 @@ def shown_full_receipt(full: FullReceipt) -> TransactionReceiptFull:
         domain_receipt=full.domain_receipt,
         domain_receipt_error=full.domain_receipt_error,
         public=[shown_public(each) for each in full.public],
+        carried_by=[uuid_of(each.chained) for each in full.chained if each.intent == full.receipt.id],
+        carries=[uuid_of(each.intent) for each in full.chained if each.chained == full.receipt.id],
     )
 
 
@@ -377,7 +381,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class ChainedDispatch(msgspec.Struct, frozen=True):
-    """A dispatch of a private transaction on states that another one created in the same round."""
+    """A private transaction, and the one of another private contract that carries it out: both commit, or neither."""
 
     id: str
     transactionID: Uuid  # as clients have it

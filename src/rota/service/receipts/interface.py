@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from rota.model.types import AwaitedLeaf, ContractAddress, IntentId, NodeName
+from rota.ports import Chained
 from rota.rpc.values import JsonValue
 from rota.service.submissions.interface import ReceiptView, Submission, TransactionType, TransactionView
 
@@ -89,6 +90,7 @@ class FullReceipt:
     domain_receipt: JsonValue = None
     domain_receipt_error: str = ""
     public: tuple[PublicView, ...] = ()
+    chained: tuple[Chained, ...] = ()
 
 
 AnyReceipt: TypeAlias = ReceiptView | FullReceipt
@@ -153,7 +155,7 @@ class DispatchView:
 
 @dataclass(frozen=True, slots=True)
 class ChainedDispatchView:
-    """That a private transaction went to the base ledger on states that another one made in the same round."""
+    """That a private transaction is carried out by one of another private contract (`chained`), or not at all."""
 
     id: str
     transaction: IntentId

@@ -253,7 +253,7 @@ async def query_dispatches(
 async def get_chained_dispatch(
     node: HasFollowing, id: Annotated[Text, Meta(description="The id of a chained dispatch")]
 ) -> Annotated[ChainedDispatch | None, Meta(description="Null when this node has none of this id")]:
-    """Return the chained dispatch of a private transaction: it used states created in the same round."""
+    """Return a chained dispatch: a private transaction, and the one that carries it out."""
     view = await node.following.chained_dispatch(id)
     return shown_chained_dispatch(view) if view is not None else None
 

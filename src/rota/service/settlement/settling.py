@@ -17,7 +17,7 @@ from rota.engine import drafting
 from rota.engine.drafting import Draft
 from rota.ledger.settlement import leg_of, makers_of
 from rota.model.digests import Core
-from rota.model.types import ContractAddress, Intent, IntentId, NodeName, StateId
+from rota.model.types import ContractAddress, Intent, IntentId, NodeName, StateId, SubmitMode
 from rota.ports import StoredTransaction, Unavailable
 from rota.rpc import errors
 from rota.service import interface
@@ -118,7 +118,8 @@ class Settlements:
         """What was prepared of an intent, as long as it has no outcome."""
         contract = stored.intent.contract
         policy = self._running.contracts.policy_of(contract)
-        if stored.issued is None or stored.receipt is not None or policy is None:
+        is_carried = stored.intent.submit_mode is SubmitMode.CARRIED
+        if stored.issued is None or stored.receipt is not None or policy is None or is_carried:
             return None
         wanted = () if policy.threshold else makers_of(stored.issued)
         makers = await self._running.adapters.store.transitions_of(contract, wanted) if wanted else ()

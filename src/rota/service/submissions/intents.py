@@ -67,6 +67,12 @@ class Intents:
         except DomainRejected as flaw:
             is_sender = flaw.field == "from" and not hasattr(hosted.domain.functions.get(call.function), "from_")
             raise errors.invalid("from" if is_sender else _field_of(flaw), flaw.message) from None
+        submit_mode = submission.submit_mode
+        if hosted.carrier is not None:
+            if submit_mode is not SubmitMode.AUTO:
+                text = f"must be auto: {hosted.carrier.decider} decides about each transaction, and carries it out"
+                raise errors.invalid("submitMode", text)
+            submit_mode = SubmitMode.CARRIED
         draw = self._ids.one_time if hosted.domain.ledgers else self._ids.next
         drawn = draw(sender, submission.to)
         return Intent(
@@ -76,7 +82,7 @@ class Intents:
             initialised.payload,
             submission.depends_on,
             initialised.parties,
-            submit_mode=submission.submit_mode,
+            submit_mode=submit_mode,
             nonce=drawn.nonce,
             awaits=submission.awaits,
         )

@@ -1,0 +1,68 @@
+"""What a node remembers of transitions that it has another private contract carry out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rota.domains.queries import Query
+from rota.machine.effects import TransitionPrepared
+from rota.model.types import ContractAddress, Digest, IntentId, Leaf
+
+
+class Chained(NamedTuple):
+    """A transaction, and the transaction of another private contract that carries it out."""
+
+    intent: IntentId
+    chained: IntentId
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCarried:
+    """A prepared transition that another contract is to carry out, by a transaction under this idempotency key.
+
+    `chained` is that transaction, once it is submitted, `refusal` why it is not carried out.
+    """
+
+    contract: ContractAddress
+    record: TransitionPrepared
+    idempotency_key: str
+    chained: IntentId | None = None
+    refusal: str | None = None
+
+    @property
+    def key(self) -> tuple[ContractAddress, Leaf, Digest]:
+        """Identifies it: a leaf that is endorsed again is in another round."""
+        return self.contract, self.record.prepared.transition.leaf, self.record.prepared.digest
+
+
+class CarriedStore(Protocol):
+    """The transitions to be carried out. All: `Unavailable` when the store is away."""
+
+    async def add(self, contract: ContractAddress, record: TransitionPrepared, key: str) -> None:
+        """It is to be carried out, by the transaction that is submitted under this key; the first key stays."""
+        ...
+
+    async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
+        """Those that are not settled, the earliest first, of each sender's node at most so many."""
+        ...
+
+    async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
+        """This transaction is to carry it out."""
+        ...
+
+    async def note_refused(self, carried: StoredCarried, reason: str) -> None:
+        """It is not carried out: its sender gets the reason until its intent has ended."""
+        ...
+
+    async def settle(self, carried: StoredCarried) -> None:
+        """Its intent has ended, or this version of it has expired. What no transaction carries out is forgotten."""
+        ...
+
+    async def find(self, query: Query) -> tuple[Chained, ...]:
+        """Which transactions carry out which others, as a query looks for them."""
+        ...
+
+    async def with_intent(self, intent: IntentId) -> tuple[Chained, ...]:
+        """Those that carry this one out, and those that this one carries out."""
+        ...

@@ -1,0 +1,1 @@
+"""Chained transactions: what other private contracts decide about and carry out."""

@@ -1,0 +1,262 @@
+"""Transitions that another private contract decides about and carries out, at the node of their endorser.
+
+Theory of operation. Such a transition is prepared, so that its `TransitionPrepared` is recorded at its coordinator,
+which is its endorser's node. This node records it a second time, with a random idempotency key, before its sender can
+acknowledge it; a restart finds those that were not acknowledged. Each then goes through these steps, and each step is
+durable before the next:
+
+    asked     the domain names the transaction of the carrier commits it (`Domain.carry`), and that is submitted under
+              the key, once
+    chained   the transaction is on its way. Both are committed by it, or neither
+    refused   the transaction has reverted, or cannot be: the endorser signs that it refuses the transition, with the
+              reason. The sender then voids its intent, because the call may be known to others. The
+              refusal is sent again until the intent has ended
+    settled   the intent has ended on the final chain, or this version of it has expired there
+
+A version that expires while it is on its way is not refused: its sender has it endorsed again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeVar
+
+from rota import host
+from rota.domains.base import Rejected as DomainRejected
+from rota.engine.contracts import KnownContracts
+from rota.keys.signatures import Signatures
+from rota.ledger.bindings import encode_call
+from rota.ledger.settlement import leg_of
+from rota.logs import catalogue
+from rota.logs.trouble import Trouble
+from rota.machine.effects import SendMessage, TransitionPrepared
+from rota.model.digests import keccak, refusal_digest
+from rota.model.types import (
+    AwaitedLeaf,
+    ContractAddress,
+    DelegationNumber,
+    Digest,
+    IntentId,
+    Leaf,
+    Outcome,
+    RequestId,
+    node_of,
+)
+from rota.ports import Background, StoredCarried, Unavailable
+from rota.rpc import errors
+from rota.service.interface import Submission, Transactions, TransactionType
+from rota.service.run import RunningNode
+from rota.wire.messages import EndorserSignature, Envelope, TransactionReverted
+
+# So many are on their way at a time, in all and of one sender's node; the others wait in the store.
+UNDER_WAY_MAX: Final = 1_024
+OF_ONE_MAX: Final = 128
+LOOK_S: Final = 5.0
+PAUSE_S: Final = 0.25
+PAUSE_MAX_S: Final = 15.0
+REASON_LETTERS_MAX: Final = 1_000
+KEY_BYTES: Final = 16
+NO_NUMBER: Final = DelegationNumber(0, 0)
+
+T = TypeVar("T")
+Key = tuple[ContractAddress, Leaf, Digest]
+
+
+class CarryingDesk:
+    """Of one node, as long as its store is open."""
+
+    def __init__(self, running: RunningNode, node: Transactions, signatures: Signatures, chain_id: int) -> None:
+        self._running: Final = running
+        self._node: Final = node
+        self._signatures: Final = signatures
+        self._chain_id: Final = chain_id
+        self._notes: Final = Background("transitions to be carried out", running.fail)
+        self._tasks: Final = Background("carried transitions", running.fail)
+        self._under_way: Final[set[Key]] = set()
+        self._woken: Final = asyncio.Event()
+        self._trouble: Final = Trouble()
+        self._said = 0
+        running.when_prepared(self.take)
+        running.beside.append(self.run)
+        running.before_closing(self.close)
+
+    def take(self, contract: ContractAddress, record: TransitionPrepared) -> None:
+        """It is being recorded, or was before a restart and is not acknowledged; of others nothing is to be done."""
+        hosted = self._contracts.hosted(contract)
+        if hosted is not None and hosted.carrier is not None:
+            self._notes.begin(self._note(contract, record))
+
+    async def run(self) -> None:
+        """Look for transitions to be carried out, permanently."""
+        self._woken.set()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), LOOK_S)
+            self._woken.clear()
+            for each in await self._patiently(
+                lambda: self._running.adapters.store.carried.open(OF_ONE_MAX, UNDER_WAY_MAX)
+            ):
+                if each.key not in self._under_way:
+                    self._under_way.add(each.key)
+                    self._tasks.begin(self._carry_out(each))
+
+    async def close(self) -> None:
+        """The next run continues the work."""
+        await self._notes.close()
+        await self._tasks.close()
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer, once no adapter is unavailable."""
+        pause_s = PAUSE_S
+        while True:
+            try:
+                return await ask()
+            except Unavailable as trouble:
+                if self._trouble.is_new(str(trouble)):
+                    catalogue.CARRYING_WAITING.log(reason=str(trouble))
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    @property
+    def _contracts(self) -> KnownContracts:
+        return self._running.contracts
+
+    async def _note(self, contract: ContractAddress, record: TransitionPrepared) -> None:
+        key = f"carried-{secrets.token_hex(KEY_BYTES)}"
+        await self._patiently(lambda: self._running.adapters.store.carried.add(contract, record, key))
+        self._woken.set()
+
+    async def _carry_out(self, carried: StoredCarried) -> None:
+        try:
+            if carried.refusal is None:
+                carried = await self._decided(carried)
+            await self._tell_until_settled(carried)
+            await self._patiently(lambda: self._running.adapters.store.carried.settle(carried))
+        finally:
+            self._under_way.discard(carried.key)
+
+    # The carrier decides.
+
+    async def _decided(self, carried: StoredCarried) -> StoredCarried:
+        """The same, with the reason if it is not carried out."""
+        book = self._running.adapters.store.carried
+        try:
+            chained = carried.chained
+            if chained is None:
+                chained = await self._patiently(lambda: self._submitted(carried))
+            if chained is None:
+                return carried
+            if carried.chained is None:
+                await self._patiently(partial(book.note_chained, carried, chained))
+            reason = await self._reason_of(carried, chained)
+        except (errors.Rejected, DomainRejected) as flaw:
+            reason = str(flaw)
+        if not reason or await self._patiently(lambda: self._end_of(carried)) is not None:
+            return carried
+        refused = replace(carried, refusal="".join(filter(str.isprintable, reason))[:REASON_LETTERS_MAX])
+        await self._patiently(lambda: book.note_refused(refused, refused.refusal or ""))
+        return refused
+
+    async def _submitted(self, carried: StoredCarried) -> IntentId | None:
+        """The transaction that carries it out, submitted now or before; none if the intent has ended meanwhile."""
+        store = self._running.adapters.store
+        known = await store.submissions.with_key(carried.idempotency_key)
+        if known is not None:
+            return known
+        if await self._end_of(carried) is not None:
+            return None
+        submission = await self._submission_of(carried)
+        with suppress(errors.KeyUsed):
+            return await self._node.submit(submission)
+        raise Unavailable("its transaction is being accepted")
+
+    async def _submission_of(self, carried: StoredCarried) -> Submission:
+        contract, transition = carried.contract, carried.record.prepared.transition
+        hosted = self._contracts.hosted(contract)
+        policy = self._contracts.policy_of(contract)
+        if hosted is None or policy is None or hosted.carrier is None:
+            raise Unavailable(f"the domain of {contract} is not loaded here")
+        leg = leg_of(carried.record.prepared, contract, policy, self._chain_id)
+        cores = keccak(bytes(len(leg.core)) + leg.core)
+        call = encode_call("Carried", "carry", hosted.carrier.decider, leg.payload, leg.auth, cores)
+        found = await self._running.adapters.store.states(contract, (*transition.inputs, *transition.reads))
+        known = host.shelved(hosted, found, self._running.name)
+        work = host.carrying_of(hosted, transition, known, self._running.name, call)
+        try:
+            parties = hosted.domain.parties_to_carry(work)
+            addresses = await self._running.adapters.verifiers.of(contract, parties)
+            asked = hosted.domain.carry(replace(work, addresses=addresses))
+        except (DomainRejected, Unavailable):
+            raise
+        except Exception as error:
+            # A domain is another author's code: its failure ends this transaction, and not the node.
+            catalogue.DOMAIN_FAILED.log(contract=contract, intent=transition.intent, operation="carry", error=error)
+            raise DomainRejected("", f"the domain failed: {type(error).__name__}") from None
+        return Submission(
+            TransactionType.PRIVATE,
+            asked.sender,
+            to=hosted.carrier.ledger,
+            function=asked.function,
+            data=dict(asked.arguments),  # type: ignore[arg-type]  # JSON of the domain's
+            idempotency_key=carried.idempotency_key,
+        )
+
+    async def _reason_of(self, carried: StoredCarried, chained: IntentId) -> str:
+        """Why the transaction that carries it out has reverted, once it has ended; empty when it is confirmed.
+
+        If the intent is void meanwhile, or has expired, that transaction can only fail: it is cancelled, if it can be.
+        """
+        pause_s = PAUSE_S
+        is_cancelled = False
+        while True:
+            receipt = await self._patiently(lambda: self._node.receipt(chained))
+            if receipt is not None:
+                return "" if receipt.success else receipt.failure_message
+            if not is_cancelled and await self._patiently(lambda: self._end_of(carried)) is Outcome.REVERTED:
+                is_cancelled = True
+                with suppress(errors.Rejected, Unavailable):
+                    await self._node.cancel(chained)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._running.users.expect_receipt(chained), pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    # Its sender.
+
+    async def _tell_until_settled(self, carried: StoredCarried) -> None:
+        pause_s = PAUSE_S
+        while await self._patiently(lambda: self._end_of(carried)) is None:
+            if carried.refusal is not None:
+                await self._refuse(carried, carried.refusal)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, PAUSE_MAX_S)
+
+    async def _end_of(self, carried: StoredCarried) -> Outcome | None:
+        """On the final chain: reverted, too, if this version of the intent can no longer be committed there."""
+        prepared = carried.record.prepared
+        made = prepared.transition
+        leaf = AwaitedLeaf(carried.contract, made.intent, made.leaf, prepared.valid_until_s)
+        ended = await self._running.adapters.store.public.ended_leaves((leaf,))
+        if leaf in ended.outcomes:
+            return ended.outcomes[leaf]
+        return Outcome.REVERTED if ended.final_time_s > prepared.valid_until_s else None
+
+    async def _refuse(self, carried: StoredCarried, reason: str) -> None:
+        """The endorser's own word: by a lie it could keep the transition from its carrier just as well."""
+        contract, party, made = carried.contract, carried.record.party, carried.record.prepared.transition
+        hosted = self._contracts.hosted(contract)
+        if hosted is None or not self._running.started.is_set():
+            return
+        digest = refusal_digest(hosted.separator, party, made)
+        signature = await self._signatures.sign_as_endorser(contract, digest)
+        signed = EndorserSignature(self._running.name, signature)
+        told = TransactionReverted(made.intent, NO_NUMBER, made.leaf, reason, (signed,))
+        core = self._running.engine.core
+        self._said += 1
+        number = RequestId(core.incarnation, self._said)
+        envelope = Envelope(contract, number, core.incarnation, core.height, told)
+        self._running.send(SendMessage(node_of(party), envelope))
