@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ class Resolver:
         self.asked: list[str] = []
         self._real = socket.getaddrinfo
 
-    def __call__(self, host: Any, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, host: Any, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401  # as `getaddrinfo`
         name = host.decode() if isinstance(host, bytes) else str(host)
         if not name.startswith(TARPIT) or named.get("flags"):
             return self._real(host, *arguments, **named)
@@ -37,7 +38,7 @@ class Resolver:
 
 
 @pytest.fixture
-def resolver(monkeypatch: pytest.MonkeyPatch) -> Any:
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolver]:
     found = Resolver()
     monkeypatch.setattr(socket, "getaddrinfo", found)
     yield found
