@@ -201,7 +201,7 @@ def open_genesis(
     contract = genesis.contract(address)
     try:
         written = msgspec.json.decode(genesis.configuration)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise Rejected("configuration", "must be JSON") from None
     configuration = unpacked(domain.configuration, written, "configuration")
     try:
