@@ -168,7 +168,9 @@ async def test_content_that_is_no_text_permits_nothing_and_ends_no_run(make: Mak
     for number, state in enumerate(swap.setting.outputs):
         assert state.content is not None
         content = state.content.replace(b"alice", b"\xfflice")
-        outputs.append(State(StateId(swap.setting.leaf, number), state_commitment(content), state.distribution, content))
+        outputs.append(
+            State(StateId(swap.setting.leaf, number), state_commitment(content), state.distribution, content)
+        )
     bad = replace(swap.setting, outputs=tuple(outputs), info=())
     leaf = leaf_of_transition(swap.town.hosted.separator, bad)
     bad = replace(bad, leaf=leaf, outputs=tuple(replace(each, id=StateId(leaf, each.id.output)) for each in outputs))

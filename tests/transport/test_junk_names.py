@@ -16,7 +16,7 @@ from rota.transport.certificates import read_certificate
 from rota.transport.endings import Refused
 from rota.transport.endpoints import is_local, require_dialable
 from rota.transport.handshake import identify
-from rota.transport.lookups import Lookups
+from rota.transport.host_addresses import HostAddresses
 from tests.transport.kit import SETTINGS, Network, make_identity, play, register, until
 
 NOWHERE = "127.0.0.1:1"
@@ -129,15 +129,17 @@ def test_local_addresses_are_told_from_those_of_networks(address: str, expected:
 @pytest.mark.parametrize("endpoint", ["localhost:5", "[::1]:5", "127.0.0.1:5", "0.0.0.0:5", "[fe80::1]:5", "x:y"])
 def test_endpoint_is_judged_by_its_addresses(endpoint: str) -> None:
     with pytest.raises(Unavailable):
-        asyncio.run(require_dialable(NodeName("node2"), endpoint, (), False, 5_000, Lookups()))
+        asyncio.run(require_dialable(NodeName("node2"), endpoint, (), False, 5_000, HostAddresses()))
 
 
 def test_own_endpoint_is_never_dialed_and_private_networks_are() -> None:
     with pytest.raises(Unavailable, match="is our own"):
         asyncio.run(
-            require_dialable(NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5", "10.0.0.1:5"), True, 5_000, Lookups())
+            require_dialable(
+                NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5", "10.0.0.1:5"), True, 5_000, HostAddresses()
+            )
         )
-    asyncio.run(require_dialable(NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5",), False, 5_000, Lookups()))
+    asyncio.run(require_dialable(NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5",), False, 5_000, HostAddresses()))
 
 
 @pytest.mark.parametrize("port", ["9" * 30, "65536", "-1", "", "5\0", "x"])

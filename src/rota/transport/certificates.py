@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport.endings import Reason, refused
-from rota.transport.lookups import Lookups
+from rota.transport.host_addresses import HostAddresses
 
 FINGERPRINT_BYTES: Final = 32
 CERTIFICATE_BYTES_MAX: Final = 16_384
@@ -161,18 +161,18 @@ class KnownCertificates:
 
 
 async def look_at_certificate(
-    node: NodeName, registration: Registration, now: datetime, timeout_ms: int, lookups: Lookups | None = None
+    node: NodeName, registration: Registration, now: datetime, timeout_ms: int, hosts: HostAddresses | None = None
 ) -> Certificate:
     """The certificate that is shown at the first place of a node that answers.
 
     `Refused` if it is not registered or not valid, `Unavailable` if no place answers in time.
     """
-    lookups = lookups or Lookups()
+    hosts = hosts or HostAddresses()
     *others, last = registration.places
     for place in others:
         with suppress(Unavailable):
-            return _judged(node, place, await _shown_at(node, place.endpoint, timeout_ms, lookups), now)
-    return _judged(node, last, await _shown_at(node, last.endpoint, timeout_ms, lookups), now)
+            return _judged(node, place, await _shown_at(node, place.endpoint, timeout_ms, hosts), now)
+    return _judged(node, last, await _shown_at(node, last.endpoint, timeout_ms, hosts), now)
 
 
 def _judged(node: NodeName, registration: Registration, der: bytes, now: datetime) -> Certificate:
@@ -190,11 +190,11 @@ def _judged(node: NodeName, registration: Registration, der: bytes, now: datetim
     return certificate
 
 
-async def _shown_at(node: NodeName, endpoint: str, timeout_ms: int, lookups: Lookups) -> bytes:
+async def _shown_at(node: NodeName, endpoint: str, timeout_ms: int, hosts: HostAddresses) -> bytes:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
-            found = await lookups.addresses_of(node, endpoint)
+            found = await hosts.addresses_of(node, endpoint)
             family, kind, protocol, _, address = found[0]
             with socket.socket(family, kind, protocol) as plain:
                 plain.setblocking(False)

@@ -13,11 +13,11 @@ from collections.abc import Collection
 
 from rota.model.types import NodeName
 from rota.ports import Unavailable
-from rota.transport.lookups import Lookups
+from rota.transport.host_addresses import HostAddresses
 
 
 async def require_dialable(
-    node: NodeName, endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int, lookups: Lookups
+    node: NodeName, endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int, hosts: HostAddresses
 ) -> None:
     """`Unavailable` when no node should be dialed there. A name is judged by all addresses that it has now."""
     if endpoint in own:
@@ -26,7 +26,7 @@ async def require_dialable(
         return
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
-            found = await lookups.addresses_of(node, endpoint)
+            found = await hosts.addresses_of(node, endpoint)
     except (TimeoutError, OSError, ValueError) as error:
         raise Unavailable(f"{endpoint} cannot be reached: {error}") from error
     for *_, address in found:

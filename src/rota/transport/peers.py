@@ -41,8 +41,8 @@ from rota.transport.dialing import DialedStream
 from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, refused
 from rota.transport.endpoints import require_dialable
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
+from rota.transport.host_addresses import HostAddresses
 from rota.transport.link import PARTING_MS, Link, Stream
-from rota.transport.lookups import Lookups
 from rota.transport.parts import LIFE_BYTES, Announcement, Hello, goodbye_bytes, hello_bytes
 from rota.transport.peer_state import PeerState, PeerStatus
 from rota.transport.serving import AcceptedStream, Server
@@ -93,7 +93,7 @@ class GrpcPeers:
         self._wall_clock: Final = wall_clock
         self._life: Final = secrets.token_bytes(LIFE_BYTES)
         self._known: Final = KnownCertificates()
-        self._lookups: Final = Lookups()
+        self._hosts: Final = HostAddresses()
         self._states: Final[dict[NodeName, PeerState]] = {}
         self._links: Final[set[asyncio.Task[None]]] = set()
         self._is_stopping = False
@@ -344,12 +344,12 @@ class GrpcPeers:
         own_places = [place.endpoint for place in own.places] if own is not None else []
         timeout_ms = self._settings.connect_timeout_ms
         for place in registration.places:
-            await require_dialable(name, place.endpoint, own_places, self._allows_local, timeout_ms, self._lookups)
+            await require_dialable(name, place.endpoint, own_places, self._allows_local, timeout_ms, self._hosts)
 
     async def _look(self, state: PeerState, registration: Registration) -> Certificate:
         await self._require_dialable(state.name, registration)
         timeout_ms = self._settings.connect_timeout_ms
-        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms, self._lookups)
+        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms, self._hosts)
         state.seen_fingerprint = certificate.fingerprint
         state.certificate_trouble.end()
         if self._known.get(certificate.fingerprint) is None:

@@ -23,7 +23,7 @@ PORTS: Final = 65_536
 Found = list[tuple[Any, ...]]
 
 
-class Lookups:
+class HostAddresses:
     """Of one event loop."""
 
     def __init__(self) -> None:
