@@ -109,7 +109,7 @@ async def test_contents_may_come_after_the_end(make: Make, swap: Swap) -> None:
 
 
 @in_loop
-async def test_records_that_intents_of_this_node_made_are_told_from_others(make: Make, swap: Swap) -> None:
+async def test_records_that_intents_of_this_node_made_are_found_apart(make: Make, swap: Swap) -> None:
     async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:
         await opened.write(FIRST, IntentAccepted(replace(an_intent(1), id=swap.setting.intent)))
         await opened.write(FIRST, swap.received(NOTARYS))

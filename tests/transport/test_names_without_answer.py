@@ -53,7 +53,7 @@ def junk(count: int) -> dict[NodeName, Registration]:
     }
 
 
-def test_names_that_nobody_answers_for_hold_up_no_other_work_of_the_node(resolver: Resolver) -> None:
+def test_names_that_no_server_answers_for_hold_up_no_other_work_of_the_node(resolver: Resolver) -> None:
     async def story() -> None:
         made = Network()
         made.put(junk(JUNK))

@@ -100,7 +100,7 @@ def read_certificate(der: bytes) -> Certificate:
     except ValueError:
         raise
     except Exception as error:
-        # Whoever registers its fingerprint writes it. The library has errors of many types for what it cannot read.
+        # The owner of a registered name writes it. The library has errors of many types for what it cannot read.
         raise ValueError(f"a certificate must be readable: {error}") from error
     if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise ValueError("a certificate's key is of an elliptic curve such as P-256, or RSA; gRPC has no Ed25519")

@@ -1,7 +1,7 @@
 """The addresses of other nodes' hosts, looked up in threads that nothing else uses.
 
-Whoever registers a node names its hosts, and may let the server of their names never answer: a look-up then keeps its
-thread for longer than its caller waits. So the threads are not those in which the rest of the node works, each node
+The owner of a registered name chooses its hosts, and the server of their names may never answer: a look-up then keeps
+its thread for longer than its caller waits. So the threads are not those in which the rest of the node works, each node
 has one look-up at a time, and hosts that are addresses need none.
 """
 
@@ -55,7 +55,7 @@ class HostAddresses:
                 lookup.set_result(found)
             elif error is not None:
                 lookup.set_exception(error)
-                lookup.exception()  # Perhaps nobody waits any more, which is no fault.
+                lookup.exception()  # Its caller may have given up, which is no fault.
 
         def look_up() -> None:
             found, error = None, None

@@ -3,9 +3,9 @@
 The node knows a lock by the state that stands for its record, which the record's end spends. A look goes through some
 contracts, and through some locks of each. The next one goes on behind them: locks that never expire may be many.
 
-Whoever cancels a lock pays for it. Any registered node can deploy a token and make locks there whose owner is a party
-of this node, at its own discretion. So this node offers the locks that its users made, and as a notary a bounded number
-of others in an hour.
+The account that cancels a lock pays for it. Any registered node can deploy a token and make locks there whose owner is
+a party of this node, at its own discretion. So this node offers the locks that its users made, and as a notary a
+bounded number of others in an hour.
 """
 
 from __future__ import annotations
