@@ -10,6 +10,7 @@ from rota.engine import inbox as inbox_module
 from rota.engine import loop as engine_module
 from rota.engine.inbox import Inbox
 from rota.engine.loop import Engine
+from rota.engine.outbox import Outbox
 from rota.machine.effects import Effect
 from rota.machine.events import ConnectionLost, MessageReceived, Tick
 from rota.machine.tables import Event
@@ -122,6 +123,30 @@ def test_messages_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch
     for number in range(200):
         inbox.put(said(LIAR, number, body))
     assert unmeasured < len(inbox) <= unmeasured + 10, "what was taken makes room"
+
+
+@in_loop
+async def test_large_messages_that_wait_while_the_store_stalls_are_bounded_in_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Connections are read on then, however many messages of a peer wait."""
+    engine, _ = running()
+    monkeypatch.setattr(Outbox, "is_stalled", property(lambda _: True))
+    leaf = Leaf(bytes(32))
+    state = State(StateId(leaf, 0), bytes(32), (OWN,), bytes(1_000_000))
+    body = StateDistribution(Digest(leaf), (Transition(IntentId(bytes(16)), leaf, outputs=(state,)),))
+    liars = [NodeName(f"liar{number}") for number in range(10)]
+    for liar in liars:
+        before = engine.waiting
+        for number in range(100):
+            engine.tell(said(liar, number, body))
+        assert not engine.is_behind(liar)
+        assert engine.waiting - before <= inbox_module.BYTES_OF_PEER_MAX // 1_000_000
+    assert engine.waiting <= inbox_module.BYTES_MAX // 1_000_000, "of all peers together"
+    waiting = engine.waiting
+    engine.tell(said(HONEST))
+    assert engine.waiting == waiting + 1, "a short message of a peer that has little waiting has room"
+    engine.stop()
 
 
 def test_end_of_a_connection_stands_behind_messages_of_the_peer_and_is_never_dropped(

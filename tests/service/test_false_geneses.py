@@ -12,6 +12,7 @@ import pytest
 
 from rota import host
 from rota.domains.base import Rejected
+from rota.domains.pente.groups import group_in
 from rota.domains.queries import Query
 from rota.engine.contracts import ContractRefused, KnownContracts
 from rota.ledger.proved_ledgers import code_of
@@ -77,6 +78,19 @@ async def test_group_whose_domain_cannot_open_it_is_refused_and_the_node_goes_on
     assert judged(group("alice@node1", "bob@node2")).verdict is Verdict.ACCEPTED
     event = judged(group("alice@node1", "bob@node2", version="Cancun"))
     assert (event.verdict, event.reason) == (Verdict.REFUSED, "genesis: evmVersion: must be written as cancun")
+
+
+@in_loop
+async def test_genesis_whose_configuration_is_no_text_is_refused_and_the_node_goes_on() -> None:
+    """Any registered node may propose it, without a transaction on the chain."""
+    for written in (b'["\xff"]', b"\xff\xfe", b"[" * 100_000):
+        event = judged(replace(group("alice@node1", "bob@node2"), configuration=written))
+        assert (event.verdict, event.reason) == (Verdict.REFUSED, "genesis: configuration: must be JSON")
+    good = group("alice@node1", "bob@node2")
+    assert group_in(good) is not None
+    for part in (b"cancun", b"["):
+        assert part in good.configuration
+        assert group_in(replace(good, configuration=good.configuration.replace(part, b"\xff", 1))) is None
 
 
 def test_domain_that_fails_on_a_genesis_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,13 @@ from rota.domains.locking import permitted_by
 from rota.domains.noto import Noto
 from rota.domains.noto.records import RecordedLock
 from rota.exchange.effects import StatesReceived
+from rota.machine.effects import IntentAccepted
 from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
 from rota.model.consistency import Consistent
+from rota.model.digests import leaf_of_transition, state_commitment
 from rota.model.types import BlockHash, ContractAddress, NodeName, Party, State, StateId, Transition
 from tests.domains.town import Town
-from tests.store.kit import FIRST, Make, Opened, digest, in_loop, opened_on
+from tests.store.kit import FIRST, Make, Opened, an_intent, digest, in_loop, opened_on
 
 NOTARY, ALICE, BOB = Party("notary@node1"), Party("alice@node2"), Party("bob@node3")
 BOBS, NOTARYS = NodeName("node3"), NodeName("node1")
@@ -106,6 +108,17 @@ async def test_contents_may_come_after_the_end(make: Make, swap: Swap) -> None:
         assert "RecordedLock" not in await records(opened, swap), "the counterpart of the record ended with it"
 
 
+@in_loop
+async def test_records_that_intents_of_this_node_made_are_found_apart(make: Make, swap: Swap) -> None:
+    async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:
+        await opened.write(FIRST, IntentAccepted(replace(an_intent(1), id=swap.setting.intent)))
+        await opened.write(FIRST, swap.received(NOTARYS))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, swap.setting),)))
+        found = await opened.store.standing_states(FIRST, 10, is_own=True)
+        assert found == await opened.store.standing_states(FIRST, 10)
+        assert len(found) == 1
+
+
 @pytest.mark.parametrize("is_cancelled", [False, True])
 @in_loop
 async def test_end_of_a_record_spends_its_counterpart(make: Make, swap: Swap, is_cancelled: bool) -> None:
@@ -114,6 +127,7 @@ async def test_end_of_a_record_spends_its_counterpart(make: Make, swap: Swap, is
         await opened.write(FIRST, BlocksIndexed(0, (block(1, swap.setting),)))
         assert await records(opened, swap) == ["Coin", "RecordedLock"]
         [state] = await opened.store.standing_states(FIRST, 10)
+        assert await opened.store.standing_states(FIRST, 10, is_own=True) == (), "no user of this node made it"
         read = known_in(swap.town.hosted.known, state)
         assert read is not None
         assert isinstance(read.record, RecordedLock)
@@ -145,3 +159,24 @@ async def test_contents_stay_for_as_long_as_the_record_and_no_longer(make: Make,
         await opened.store.listening.forget_expired()
         found = [each.leaf for each in await opened.store.transitions_of(FIRST, leaves)]
         assert found == [swap.spends.leaf], "one of the two is on the chain, and the other one never will be"
+
+
+@in_loop
+async def test_content_that_is_no_text_permits_nothing_and_ends_no_run(make: Make, swap: Swap) -> None:
+    """Any peer may send a transition with a record of a lock, and write what it likes into its contents."""
+    outputs = []
+    for number, state in enumerate(swap.setting.outputs):
+        assert state.content is not None
+        content = state.content.replace(b"alice", b"\xfflice")
+        outputs.append(
+            State(StateId(swap.setting.leaf, number), state_commitment(content), state.distribution, content)
+        )
+    bad = replace(swap.setting, outputs=tuple(outputs), info=())
+    leaf = leaf_of_transition(swap.town.hosted.separator, bad)
+    bad = replace(bad, leaf=leaf, outputs=tuple(replace(each, id=StateId(leaf, each.id.output)) for each in outputs))
+    assert any(b"PermittedTransition" in each.content for each in bad.outputs if each.content)
+    assert permitted_by(swap.town.hosted.separator, bad) == (None, None)
+    async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:
+        await opened.write(FIRST, swap.received(NOTARYS, bad))
+        await opened.write(FIRST, BlocksIndexed(0, (block(1, bad), block(2))))
+        assert await records(opened, swap) == []

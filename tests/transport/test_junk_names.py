@@ -7,12 +7,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
+from rota.transport.certificates import read_certificate
 from rota.transport.endings import Refused
 from rota.transport.endpoints import is_local, require_dialable
 from rota.transport.handshake import identify
+from rota.transport.host_addresses import HostAddresses
 from tests.transport.kit import SETTINGS, Network, make_identity, play, register, until
 
 NOWHERE = "127.0.0.1:1"
@@ -125,10 +129,42 @@ def test_local_addresses_are_told_from_those_of_networks(address: str, expected:
 @pytest.mark.parametrize("endpoint", ["localhost:5", "[::1]:5", "127.0.0.1:5", "0.0.0.0:5", "[fe80::1]:5", "x:y"])
 def test_endpoint_is_judged_by_its_addresses(endpoint: str) -> None:
     with pytest.raises(Unavailable):
-        asyncio.run(require_dialable(endpoint, (), False, 5_000))
+        asyncio.run(require_dialable(NodeName("node2"), endpoint, (), False, 5_000, HostAddresses()))
 
 
 def test_own_endpoint_is_never_dialed_and_private_networks_are() -> None:
     with pytest.raises(Unavailable, match="is our own"):
-        asyncio.run(require_dialable("10.0.0.1:5", ("10.0.0.2:5", "10.0.0.1:5"), True, 5_000))
-    asyncio.run(require_dialable("10.0.0.1:5", ("10.0.0.2:5",), False, 5_000))
+        asyncio.run(
+            require_dialable(
+                NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5", "10.0.0.1:5"), True, 5_000, HostAddresses()
+            )
+        )
+    asyncio.run(require_dialable(NodeName("node2"), "10.0.0.1:5", ("10.0.0.2:5",), False, 5_000, HostAddresses()))
+
+
+@pytest.mark.parametrize("port", ["9" * 30, "65536", "-1", "", "5\0", "x"])
+def test_port_that_is_none_ends_no_node(port: str) -> None:
+    async def story() -> None:
+        made = Network()
+        made.put({NodeName("mallory"): Registration(f"127.0.0.1:{port}", bytes(32))})
+        one, two = await made.start("node1"), await made.start("node2")
+        await until(lambda: "cannot be reached" in one.peers.troubles().get(NodeName("mallory"), ""))
+        made.add(one, two)
+        await one.until_connected("node2")
+        await made.stop()
+
+    play(story)
+
+
+def test_certificate_that_the_library_cannot_read_is_refused_like_any_other() -> None:
+    """Its writer may put two extensions of one type in it, which the library has an error of its own for."""
+    der = x509.load_pem_x509_certificate(make_identity("mallory").certificate_pem).public_bytes(Encoding.DER)
+    usage, names = b"\x06\x03\x55\x1d\x0f", b"\x06\x03\x55\x1d\x11"
+    twice = der.replace(usage, names)
+    assert twice != der
+    with pytest.raises(ValueError, match="must be readable"):
+        read_certificate(twice)
+    newer = der.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x07", 1)
+    assert newer != der
+    with pytest.raises(ValueError, match="must be readable"):
+        read_certificate(newer)

@@ -241,7 +241,8 @@ class AskForStates(Trigger):
 class CancelExpiredLocks(Trigger):
     """Each lock that has expired is a task: the ledger lets every account cancel it.
 
-    The nodes of its owner and of its notary know it. Where two of them are as fast, the ledger refuses the second.
+    The node whose user made it offers it, and the notary's a bounded number. Where two of them are as fast, the ledger
+    refuses the second.
     """
 
     name: ClassVar[str] = "cancel-expired-locks"

@@ -178,7 +178,7 @@ def told_in(sealed: bytes, record_type: type[R]) -> tuple[R, ...]:
     try:
         written = msgspec.json.decode(sealed, type=_Written)
         return tuple(unpacked(record_type, values, name) for _, kind, values in written.infos if kind == name)
-    except (msgspec.MsgspecError, RecursionError, Rejected):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, Rejected):
         return ()
 
 

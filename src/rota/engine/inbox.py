@@ -30,8 +30,11 @@ BYTES_OF_PEER_MAX: Final = 16_777_216
 BYTES_MAX: Final = 134_217_728
 # A peer with so many waiting sends more than the core steps. At most one of its frames is read in half a second.
 BEHIND_MIN: Final = 64
-# To measure a message takes half as long as to step it, so that only a long line is measured.
+# To measure a message takes half as long as to step it, so that only a long line is measured, and every line while the
+# core steps nothing: then peers are read however much waits.
 UNMEASURED_MAX: Final = 1_024
+# Of a peer that has little waiting; for these there is room whatever the others do.
+SHORT_BYTES_MAX: Final = 524_288
 
 
 @dataclass(slots=True)
@@ -75,12 +78,13 @@ class Inbox:
         line = self._lines.get(peer)
         return line is not None and len(line.waiting) >= BEHIND_MIN
 
-    def put(self, event: Event) -> None:
-        """At the end of its line, if there is room."""
+    def put(self, event: Event, *, is_held: bool = False) -> None:
+        """At the end of its line, if there is room; perhaps while the core steps nothing."""
         match event:
             case MessageReceived(peer) if peer != self._name:
                 line = self._line_of(peer)
-                size_bytes = size_of(event.envelope.body) if len(line.waiting) >= UNMEASURED_MAX else 0
+                is_measured = is_held or len(line.waiting) >= UNMEASURED_MAX
+                size_bytes = size_of(event.envelope.body) if is_measured else 0
                 if self._has_room(line, size_bytes):
                     self._append(peer, line, event, size_bytes)
                 else:
@@ -134,7 +138,7 @@ class Inbox:
         if len(line.waiting) >= WAITING_OF_PEER_MAX or line.size_bytes + size_bytes > BYTES_OF_PEER_MAX:
             return False
         # A peer that has little waiting has room whatever the others do.
-        is_short = len(line.waiting) < BEHIND_MIN
+        is_short = len(line.waiting) < BEHIND_MIN and line.size_bytes + size_bytes <= SHORT_BYTES_MAX
         return is_short or (self._count < WAITING_MAX and self._bytes + size_bytes <= BYTES_MAX)
 
     def _append(self, peer: NodeName, line: _Line, event: Event, size_bytes: int) -> None:

@@ -113,7 +113,7 @@ class Engine:
         """Something happened."""
         if self._core is not None and not self._is_running:
             return  # What happens after its end is for the next life to find out.
-        self._inbox.put(event)
+        self._inbox.put(event, is_held=self.outbox.is_stalled)
         self._take_turn_soon()
 
     def take_written(self, count: int) -> None:

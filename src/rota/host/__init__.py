@@ -226,7 +226,7 @@ def read_configuration(domain: AnyDomain, written: bytes) -> Record:
     """The configuration that a genesis has. `Rejected` when it is none of this domain."""
     try:
         values = msgspec.json.decode(written)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise Rejected("configuration", "must be JSON") from None
     return unpacked(domain.configuration, values, "configuration")
 

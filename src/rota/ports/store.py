@@ -229,8 +229,13 @@ class Store(Protocol):
         """
         ...
 
-    async def standing_states(self, contract: ContractAddress, limit: int, skip: int = 0) -> tuple[State, ...]:
-        """The unspent states on the chain that the end of a lock's record spends, the oldest first."""
+    async def standing_states(
+        self, contract: ContractAddress, limit: int, skip: int = 0, is_own: bool = False
+    ) -> tuple[State, ...]:
+        """The unspent states on the chain that the end of a lock's record spends, the oldest first.
+
+        Perhaps only those that intents of this node made.
+        """
         ...
 
     async def leaves_without_states(

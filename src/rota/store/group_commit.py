@@ -262,9 +262,11 @@ class DatabaseStore:
         free = await self._read(self._asking.free_places([block.height for block in blocks]))
         await self.write(tuple(self._writing.made_up(blocks, free, self._writes.next_number())))
 
-    async def standing_states(self, contract: ContractAddress, limit: int, skip: int = 0) -> tuple[State, ...]:
+    async def standing_states(
+        self, contract: ContractAddress, limit: int, skip: int = 0, is_own: bool = False
+    ) -> tuple[State, ...]:
         """The unspent states on the chain that the end of a lock's record spends, the oldest first."""
-        return await self._read(self._asking.standing_states(contract, limit, skip))
+        return await self._read(self._asking.standing_states(contract, limit, skip, is_own))
 
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0

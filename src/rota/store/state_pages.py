@@ -49,9 +49,14 @@ def page_since(
     return as_of, tuple(decode_state(state) for (state,) in rows)
 
 
-def nullified_states(contract: ContractAddress, limit: int, skip: int = 0) -> Reading[tuple[State, ...]]:
-    """The unspent ones on the chain that a word spends in place of their ids, the oldest first."""
-    rows: Any = yield Statement(_NULLIFIED, (contract, limit, skip))
+def nullified_states(
+    contract: ContractAddress, limit: int, skip: int = 0, is_own: bool = False
+) -> Reading[tuple[State, ...]]:
+    """The unspent ones on the chain that a word spends in place of their ids, the oldest first.
+
+    Perhaps only those that intents of this node made.
+    """
+    rows: Any = yield Statement(_NULLIFIED_OF_OWN if is_own else _NULLIFIED, (contract, limit, skip))
     return tuple(decode_state(state) for (state,) in rows)
 
 
@@ -76,10 +81,16 @@ def _fitting(sizes: Iterable[int]) -> int:
     return count
 
 
-_NULLIFIED: Final = """
+_NULLIFIED_WHERE: Final = """
 SELECT state FROM states
-WHERE contract = ? AND nullifier IS NOT NULL AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL
-ORDER BY committed_at, place, output LIMIT ? OFFSET ?"""
+WHERE contract = ? AND nullifier IS NOT NULL AND state IS NOT NULL AND committed_at IS NOT NULL AND spent_at IS NULL"""
+_NULLIFIED_IN_ORDER: Final = "ORDER BY committed_at, place, output LIMIT ? OFFSET ?"
+_NULLIFIED: Final = f"{_NULLIFIED_WHERE} {_NULLIFIED_IN_ORDER}"
+_NULLIFIED_OF_OWN: Final = f"""{_NULLIFIED_WHERE}
+    AND EXISTS (
+        SELECT 1 FROM outcomes JOIN intents ON intents.id = outcomes.intent AND intents.contract = outcomes.contract
+        WHERE outcomes.height = states.committed_at AND outcomes.place = states.place)
+{_NULLIFIED_IN_ORDER}"""
 
 _BEFORE_ALL: Final = StatePlace(-1, 0, 0)
 

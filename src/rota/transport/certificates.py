@@ -28,6 +28,7 @@ from cryptography.x509.oid import NameOID
 from rota.model.types import NodeName
 from rota.ports import Registration, Unavailable
 from rota.transport.endings import Reason, refused
+from rota.transport.host_addresses import HostAddresses
 
 FINGERPRINT_BYTES: Final = 32
 CERTIFICATE_BYTES_MAX: Final = 16_384
@@ -92,9 +93,16 @@ def read_certificate(der: bytes) -> Certificate:
     """A certificate from its bytes; `ValueError` when it is none, or one that gRPC's TLS cannot use."""
     if len(der) > CERTIFICATE_BYTES_MAX:
         raise ValueError(f"a certificate has at most {CERTIFICATE_BYTES_MAX} bytes, not {len(der)}")
-    parsed = x509.load_der_x509_certificate(der)
-    _require_shape(parsed)
-    if not isinstance(parsed.public_key(), ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
+    try:
+        parsed = x509.load_der_x509_certificate(der)
+        _require_shape(parsed)
+        key = parsed.public_key()
+    except ValueError:
+        raise
+    except Exception as error:
+        # The owner of a registered name writes it. The library has errors of many types for what it cannot read.
+        raise ValueError(f"a certificate must be readable: {error}") from error
+    if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise ValueError("a certificate's key is of an elliptic curve such as P-256, or RSA; gRPC has no Ed25519")
     return Certificate(
         fingerprint_of(der),
@@ -153,17 +161,18 @@ class KnownCertificates:
 
 
 async def look_at_certificate(
-    node: NodeName, registration: Registration, now: datetime, timeout_ms: int
+    node: NodeName, registration: Registration, now: datetime, timeout_ms: int, hosts: HostAddresses | None = None
 ) -> Certificate:
     """The certificate that is shown at the first place of a node that answers.
 
     `Refused` if it is not registered or not valid, `Unavailable` if no place answers in time.
     """
+    hosts = hosts or HostAddresses()
     *others, last = registration.places
     for place in others:
         with suppress(Unavailable):
-            return _judged(node, place, await _shown_at(place.endpoint, timeout_ms), now)
-    return _judged(node, last, await _shown_at(last.endpoint, timeout_ms), now)
+            return _judged(node, place, await _shown_at(node, place.endpoint, timeout_ms, hosts), now)
+    return _judged(node, last, await _shown_at(node, last.endpoint, timeout_ms, hosts), now)
 
 
 def _judged(node: NodeName, registration: Registration, der: bytes, now: datetime) -> Certificate:
@@ -181,12 +190,11 @@ def _judged(node: NodeName, registration: Registration, der: bytes, now: datetim
     return certificate
 
 
-async def _shown_at(endpoint: str, timeout_ms: int) -> bytes:
-    host, _, port = endpoint.rpartition(":")
+async def _shown_at(node: NodeName, endpoint: str, timeout_ms: int, hosts: HostAddresses) -> bytes:
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
-            found = await loop.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+            found = await hosts.addresses_of(node, endpoint)
             family, kind, protocol, _, address = found[0]
             with socket.socket(family, kind, protocol) as plain:
                 plain.setblocking(False)

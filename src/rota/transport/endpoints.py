@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import socket
 from collections.abc import Collection
 
+from rota.model.types import NodeName
 from rota.ports import Unavailable
+from rota.transport.host_addresses import HostAddresses
 
 
-async def require_dialable(endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int) -> None:
+async def require_dialable(
+    node: NodeName, endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int, hosts: HostAddresses
+) -> None:
     """`Unavailable` when no node should be dialed there. A name is judged by all addresses that it has now."""
     if endpoint in own:
         raise Unavailable(f"its registered endpoint {endpoint} is our own")
     if allows_local:
         return
-    host, _, port = endpoint.rpartition(":")
     try:
         async with asyncio.timeout(timeout_ms / 1_000):
-            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+            found = await hosts.addresses_of(node, endpoint)
     except (TimeoutError, OSError, ValueError) as error:
         raise Unavailable(f"{endpoint} cannot be reached: {error}") from error
     for *_, address in found:

@@ -41,6 +41,7 @@ from rota.transport.dialing import DialedStream
 from rota.transport.endings import SUPERSEDED, Ending, Endings, Reason, Refused, refused
 from rota.transport.endpoints import require_dialable
 from rota.transport.handshake import identify, read_hello, registration_flaw, shown_fingerprint
+from rota.transport.host_addresses import HostAddresses
 from rota.transport.link import PARTING_MS, Link, Stream
 from rota.transport.parts import LIFE_BYTES, Announcement, Hello, goodbye_bytes, hello_bytes
 from rota.transport.peer_state import PeerState, PeerStatus
@@ -92,6 +93,7 @@ class GrpcPeers:
         self._wall_clock: Final = wall_clock
         self._life: Final = secrets.token_bytes(LIFE_BYTES)
         self._known: Final = KnownCertificates()
+        self._hosts: Final = HostAddresses()
         self._states: Final[dict[NodeName, PeerState]] = {}
         self._links: Final[set[asyncio.Task[None]]] = set()
         self._is_stopping = False
@@ -288,7 +290,7 @@ class GrpcPeers:
         await self._dial_at(state, last)
 
     async def _dial_at(self, state: PeerState, registration: Registration) -> None:
-        await self._require_dialable(registration)
+        await self._require_dialable(state.name, registration)
         identity, generation, replaced = self._identity, self._generation, state.link
         certificate = await self._certificate_of(state, registration)
         stream = DialedStream(registration.endpoint, certificate, identity, self._settings)
@@ -337,17 +339,17 @@ class GrpcPeers:
             return await self._look(state, registration)
         return seen
 
-    async def _require_dialable(self, registration: Registration) -> None:
+    async def _require_dialable(self, name: NodeName, registration: Registration) -> None:
         own = self._registry.registrations().get(self.name)
         own_places = [place.endpoint for place in own.places] if own is not None else []
         timeout_ms = self._settings.connect_timeout_ms
         for place in registration.places:
-            await require_dialable(place.endpoint, own_places, self._allows_local, timeout_ms)
+            await require_dialable(name, place.endpoint, own_places, self._allows_local, timeout_ms, self._hosts)
 
     async def _look(self, state: PeerState, registration: Registration) -> Certificate:
-        await self._require_dialable(registration)
+        await self._require_dialable(state.name, registration)
         timeout_ms = self._settings.connect_timeout_ms
-        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms)
+        certificate = await look_at_certificate(state.name, registration, self._wall_clock(), timeout_ms, self._hosts)
         state.seen_fingerprint = certificate.fingerprint
         state.certificate_trouble.end()
         if self._known.get(certificate.fingerprint) is None:

@@ -40,7 +40,7 @@ def group_in(genesis: Genesis) -> DescribedGroup | None:
     try:
         group = unpacked(Group, msgspec.json.decode(genesis.configuration), "configuration")
         properties = msgspec.json.decode(group.properties, type=dict[str, str]) if group.properties else {}
-    except (Rejected, msgspec.MsgspecError, RecursionError):
+    except (Rejected, msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
     configuration = {
         "endorsementType": ENDORSEMENT_TYPE,

@@ -53,7 +53,7 @@ def automate(
     missing = MissingStates(
         lambda: running.adapters.store, running.contracts.addresses, lambda: running.engine.core.height, running.tell
     )
-    locks = StandingLocks(lambda: running.adapters.store, running.contracts)
+    locks = StandingLocks(running.name, lambda: running.adapters.store, running.contracts)
     services: dict[str, Service] = {
         EXPIRED_LOCKS: locks.expired,
         CANCEL_ARGUMENTS: locks.cancel_arguments,

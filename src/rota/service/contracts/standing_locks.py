@@ -2,6 +2,10 @@
 
 The node knows a lock by the state that stands for its record, which the record's end spends. A look goes through some
 contracts, and through some locks of each. The next one goes on behind them: locks that never expire may be many.
+
+The account that cancels a lock pays for it. Any registered node can deploy a token and make locks there whose owner is
+a party of this node, at its own discretion. So this node offers the locks that its users made, and as a notary a
+bounded number of others in an hour.
 """
 
 from __future__ import annotations
@@ -12,12 +16,15 @@ from typing import Final
 from rota.calldata import permitted_payload
 from rota.domains.available import known_in
 from rota.engine.contracts import KnownContracts
-from rota.model.types import ContractAddress, Leaf
+from rota.model.types import ContractAddress, Leaf, NodeName
 from rota.ports import Store
 
 CONTRACTS_A_LOOK_MAX: Final = 64
 LOCKS_OF_CONTRACT_MAX: Final = 1_024
 LOCKS_A_LOOK_MAX: Final = 64
+# In the tokens of which this node is the notary, all together.
+ENDORSED_AN_HOUR_MAX: Final = 64
+HOUR_S: Final = 3_600
 
 ExpiredLock = tuple[ContractAddress, bytes, int]
 
@@ -25,15 +32,20 @@ ExpiredLock = tuple[ContractAddress, bytes, int]
 class StandingLocks:
     """Of one node."""
 
-    def __init__(self, store: Callable[[], Store], contracts: KnownContracts) -> None:
+    def __init__(self, node: NodeName, store: Callable[[], Store], contracts: KnownContracts) -> None:
+        self._node: Final = node
         self._store: Final = store
         self._contracts: Final = contracts
         self._next = 0
         # Of contracts with more locks than a look goes through: where the next look begins.
         self._skip: Final[dict[ContractAddress, int]] = {}
+        # When a lock was offered that counts against the bound of an hour.
+        self._offered_s: Final[dict[tuple[ContractAddress, bytes], int]] = {}
 
     async def expired(self, now_s: int) -> tuple[ExpiredLock, ...]:
         """Locks of the next contracts that no delegate can spend any more: contract, id, and when they expired."""
+        for lock in [lock for lock, offered_s in self._offered_s.items() if offered_s <= now_s - HOUR_S]:
+            del self._offered_s[lock]
         every = self._contracts.addresses()
         begin = self._next if self._next < len(every) else 0
         self._next = begin + CONTRACTS_A_LOOK_MAX
@@ -47,12 +59,20 @@ class StandingLocks:
         if hosted is None or not hosted.domain.changes_locks:
             return []
         skip = self._skip.pop(address, 0)
-        states = await self._store().standing_states(address, LOCKS_OF_CONTRACT_MAX, skip)
+        is_endorsed = self._node in hosted.contract.endorsers
+        states = await self._store().standing_states(address, LOCKS_OF_CONTRACT_MAX, skip, is_own=not is_endorsed)
         if len(states) == LOCKS_OF_CONTRACT_MAX:
             self._skip[address] = skip + LOCKS_OF_CONTRACT_MAX
         known = (known_in(hosted.known, state) for state in states)
         records = (hosted.domain.stands_for(each.record) for each in known if each is not None)
-        return [(address, each.lock, each.expires_at_s) for each in records if each and each.expires_at_s < now_s]
+        expired = [(address, each.lock, each.expires_at_s) for each in records if each and each.expires_at_s < now_s]
+        return [lock for lock in expired if not is_endorsed or self._may_offer(lock, now_s)]
+
+    def _may_offer(self, lock: ExpiredLock, now_s: int) -> bool:
+        key = lock[:2]
+        if key not in self._offered_s and len(self._offered_s) < ENDORSED_AN_HOUR_MAX:
+            self._offered_s[key] = now_s
+        return key in self._offered_s
 
     async def cancel_arguments(self, address: ContractAddress, leaf: bytes) -> bytes:
         """What `cancelLock` takes to commit this leaf; nothing when the node does not know the leaf."""
