@@ -93,6 +93,7 @@ def test_a_token_is_issued_paid_with_locked_and_burned(to: ThreeNodes) -> None:
     another = done("token", "lock", token, 10, *alice).rpartition(" ")[2]
     done("token", "cancel-lock", token, another, *alice)
     delegated = told("token", "lock", token, 1, *alice)["lock"]
+    done("token", "prepare-unlock", token, delegated, "--owner", "alice@node2", "--share", "bob@node3=1", *alice)
     done("token", "delegate-lock", token, delegated, "0x" + "11" * 20, *alice)
     found = told("token", "balance", token, "bob@node3", "--node", to.node1.url)
     counted = {"totalBalance": 60, "totalStates": found["totalStates"], "overflow": False, "decimals": 4}

@@ -155,6 +155,6 @@ async def _check(network: KillingNetwork, promised: set[str], runs: tuple[int, .
     await network.stop()
     with closing(sqlite3.connect(network.nodes[NODE].folder / "rota.db")) as database:
         (in_flight,) = database.execute("SELECT COUNT(*) FROM commands_in_flight").fetchone()
-        (intents,) = database.execute("SELECT COUNT(*) FROM intents WHERE idempotency_key IS NOT NULL").fetchone()
+        (intents,) = database.execute("SELECT COUNT(*) FROM submissions WHERE idempotency_key IS NOT NULL").fetchone()
     assert in_flight == 0
     assert intents == sum("transactionId" in each for each in found)
