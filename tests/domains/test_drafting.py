@@ -10,11 +10,13 @@ from rota.calldata import settlement_condition
 from rota.domains.base import Rejected
 from rota.domains.noto import Noto
 from rota.domains.noto.operations import lock_id_of
+from rota.engine import drafting
 from rota.engine.drafting import LEGS_MAX, Draft, condition_of, draft, examine, read_opening
 from rota.host import Binding, assemble, bound
 from rota.model.digests import Core, state_commitment
-from rota.model.types import ContractAddress, Intent, Preparation, SubmitMode, Transition, node_of
-from rota.sequencer.events import AssemblyFinished
+from rota.model.types import ContractAddress, Intent, Preparation, RequestId, SubmitMode, Transition, node_of
+from rota.ports import Unavailable
+from rota.sequencer.events import AssemblyFailed, AssemblyFinished
 from tests.domains.kit import ADDRESS, ALICE, BOB, NOTARY, assembly_order
 from tests.domains.town import Town
 
@@ -140,3 +142,12 @@ def test_a_condition_names_what_is_bound_and_has_bounds() -> None:
             condition_of(wrong, ADDRESS, core)
     with pytest.raises(Rejected, match=r"legs\[1\].cores: must be 1 to 255, not 0"):
         condition_of((legs[0], (SETTLEMENT, ())), ADDRESS, core)
+
+
+def test_draft_on_states_that_are_on_their_way_is_unavailable_for_now() -> None:
+    lender = Lender()
+    lacking = AssemblyFailed(RequestId(1, 1), lender.intent.id, "it is not here yet", lacks_states=True)
+    with pytest.raises(Unavailable, match="it is not here yet"):
+        drafting.drafted(lender.town.hosted, lender.intent, [lacking])
+    with pytest.raises(Rejected, match="it is not here yet"):
+        drafting.drafted(lender.town.hosted, lender.intent, [replace(lacking, lacks_states=False)])

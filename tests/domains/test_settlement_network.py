@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rota.ledger.embedded.accounts import DEVELOPMENT_ACCOUNTS
 from rota.ledger.hexadecimal import data, read_data
 from rota.model.config import Config
 from rota.model.types import ContractAddress, IntentId, NodeName, Outcome, Party, Receipt, SubmitMode
+from rota.ports import Unavailable
 from rota.rpc import errors
 from rota.service.interface import DraftView, LegView, NamedLeg, Submission, TransactionType
 from rota.testing.workloads.pente import call_of
@@ -53,7 +55,11 @@ class Market:
 
     async def _draft(self, node: NodeName, to: ContractAddress, function: str, given: object, reader: str) -> DraftView:
         asked = Submission(TransactionType.PRIVATE, "alice", to=to, function=function, data=given)  # type: ignore[arg-type]
-        return await self.nodes.processes[node].facade.draft(asked, (reader,))
+        while True:
+            # The latest state may be on its way to this node.
+            with suppress(Unavailable):
+                return await self.nodes.processes[node].facade.draft(asked, (reader,))
+            await asyncio.sleep(0.005)
 
     async def bind(self, node: NodeName, draft: DraftView, legs: tuple[NamedLeg, ...]) -> IntentId:
         """To both legs."""

@@ -28,6 +28,7 @@ from rota.domains.base import Rejected
 from rota.host import NO_BACKGROUND, Background, Held, Hosted, assemble, receipt
 from rota.model.digests import Core, leaf_of_transition, state_commitment
 from rota.model.types import ContractAddress, Digest, Intent, NodeName, RequestId, StateId, SubmitMode, Transition
+from rota.ports import Unavailable
 from rota.sequencer.effects import AssembleIntents
 from rota.sequencer.events import AssemblyFailed, AssemblyFinished
 from rota.wire.codec import Malformed, decode_frame, encode_frame
@@ -89,8 +90,10 @@ def order_of(intent: Intent) -> AssembleIntents:
 
 
 def drafted(hosted: Hosted, intent: Intent, results: list[AssemblyFinished | AssemblyFailed]) -> Draft:
-    """The draft that an assembly is. `Rejected` when it ended in another way."""
+    """The draft that an assembly is. `Rejected` if it ended in another way, `Unavailable` if states are missing."""
     (result,) = results
+    if isinstance(result, AssemblyFailed) and result.lacks_states:
+        raise Unavailable(result.reason)
     transition = result.transition if isinstance(result, AssemblyFinished) else None
     if transition is None:
         raise Rejected("", result.reason)

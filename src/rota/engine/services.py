@@ -343,7 +343,7 @@ class Services:
         return await ask_in_steps(self._store, order.contract, assembling)
 
     async def draft(self, hosted: host.Hosted, intent: Intent) -> drafting.Draft:
-        """What an external intent of a user would be if it were assembled now. `domains.base.Rejected` says why not."""
+        """What an external intent of a user would be if it were assembled now; else `Rejected` or `Unavailable`."""
         async with self._turn_of(intent.contract):
             verifiers = await self._verifiers_of((intent,))
             reserves, roster = await self._reserves_of(hosted, (intent,)), await self._roster_of(hosted)
@@ -353,15 +353,15 @@ class Services:
                 return drafting.drafted(hosted, intent, await elsewhere.assemble(hosted, asked))
             held = await self._held.of(hosted)
 
-            def assemble(recalled: Recalled) -> drafting.Draft | Rejected:
+            def assemble(recalled: Recalled) -> drafting.Draft | Rejected | Unavailable:
                 try:
                     background = host.Background(recalled.find, verifiers, reserves, roster=roster)
                     return drafting.draft(hosted, intent, held, self._node, background)
-                except Rejected as flaw:
+                except (Rejected, Unavailable) as flaw:
                     return flaw
 
             drafted = await ask_recalling(self._store, intent.contract, assemble)
-        if isinstance(drafted, Rejected):
+        if isinstance(drafted, Rejected | Unavailable):
             raise drafted
         return drafted
 
