@@ -290,8 +290,10 @@ class PlantsStates(Strategy):
         """What was lost is shown, with other contents, and committed."""
         liar = self.liar
         for intent in [each for each, count in self.lost.items() if count < PLANTED_TIMES]:
+            made, delegated = self.made[intent], liar.book.delegated.get(intent)
+            if delegated is None:
+                continue  # The liar's node has restarted since.
             self.lost[intent] += 1
-            made, delegated = self.made[intent], liar.book.delegated[intent]
             assert made.transition is not None, "only these are remembered"
             planted = with_false_contents(made.transition, FALSE_CONTENT)
             item = DispatchItem(
