@@ -13,7 +13,7 @@ import pytest
 from rota.machine.effects import IntentAccepted
 from rota.ports import Unavailable
 from rota.store import PostgresDatabase
-from rota.store.database import Database, FenceBroken, NotWritten, Reading, Statement
+from rota.store.database import Database, Fence, FenceBroken, NotWritten, Reading, Statement
 from tests.store.kit import FIRST, NODE, Make, Opened, again, an_intent, in_loop, new_postgres, new_sqlite
 from tests.store.proxy import Fault, proxy_to
 from tests.store.servers import PostgresServer
@@ -294,3 +294,23 @@ async def test_a_reading_that_finds_another_life_stops_the_store_too(tmp_path: P
         await opened.store.contracts()
     assert len(ended) == 1
     await opened.store.close()
+
+
+@in_loop
+async def test_commit_that_is_acknowledged_while_a_new_reader_asks_is_no_older_copy() -> None:
+    database = PostgresDatabase("postgresql:///nowhere", NODE)
+    database._fence = Fence(life=7, acknowledged=452)
+
+    class Answering:
+        """Answers with what it read before the writer's next two commits."""
+
+        def __init__(self, written: int) -> None:
+            self.written = written
+
+        async def fetchrow(self, _: str) -> tuple[int, int]:
+            database._fence.acknowledge(database._fence.acknowledged + 2)
+            return self.written, 7
+
+    await database._greet_reader(Answering(452))
+    with pytest.raises(FenceBroken, match=r"write number is 453"):
+        await database._greet_reader(Answering(453))

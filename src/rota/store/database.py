@@ -182,9 +182,9 @@ class Fence:
             raise self.broken(written, life)
         self.acknowledge(written)
 
-    def judge(self, written: int, life: int) -> None:
-        """What a session finds that only reads; the one that writes may have got further meanwhile."""
-        if life != self.life or written < self.acknowledged:
+    def judge(self, written: int, life: int, least: int) -> None:
+        """What a session finds that only reads. `least` was acknowledged when it asked; the writer continues meanwhile."""
+        if life != self.life or written < least:
             raise self.broken(written, life)
 
     def broken(self, written: int, life: int) -> FenceBroken:
