@@ -275,7 +275,8 @@ class PostgresDatabase:
 
     async def _greet_reader(self, connection: Any) -> None:  # noqa: ANN401
         least = self._fence.acknowledged
-        self._fence.judge(*await connection.fetchrow(FENCE.sql), least)
+        written, life = await connection.fetchrow(FENCE.sql)
+        self._fence.judge(written, life, least)
 
     async def _renew_lease(self) -> None:
         """Transactions renew it too. The next write makes a lost session again, which the fence then judges."""
@@ -298,7 +299,8 @@ class PostgresDatabase:
             raise Unavailable(f"standing by: {await self._holder(connection)} is active")
         if not self._is_open:
             raise Refused("PostgreSQL: another process has this database open")
-        self._fence.judge(*await connection.fetchrow(FENCE.sql), self._fence.acknowledged)
+        written, life = await connection.fetchrow(FENCE.sql)
+        self._fence.judge(written, life, self._fence.acknowledged)
         raise Unavailable("PostgreSQL: another session has the lock of this database")
 
     @staticmethod
