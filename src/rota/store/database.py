@@ -183,7 +183,7 @@ class Fence:
         self.acknowledge(written)
 
     def judge(self, written: int, life: int, least: int) -> None:
-        """What a session finds that only reads. `least` was acknowledged when it asked: the writer goes on meanwhile."""
+        """What a session that reads finds. `least` was acknowledged when it asked; the writer may have gone on."""
         if life != self.life or written < least:
             raise self.broken(written, life)
 
