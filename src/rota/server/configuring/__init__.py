@@ -1,12 +1,12 @@
-"""How the one TOML file of a node is described, read, checked and written.
+"""The configuration of a node: one TOML file and environment variables.
 
-sections.py   start reading here: what can be set, section by section, each key with its meaning, default and unit
-keys.py       one key, and how a section has it
-kinds.py      what a key may hold, and how that is read and written
-borrowed.py   the keys that stand for the timers and limits of other packages
-lines.py      on which line of a TOML text each key stands
-contradictions.py   what is right by itself and wrong together
-flaws.py      what is wrong, and where
-reading.py    a file and the environment to a configuration, or to all that is wrong with them
-writing.py    a new file with every key, and the reference page
+sections.py   start here: every setting by section, with its meaning, default and unit
+keys.py       the declaration of one key
+kinds.py      types of values: how they are read, checked and written
+borrowed.py   keys for the timers and limits of other packages
+lines.py      the line of each key in a TOML text
+contradictions.py   rules about several settings
+flaws.py      an error of a configuration, and its place
+reading.py    reads file and environment; reports all errors at once
+writing.py    writes a new file with every key, and the reference page
 """

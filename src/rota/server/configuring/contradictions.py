@@ -1,7 +1,7 @@
-"""Settings that are right by themselves and wrong together.
+"""Settings that contradict one another.
 
-Each rule is given the values and yields the key to change with what is wrong. A rule that needs a value which could not
-be read has nothing to say: that flaw is told already.
+Each rule gets the values and yields the key to change, with the error. A rule that needs a value with an error of its
+own yields nothing, because that error is reported already.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAIRS: Final = (
 )
 
 _ITEMS: Final = "as many items as a message may have of a kind"
-# What no peer could read if it were greater.
+# With greater values no peer could read the messages.
 READABLE: Final = (
     ("sequencer.in_flight_max", DEFAULT_LIMITS.field_items_max, _ITEMS),
     ("sequencer.delegation_batch_max", DEFAULT_LIMITS.field_items_max, _ITEMS),
@@ -40,11 +40,11 @@ READABLE: Final = (
 
 
 class NotRead(Exception):
-    """A value that a rule asks for has a flaw of its own."""
+    """A value that a rule needs has an error of its own."""
 
 
 class Values:
-    """What was read so far, by path."""
+    """The valid values, by path."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values: Final = values
@@ -56,7 +56,7 @@ class Values:
 
 
 def contradictions_of(values: Mapping[str, object]) -> Iterator[Contradiction]:
-    """All that is wrong with these values together."""
+    """All contradictions of these values."""
     for rule in RULES:
         try:
             yield from tuple(rule(Values(values)))
@@ -92,7 +92,7 @@ def _tls_is_whole(values: Values) -> Iterator[Contradiction]:
 
 
 def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
-    """No two servers on one port, unless it is that of metrics and RPC together, or the system chooses."""
+    """No two servers share a port, except metrics and RPC; the system may choose ports."""
     listen_host, _, listen_port = values["transport.listen"].rpartition(":")
     doors = [
         ("rpc.port", values["rpc.host"], values["rpc.port"]),
@@ -111,7 +111,7 @@ def _doors_are_apart(values: Values) -> Iterator[Contradiction]:
 
 
 def _peers_can_read_what_is_said(values: Values) -> Iterator[Contradiction]:
-    """What is beyond a limit of the wire is malformed to every peer (docs/wire.md)."""
+    """Peers reject messages beyond a limit of the wire as malformed (docs/wire.md)."""
     for path, most, of in READABLE:
         try:
             value = values[path]

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, told so that it can be found and mended."""
+"""Errors of a configuration, each with its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: a line of a file, a file as a whole, or a variable of the environment."""
+    """A line of a file, a whole file, or an environment variable."""
 
     name: str
     line: int = 0
@@ -21,7 +21,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong. `key` is `section.key`, a section, or empty when it is about the whole file."""
+    """One error. `key` is `section.key`, a section, or empty for the whole file."""
 
     place: Place
     key: str
@@ -32,7 +32,7 @@ class Flaw:
 
 
 class ConfigurationRejected(Exception):
-    """A configuration with flaws. Its text has one line for each, as they stand in the file; variables come last."""
+    """The configuration has errors. The text has a line for each, in the order of the file; variables come last."""
 
     def __init__(self, flaws: Iterable[Flaw]) -> None:
         self.flaws: Final = tuple(sorted(flaws, key=_order))

@@ -1,7 +1,7 @@
-"""One key of a configuration: its name, what it may hold, its default, its unit, and what it is for.
+"""One key of a configuration: name, kind of value, default, unit and description.
 
-A section is a frozen dataclass whose fields are made with `key`, so that a key and all that is told of it stand in
-one place; the reader, the file that `rota init` writes and the reference page are made from that.
+A section is a frozen dataclass whose fields are made with `key`. The reader, the file that `rota init` writes and the
+reference page all use this declaration.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _METADATA: Final = "rota"
 
 
 class Absent(Enum):
-    """What stands for a default where there is none."""
+    """In the place of a default: the key is required, or may be absent."""
 
     REQUIRED = "required"
     NOTHING = "nothing"
@@ -29,7 +29,7 @@ NOTHING: Final = Absent.NOTHING
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What can be set. A default is raw, as a file would hold it; one without default is required, or may be absent."""
+    """A setting. The default is a raw value, as in a file, or `Absent`."""
 
     section: str
     name: str
@@ -41,12 +41,12 @@ class Key:
 
     @property
     def path(self) -> str:
-        """As errors name it."""
+        """The name in errors: `section.key`."""
         return f"{self.section}.{self.name}"
 
     @property
     def variable(self) -> str:
-        """The variable of the environment that stands before the file."""
+        """The environment variable, which takes precedence over the file."""
         return f"ROTA_{self.section}_{self.name}".upper()
 
 
@@ -60,7 +60,7 @@ def key(kind: Kind, default: RawValue | Absent, text: str, unit: str = "", *, is
 
 
 def keys_of(section: str, kind: type) -> tuple[Key, ...]:
-    """The keys of a section's dataclass, in its order; fields of other types are somebody else's."""
+    """The keys of a section's dataclass, in its order, without the fields that are no keys."""
     return tuple(
         replace(each.metadata[_METADATA], section=section, name=each.name)
         for each in fields(kind)

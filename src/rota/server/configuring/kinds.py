@@ -1,8 +1,8 @@
-"""What a key may hold: how it is read from TOML or from the environment, checked, and written.
+"""Kinds of values: how each is read from TOML or the environment, checked and written.
 
-A kind reads a *raw* value, which is what TOML gives, into the value that the node works with; a `ValueError` says what
-would be right, and the caller adds where it stood and what was found. Relative paths are those of the file's folder.
-A kind that may hold a secret is not shown: neither in an error nor in a `repr`.
+A kind turns a *raw* value, as TOML returns it, into the value that the node uses. A `ValueError` says what would be
+right; the caller adds the place and the value found. Relative paths begin at the file's folder. A kind that may hold
+a secret is shown neither in errors nor in a `repr`.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ FLAGS: Final[Mapping[str, bool]] = {"true": True, "false": False}
 
 
 class Kind(Protocol):
-    """What a key may hold."""
+    """A kind of values."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether what stands there may be repeated in an error."""
+        """Whether an error may show the value."""
         ...
 
     @property
     def right(self) -> str:
-        """What would be right, as the end of the sentence `it must be …`."""
+        """A valid value, as the end of the sentence `it must be …`."""
         ...
 
     def read(self, raw: RawValue, folder: Path) -> object:
-        """The value of what stands in the file. A `ValueError` when it is not right."""
+        """The value of a raw value. Raises `ValueError` if it is not valid."""
         ...
 
     def from_text(self, text: str) -> RawValue:
-        """What the file would hold for a text of the environment, right or wrong."""
+        """The raw value for the text of an environment variable, valid or not."""
         ...
 
 
 def written(raw: RawValue) -> str:
-    """A raw value as TOML has it."""
+    """A raw value as TOML."""
     if isinstance(raw, bool):
         return "true" if raw else "false"
     if isinstance(raw, int):
@@ -119,7 +119,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names in a list; in the environment with commas between them."""
+    """A list of names; in the environment separated by commas."""
 
     of: str
     form: re.Pattern[str]
@@ -142,7 +142,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of a few words, each of which is the value of a member."""
+    """One of the values of an enumeration."""
 
     members: type[Enum]
     is_shown: bool = True
@@ -164,7 +164,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that some form is asked of."""
+    """A text; subclasses check its form."""
 
     is_shown: bool = True
 
@@ -183,7 +183,7 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class Name(_Text):
-    """A node's name, as the registry takes it."""
+    """The name of a node, as in the Registry."""
 
     @property
     def right(self) -> str:
@@ -209,7 +209,7 @@ class Place(_Text):
 
 @dataclass(frozen=True, slots=True)
 class Address(_Text):
-    """A contract's address."""
+    """The address of a contract."""
 
     @property
     def right(self) -> str:
@@ -223,7 +223,7 @@ class Address(_Text):
 
 @dataclass(frozen=True, slots=True)
 class Host(_Text):
-    """A host's name or address, to listen on."""
+    """A host name or address to listen at."""
 
     @property
     def right(self) -> str:
@@ -237,7 +237,7 @@ class Host(_Text):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(_Text):
-    """A host and a port, or several with commas; the port may be 0 where the system chooses one."""
+    """A host and a port, or several separated by commas. With `port_least` 0 the system may choose the port."""
 
     port_least: int = 1
     places_max: int = 1
@@ -268,7 +268,7 @@ class Endpoint(_Text):
 
 @dataclass(frozen=True, slots=True)
 class WebAddress(_Text):
-    """Where something is reached over HTTP, or over a WebSocket."""
+    """A URL of HTTP or of a WebSocket."""
 
     schemes: tuple[str, ...] = LEDGER_SCHEMES
     example: str = "http://localhost:8545"
@@ -286,7 +286,7 @@ class WebAddress(_Text):
 
 @dataclass(frozen=True, slots=True)
 class WebOrigins:
-    """Web pages by their origin, in a list; in the environment with commas between them."""
+    """A list of origins of web pages; in the environment separated by commas."""
 
     is_shown: bool = True
 
@@ -315,12 +315,12 @@ class SqliteFile:
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """A database of a PostgreSQL server, by a connection string without a password."""
+    """A PostgreSQL database: its connection string, without a password."""
 
     url: str
 
     def with_password(self, password: Secret | None) -> str:
-        """The connection string as the driver takes it: a secret from now on."""
+        """The connection string for the driver; it contains the password."""
         if password is None:
             return self.url
         parts = urlsplit(self.url)
@@ -331,7 +331,7 @@ class PostgresServer:
 
 @dataclass(frozen=True, slots=True)
 class Database(_Text):
-    """Where the store is. It is not shown when it is wrong, because somebody may have put a password into it."""
+    """The database of the store. Errors do not show it, because it may contain a password by mistake."""
 
     is_shown: bool = False
 
@@ -355,7 +355,7 @@ class Database(_Text):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySource(_Text):
-    """Where the nodes of the network are registered."""
+    """Where the network's nodes are registered: the chain, or a file."""
 
     @property
     def right(self) -> str:
@@ -367,7 +367,7 @@ class RegistrySource(_Text):
 
 @dataclass(frozen=True, slots=True)
 class Hidden(_Text):
-    """A secret, for which a file is no place."""
+    """A secret, which only a variable may hold."""
 
     is_shown: bool = False
 
@@ -380,7 +380,7 @@ class Hidden(_Text):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach what listens there."""
+    """Whether only this machine can reach a listener at this host."""
     if host == "localhost":
         return True
     try:

@@ -1,8 +1,8 @@
-"""On which line of a TOML text each key stands: `tomllib` tells what a text says and not where.
+"""The line of each key in a TOML text, which `tomllib` does not report.
 
-The scanner takes only texts that `tomllib` has accepted. It therefore checks nothing, and knows no more of TOML than
-where keys begin and values end. A key is known by its path from the root, with the places of list elements as numbers.
-A table that several lines speak of is where it is first spoken of.
+The scanner reads only texts that `tomllib` has accepted. It validates nothing; it finds where keys begin and values
+end. A key is identified by its path from the root, in which numbers are the indexes of list elements. The line of a
+table is that of its first mention.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _BARE_VALUE: Final = re.compile(r"[^,\]}#\n]*")
 _BASIC: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LITERAL: Final = re.compile(r"'[^']*'")
-# Of more than three quotes at the end, one or two belong to the text.
+# If more than three quotes end the text, one or two of them belong to it.
 _LONG_BASIC: Final = re.compile(r'"""(?:[^\\]|\\.)*?""""{0,2}', re.DOTALL)
 _LONG_LITERAL: Final = re.compile(r"'''.*?''''{0,2}", re.DOTALL)
 _STRINGS: Final = (('"""', _LONG_BASIC), ("'''", _LONG_LITERAL), ('"', _BASIC), ("'", _LITERAL))
@@ -54,7 +54,7 @@ class _Scanner:
             self._pass(_BLANK)
 
     def _header(self) -> KeyPath:
-        """The path that the keys below a header have before them."""
+        """Reads a header; returns the path of its table."""
         is_list = self._text.startswith("[[", self._at)
         at = self._at
         self._at += 2 if is_list else 1
@@ -73,7 +73,7 @@ class _Scanner:
         return path
 
     def _entered(self, path: KeyPath) -> KeyPath:
-        """A list of tables is entered through its latest element."""
+        """The path of a table; for a list of tables, of its latest element."""
         length = self._list_lengths.get(path)
         return path if length is None else (*path, length - 1)
 

@@ -1,9 +1,9 @@
-"""A file and the environment, to a configuration, or to everything that is wrong with them.
+"""Reads the configuration from a file and the environment, or reports everything that is wrong with them.
 
-A variable `ROTA_SECTION_KEY` stands before the file. Every key is read by its kind; what is unknown is told with what
-it may have meant; then the values are held against one another. A flaw names the file and its line, or the variable,
-the key, what is there and what would be right. All flaws are found before any is told, but for a text that is no TOML:
-there only the first can be known.
+A variable `ROTA_SECTION_KEY` takes precedence over the file. The kind of each key reads its value; an unknown key is
+reported with the most similar known one; then the rules about several settings run. An error names the file and line or
+the variable, the key, the value found and what would be right. All errors are reported together, except for a text
+that is no TOML, where only the first one can be found.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _CREDENTIALS: Final = re.compile("//[^/]*@")
 _TRIGGER_KEYS: Final = tuple(field.name for field in fields(TriggerSettings))
 _TRIGGER_VARIABLE: Final = re.compile(f"ROTA_TRIGGERS_([A-Z][A-Z0-9_]*)_({'|'.join(_TRIGGER_KEYS).upper()})")
 _KEYS: Final = {key.path: key for section in SECTIONS for key in section.keys}
-# For keys without a default, of a file that is only looked at: nothing may be asked that depends on them.
+# For required keys in a configuration with errors, which no node uses.
 _STAND_INS: Final[Mapping[str, RawValue]] = {
     "node.name": "unnamed",
     "ledger.url": "http://127.0.0.1:1",
@@ -76,10 +76,10 @@ def read_configuration(
     domains: Collection[str] | None = None,
     may_lack: Collection[str] = (),
 ) -> NodeConfiguration:
-    """What a file and the environment say. `ConfigurationRejected` tells all that is wrong.
+    """The configuration of a file and the environment. Raises `ConfigurationRejected` with all errors.
 
-    `domains` are those that may have settings: without it, those that are installed. A key of `may_lack` that is
-    left out is not asked for, though a node could not run without it.
+    `domains` may have settings; by default those that are installed. Keys of `may_lack` may be absent, although a node
+    needs them.
     """
     return read_text(file, _read_file(file), os.environ if environment is None else environment, domains, may_lack)
 
@@ -91,7 +91,7 @@ def read_text(
     domains: Collection[str] | None = None,
     may_lack: Collection[str] = (),
 ) -> NodeConfiguration:
-    """The same of a text that is, or will be, that of a file."""
+    """The same for the text of a file that need not exist yet."""
     installed = entry_points(group=DOMAINS_GROUP).names if domains is None else domains
     reader = _Reader(file, text, environment)
     reader.read(sorted(installed))
@@ -100,10 +100,10 @@ def read_text(
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What can be had of a configuration, and all that is wrong with it.
+    """What can be read of a configuration, and all its errors.
 
-    What a flaw names has its default here, or a value that stands for it: nobody may rely on that. There is no
-    configuration at all of a file that cannot be read, or is no TOML.
+    A setting with an error has its default here, or a stand-in; no node may run with it. `configuration` is None if
+    the file cannot be read or is no TOML.
     """
 
     configuration: NodeConfiguration | None
@@ -111,7 +111,7 @@ class Salvaged:
 
 
 def salvage(file: Path) -> Salvaged:
-    """The configuration of a file that may have flaws: for those who look what is wrong, and not for a node."""
+    """The configuration of a file that may have errors: for `rota doctor`, not for a node."""
     try:
         reader = _Reader(file, _read_file(file), os.environ)
     except ConfigurationRejected as rejected:
@@ -164,7 +164,7 @@ class _Lent(NamedTuple):
 
 
 class _Reader:
-    """Takes one document apart; what it finds to be wrong gathers in `flaws`."""
+    """Reads one document and collects its errors in `flaws`."""
 
     def __init__(self, file: Path, text: str, environment: Mapping[str, str]) -> None:
         self.flaws: Final[list[Flaw]] = []
@@ -253,7 +253,7 @@ class _Reader:
         )
 
     def _read_triggers(self, table: Mapping[str, object]) -> None:
-        """Each trigger's own table, with what the environment has for it: ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY."""
+        """The table of each trigger, with its variables, such as ROTA_TRIGGERS_ADVANCE_EPOCHS_STRATEGY."""
         tables: dict[str, dict[str, object]] = {}
         for name, content in table.items():
             if isinstance(content, dict):
@@ -268,7 +268,7 @@ class _Reader:
         self._triggers = MappingProxyType({name: MappingProxyType(content) for name, content in tables.items()})
 
     def _refuse_unknown_variables(self) -> None:
-        """One that begins like ours is meant for us; other programmes of ours have theirs without a section."""
+        """Reject unknown variables that begin with the name of a section; other programs' variables have none."""
         known = [key.variable for section in SECTIONS for key in section.keys]
         heads = tuple(f"ROTA_{section.name}_".upper() for section in SECTIONS)
         for variable in self._environment:
@@ -287,7 +287,7 @@ class _Reader:
     # Composing.
 
     def configuration(self, may_lack: Collection[str]) -> NodeConfiguration:
-        """The whole, if nothing is wrong with it."""
+        """The configuration. Raises `ConfigurationRejected` if it has errors."""
         self._add_contradictions()
         lent = self._lent()
         lacking = {path for path in may_lack if self._values.get(path, path) is None}
@@ -297,7 +297,7 @@ class _Reader:
         return self._composed(lent)
 
     def salvaged(self) -> Salvaged:
-        """The whole, with something in the place of what is wrong with it."""
+        """The configuration with defaults or stand-ins in the place of errors."""
         self._add_contradictions()
         for path, key in _KEYS.items():
             if path not in self._values:
@@ -341,19 +341,19 @@ class _Reader:
         )
 
     def _section(self, name: str, kind: type | None = None) -> dict[str, Any]:
-        """The values of a section; with `kind`, of those keys alone that are its own."""
+        """The values of a section; with `kind`, only those of its own keys."""
         own = None if kind is None else {field.name for field in fields(kind)}
         values = {path.partition(".")[2]: value for path, value in self._values.items() if path.startswith(f"{name}.")}
         return {key: value for key, value in values.items() if own is None or key in own}
 
     def _borrowed(self, kind: type[Borrowed], sections: tuple[str, ...]) -> Borrowed:
-        """Another package's settings; what that package itself objects to is told of the key that stands for it."""
+        """The settings of another package. An error that the package raises is reported at the key."""
         places = {field.name: [f"{section}.{field.name}" for section in sections] for field in fields(kind)}
         paths = {name: path for name, found in places.items() for path in found if path in _KEYS}
         if not self._values.keys() >= set(paths.values()):
-            return kind()  # One of them is wrong by itself, and is told already.
+            return kind()  # One of them has an error, which is reported already.
         try:
-            # What has no value is the package's own to choose, or is decided when the node starts.
+            # The package, or the start of the node, decides about keys without a value.
             return kind(**{name: self._values[path] for name, path in paths.items() if self._values[path] is not None})
         except ValueError as error:
             name, _, text = str(error).partition(": ")
@@ -366,7 +366,7 @@ class _Reader:
         self.flaws.append(Flaw(Place(str(self._file), self._lines.get(where, 0)), key, text))
 
     def _add_at(self, path: str, text: str) -> None:
-        """A flaw of a key, wherever it was read from: the environment, its line, or its section's if it is absent."""
+        """An error of a key, at its variable, its line, or its section's line if the key is absent."""
         section, _, name = path.partition(".")
         variable = f"ROTA_{section}_{name}".upper()
         if variable in self._environment:
@@ -397,7 +397,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _shown(raw: RawValue) -> str:
-    """What is there, shortened; an address that is wrong may still have a password in it."""
+    """A value for an error, shortened and without the credentials of a URL."""
     raw = _CREDENTIALS.sub("//...@", raw) if isinstance(raw, str) else raw
     shown = f'"{raw}"' if isinstance(raw, str) else str(raw).lower() if isinstance(raw, bool) else repr(raw)
     return shown if len(shown) <= _SHOWN_CHARACTERS_MAX else shown[: _SHOWN_CHARACTERS_MAX - 3] + "..."

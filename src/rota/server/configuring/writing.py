@@ -1,7 +1,6 @@
-"""A new file with every key in it, and the reference page: both from `sections`, so that neither can be out of date.
+"""Writes a new file with every key, and the reference page. Both follow from `sections`.
 
-In a new file what is given stands plainly; every other key stands as a comment with its default, and says what it is
-for. Whoever opens the file sees all that can be set and needs no other page.
+A new file sets the given keys. Every other key is a comment with its default and description.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ HEAD: Final = (
 
 
 def write_configuration(given: Mapping[str, RawValue]) -> str:
-    """The text of a new file that sets these keys, which are given by their paths."""
+    """The text of a new file that sets these keys, given by path."""
     known = {key.path for section in SECTIONS for key in section.keys if not key.is_environment_only}
     assert given.keys() <= known, f"{sorted(given.keys() - known)} cannot be set in a file"
     parts = ["\n".join(f"# {line}" for line in HEAD)]
@@ -35,9 +34,9 @@ def write_configuration(given: Mapping[str, RawValue]) -> str:
 
 
 def with_setting(text: str, path: str, raw: RawValue) -> str:
-    """A file's text with one more key set: where it stands as a comment, or else as the first of its section.
+    """The text of a file with one more key: in the place of its comment, or first in its section.
 
-    A `ValueError` when the key is set already.
+    Raises `ValueError` if the key is set already.
     """
     section, _, name = path.partition(".")
     document, lines_by_key = tomllib.loads(text), lines_of(text)
