@@ -6,13 +6,9 @@ them: RFC 3339, in UTC.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-
-from rota.client.errors import Unreachable
-
-Shape = TypeVar("Shape")
 
 
 class TransactionReceipt(msgspec.Struct, frozen=True, rename="camel"):
@@ -268,17 +264,3 @@ class Leg(msgspec.Struct, frozen=True, rename="camel"):
     valid_until: str
     call: str
     committer: str | None = None
-
-
-def read(answer: object, shape: type[Shape]) -> Shape:
-    """An answer as a value. `Unreachable` when the node does not answer as it should."""
-    try:
-        # Numbers of contracts come as decimal text, as they may be larger than other clients' numbers.
-        return msgspec.convert(answer, shape, strict=False)
-    except msgspec.ValidationError as error:
-        raise Unreachable(f"the answer is not what it should be: {error}") from error
-
-
-def read_if_any(answer: object, shape: type[Shape]) -> Shape | None:
-    """The same where null is an answer: there is none, or not yet."""
-    return None if answer is None else read(answer, shape)

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from rota.client.answers import ContractStatus, FullReceipt, GroupMessage, TransactionReceipt, read, read_if_any
+from rota.client.answers import ContractStatus, FullReceipt, GroupMessage, TransactionReceipt
 from rota.client.commands import CommandError, Commands, Patience, unavailable_is_worth_retrying
 from rota.client.feeds import FULL_RECEIPTS, MESSAGES, RECEIPTS, Feed
 from rota.client.groups import Groups
 from rota.client.journal import Journal
+from rota.client.jsonrpc import read, read_if_any
 from rota.client.ledger import Ledger
 from rota.client.settlements import Settlements
 from rota.client.tokens import Tokens

@@ -13,10 +13,9 @@ Pending        none yet: it has not ended in the time that its application wante
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from rota.client.answers import Explanation, TransactionReceipt
+from rota.client.answers import Explanation, TransactionReceipt
 
 KEY_USED: Final = -32_001
 UNKNOWN_METHOD: Final = -32_601

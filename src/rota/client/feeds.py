@@ -26,9 +26,9 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 import aiohttp
 
-from rota.client.answers import FullReceipt, GroupMessage, TransactionReceipt, read
+from rota.client.answers import FullReceipt, GroupMessage, TransactionReceipt
 from rota.client.errors import INVALID, Closed, Refused, Unreachable
-from rota.client.jsonrpc import JsonRpc, result_of, written
+from rota.client.jsonrpc import JsonRpc, read, result_of, written
 
 NOTHING_YET: Final = -1
 

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from rota.client.answers import GroupMessage, GroupRecord, read, read_if_any
+from rota.client.answers import GroupMessage, GroupRecord
 from rota.client.errors import Refused, Unreachable, Unsettled
+from rota.client.jsonrpc import read, read_if_any
 from rota.client.transactions import Transaction, TransactionClient
 
 DOMAIN: Final = "pente"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -38,6 +38,7 @@ from rota.client.errors import (
 )
 
 Payees = Literal["known", "any"]
+Shape = TypeVar("Shape")
 
 LIVE_PATH: Final = "/live"
 JSON: Final = {"Content-Type": "application/json"}
@@ -291,3 +292,17 @@ def _reason_of(error: Exception) -> str:
 def _tls_reason(error: Exception) -> str:
     """The failure, without the place in the source of the TLS library."""
     return getattr(error, "verify_message", "") or getattr(error, "reason", "") or type(error).__name__
+
+
+def read(answer: object, shape: type[Shape]) -> Shape:
+    """An answer as a value. Raises `Unreachable` if it has another shape."""
+    try:
+        # Numbers of contracts come as decimal text, as they may be larger than other clients' numbers.
+        return msgspec.convert(answer, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise Unreachable(f"the answer is not what it should be: {error}") from error
+
+
+def read_if_any(answer: object, shape: type[Shape]) -> Shape | None:
+    """The same for an answer that may be null."""
+    return None if answer is None else read(answer, shape)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from rota.client.answers import read
 from rota.client.dependencies import Dependency, as_json
 from rota.client.groups import Abi, Arguments
+from rota.client.jsonrpc import read
 from rota.client.transactions import Transaction, TransactionClient
 
 PUBLIC: Final = "public"

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
-from rota.client.answers import DraftRecord, Examined, read
+from rota.client.answers import DraftRecord, Examined
+from rota.client.jsonrpc import read
 from rota.client.transactions import Transaction, TransactionClient
 
 

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 
-from rota.client.answers import Balance, read
+from rota.client.answers import Balance
 from rota.client.errors import BalanceUnknown, Unreachable
+from rota.client.jsonrpc import read
 from rota.client.transactions import Transaction, TransactionClient
 
 DOMAIN: Final = "noto"

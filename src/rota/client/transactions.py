@@ -24,18 +24,10 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
-from rota.client.answers import (
-    Explanation,
-    FullReceipt,
-    Leg,
-    PreparedTransaction,
-    TransactionReceipt,
-    read,
-    read_if_any,
-)
+from rota.client.answers import Explanation, FullReceipt, Leg, PreparedTransaction, TransactionReceipt
 from rota.client.dependencies import Dependency, as_json
 from rota.client.errors import KEY_USED, Closed, Failed, Pending, Refused, Unreachable, Unsettled
-from rota.client.jsonrpc import ClientLimits, JsonRpc, Payees
+from rota.client.jsonrpc import ClientLimits, JsonRpc, Payees, read, read_if_any
 from rota.client.positions import SHARED, Positions, seen_by
 from rota.client.unwatched import Unwatched
 from rota.model.types import IntentId

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.client.answers import TriggerRun, TriggerStatus, read
-from rota.client.jsonrpc import JsonRpc
+from rota.client.answers import TriggerRun, TriggerStatus
+from rota.client.jsonrpc import JsonRpc, read
 
 
 class Triggers:
