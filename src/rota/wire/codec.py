@@ -13,8 +13,8 @@ from dataclasses import field
 
 from google.protobuf.message import DecodeError
 
+import rota.wire.peer_pb2 as pb
 from rota.model.frozen import dataclass
-from rota.wire import peer_pb2 as pb
 from rota.wire.limits import DEFAULT_LIMITS, Limits
 from rota.wire.messages import PROTOCOL_VERSION, Envelope
 from rota.wire.reading import READERS, Reader

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+import rota.wire.peer_pb2 as pb
 from rota.model import types
 from rota.model.digests import CALLS_MAX, ROUND_LEAVES_MAX, STATES_MAX
 from rota.wire import enumerations, messages
-from rota.wire import peer_pb2 as pb
 from rota.wire.limits import Limits
 from rota.wire.values import (
     bounded,

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from google.protobuf.descriptor import Descriptor
 
-from rota.wire import peer_pb2 as pb
+import rota.wire.peer_pb2 as pb
 
 # The fields of a message that are messages again, by number.
 Shape: TypeAlias = "dict[int, Shape]"

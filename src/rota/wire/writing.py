@@ -14,9 +14,9 @@ from typing import Any, Final
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from google.protobuf.message import Message
 
+import rota.wire.peer_pb2 as pb
 from rota.model import types
 from rota.wire import enumerations, limits, messages
-from rota.wire import peer_pb2 as pb
 
 ADDRESS_PREFIX: Final = "0x"
 TEXT_BYTES_MAX: Final = limits.DEFAULT_LIMITS.text_bytes_max
