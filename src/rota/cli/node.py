@@ -13,12 +13,10 @@ import click
 from rota.cli.node_folder import WrongFolder, directory_argument, open_folder, password_file_option
 from rota.cli.parameters import json_option
 from rota.server.configuration import FILE_NAME
+from rota.server.memory import collect_rarely, limit_heaps
 from rota.server.observability import configure_logging
 from rota.server.process import CannotListen, CannotStart, NodeProcess, serve
 from rota.store import Refused
-
-# Allocations between two collections, and how many younger ones come before an older one.
-GARBAGE_THRESHOLDS = (50_000, 20, 50)
 
 
 class WrongNode(click.ClickException):
@@ -67,25 +65,14 @@ def command(directory: Path, password_file: Path | None, standby: bool, as_json:
         if as_json:
             click.echo(json.dumps(_addresses(process)))
 
-    _collect_rarely()
+    limit_heaps()
+    collect_rarely()
     try:
         asyncio.run(serve(folder.configuration, folder.keys, tell, directory / FILE_NAME, stands_by=standby))
     except (CannotListen, Refused) as error:
         raise click.ClickException(str(error)) from error
     except CannotStart as error:
         raise WrongNode(str(error)) from error
-
-
-def _collect_rarely() -> None:
-    """Keep garbage collection short and rare.
-
-    A full collection walks every object of the process, 70 ms and more, in which the node answers no request and may
-    count as silent. Modules and tables never become garbage, so collections leave them out. The first one takes place
-    before the event loop runs; the objects that the start loads are left out afterwards without a collection.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def _addresses(process: NodeProcess) -> dict[str, object]:
