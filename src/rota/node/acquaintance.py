@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from rota.directory.acquaintance_events import (
     AcquisitionEnded,
@@ -48,6 +47,7 @@ from rota.machine.tables import Event
 from rota.machine.timers import Timers
 from rota.model.genesis import decode_genesis
 from rota.model.types import NO_CONTRACT, ContractAddress, NodeName, RequestId
+from rota.node.owner import Owner
 from rota.wire.messages import (
     CONTRACTS_LISTED_MAX,
     ContractsRequest,
@@ -64,9 +64,6 @@ from rota.wire.messages import (
     Verdict,
     VerifierResponse,
 )
-
-if TYPE_CHECKING:
-    from rota.node.node import Node
 
 # Messages that have nothing to do with the contract in their envelope, or that a stranger gets no answer to.
 UNANSWERED = (
@@ -155,7 +152,7 @@ class Asked:
 class Acquaintance:
     """What this node asks about contracts that it lacks, and what it tells others of its own."""
 
-    def __init__(self, node: Node, factory: ContractAddress) -> None:
+    def __init__(self, node: Owner, factory: ContractAddress) -> None:
         self.node = node
         self.is_able = factory != NO_CONTRACT
         self.timers = Timers()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rota.machine.effects import IntentAccepted, Record
 from rota.machine.events import Tick
@@ -17,15 +16,13 @@ from rota.model.awaited import REVERTED, AwaitedLeaves, Ended
 from rota.model.blocks import ChainBlock
 from rota.model.types import NO_CONTRACT, AwaitedLeaf, ContractAddress, Dependency, Intent, IntentId, Outcome
 from rota.node.events import IntentsLookedUp
-
-if TYPE_CHECKING:
-    from rota.node.node import Node
+from rota.node.owner import Owner
 
 
 class Dependencies:
     """The dependencies of one node's intents, with the contracts of the dependents."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Owner) -> None:
         self.node = node
         self.dependents: dict[Dependency, dict[ContractAddress, None]] = {}
         self.awaited = AwaitedLeaves()

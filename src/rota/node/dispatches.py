@@ -6,8 +6,6 @@ to the sequencer of its contract, and every heartbeat repeats what the signer or
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from rota.chain.effects import RoundDispatch, SubmitTransaction
 from rota.chain.events import (
     AccountSeen,
@@ -17,50 +15,16 @@ from rota.chain.events import (
     TransactionRefused,
     TransactionSent,
 )
-from rota.chain.index import ChainIndex
 from rota.chain.submitter import Submitter
-from rota.chain.submitters import Submitters
-from rota.exchange.distribution import Distribution
-from rota.machine.effects import DispatchRound, Effect, Record
-from rota.machine.tables import Event
-from rota.model.config import Config
-from rota.model.types import ContractAddress, HeartbeatNumber, NodeName
+from rota.machine.effects import DispatchRound
+from rota.model.types import HeartbeatNumber
+from rota.node.owner import Owner
 from rota.sequencer.events import RoundDispatched, RoundDispatchFailed, RoundSubmitted
-from rota.wire.messages import SUBMITTED_LISTED_MAX, Message, SubmitterHeartbeat
+from rota.wire.messages import SUBMITTED_LISTED_MAX, SubmitterHeartbeat
 
 SubmitterEvent = (
     DispatchSigned | DispatchNotSigned | TransactionSent | TransactionRefused | AccountSeen | DispatchesRecalled
 )
-
-
-class Owner(Protocol):
-    """The node whose dispatches these are."""
-
-    incarnation: int
-    now_ms: int
-    height: int
-    has_ledger: bool
-    config: Config
-    index: ChainIndex
-    submitters: Submitters
-    distribution: Distribution
-    effects: list[Effect]
-
-    def persist_own(self, *records: Record) -> None:
-        """Have records of the node itself written."""
-        ...
-
-    def tell(self, contract: ContractAddress, event: Event) -> None:
-        """Give an event to the sequencer of a contract."""
-        ...
-
-    def send(self, peer: NodeName, contract: ContractAddress, body: Message) -> None:
-        """To a peer, or to the node itself without a wire."""
-        ...
-
-    def deliver_states(self) -> None:
-        """Send the private states that are due."""
-        ...
 
 
 class Dispatches:

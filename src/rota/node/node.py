@@ -170,12 +170,12 @@ class Node:
             factory,
             consent,
         )
-        self.states = PrivateStates(self, stored.sent)
+        self.states: PrivateStates = PrivateStates(self, stored.sent)
         self.verifiers = VerifierRequests(self)
-        self.acquaintance = Acquaintance(self, factory)
-        self.dispatches = Dispatches(self)
+        self.acquaintance: Acquaintance = Acquaintance(self, factory)
+        self.dispatches: Dispatches = Dispatches(self)
         self.effects: list[Effect] = []
-        self.dependencies = Dependencies(self)
+        self.dependencies: Dependencies = Dependencies(self)
         self.sequencers = Sequencers(config)
         for contract in contracts:
             self._add(contract, stored.contracts.get(contract.address, StoredContract()))

@@ -35,6 +35,7 @@ from rota.model.consistency import Consistent, consistent, consistent_for, shows
 from rota.model.sharing import holders_of
 from rota.model.types import ContractAddress, Digest, Leaf, NodeName, Transition
 from rota.node.events import RoundsMadeUp, StatesFound, StatesWanted
+from rota.node.owner import Owner
 from rota.wire.messages import (
     STATE_REQUEST_LEAVES_MAX,
     StateDistribution,
@@ -44,7 +45,6 @@ from rota.wire.messages import (
 from rota.wire.sizes import transition_bytes
 
 if TYPE_CHECKING:
-    from rota.node.node import Node
     from rota.sequencer.sequencer import Sequencer
 
 # A transition of a contract in which this node neither endorses nor coordinates is large above this size. A payment is
@@ -61,7 +61,7 @@ SEEN_PART = -1
 class PrivateStates:
     """The private states that this node is sent, asks for, is asked for, and delivers."""
 
-    def __init__(self, node: Node, sent: Iterable[SentTransition] = ()) -> None:
+    def __init__(self, node: Owner, sent: Iterable[SentTransition] = ()) -> None:
         self.node = node
         self.unconfirmed = Unconfirmed(node.config, sent)
         self.distribution = node.distribution

@@ -13,16 +13,14 @@ told to nodes that share the contract, and of `ANNOUNCED_OF_PEER_MAX` names an h
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rota.machine.events import VerifierLookedUp
 from rota.machine.pacing import Pacing
 from rota.model.sharing import may_distribute
 from rota.model.types import NO_CONTRACT, ContractAddress, NodeName, Party
+from rota.node.owner import Owner
 from rota.wire.messages import VerifierRequest, VerifierResponse
-
-if TYPE_CHECKING:
-    from rota.node.node import Node
 
 ANSWERS_MAX: Final = 4_096
 ANSWER_MS: Final = 60_000
@@ -43,7 +41,7 @@ class _Answer(NamedTuple):
 class VerifierRequests:
     """The recent answers of one node, and the allowances of its peers."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Owner) -> None:
         self.node = node
         self.pacing = Pacing(node)
         self.answers: dict[tuple[ContractAddress, Party], _Answer] = {}
