@@ -3,8 +3,8 @@
 memory     three nodes in processes of their own on an embedded chain; all three ask for transactions that replace one
            shared state, so that what there is to know stays as much as it was. Each node's resident memory is read when
            nothing is under way.
-start      one node whose SQLite database has many final and some pending intents, from the start of its process until
-           it says that it is ready; then all pending ones are confirmed
+start      one node whose SQLite database has many contracts, many final and some pending intents, from the start of its
+           process until it is ready; then all pending ones are confirmed
 """
 
 from __future__ import annotations
@@ -34,6 +34,9 @@ PARTY: Final = "alice"
 TRANSACTIONS_DEFAULT: Final = 100_000
 FINAL_DEFAULT: Final = 100_000
 PENDING_DEFAULT: Final = 1_000
+CONTRACTS_DEFAULT: Final = 1
+# Contracts of one node that are created at a time.
+CREATED_AT_A_TIME: Final = 16
 EARLY_SHARE: Final = 10
 BATCH: Final = 100
 OPEN_MAX: Final = 400
@@ -60,6 +63,7 @@ class MemoryFigures:
 class StartFigures:
     """Until it is ready, and until the last pending intent had its receipt."""
 
+    contract_count: int
     final_count: int
     pending_count: int
     ready_ms: int
@@ -76,11 +80,14 @@ def measure_memory(transactions: int = TRANSACTIONS_DEFAULT, progress: Progress 
 
 
 def measure_start(
-    final_count: int = FINAL_DEFAULT, pending_count: int = PENDING_DEFAULT, progress: Progress = lambda _: None
+    contract_count: int = CONTRACTS_DEFAULT,
+    final_count: int = FINAL_DEFAULT,
+    pending_count: int = PENDING_DEFAULT,
+    progress: Progress = lambda _: None,
 ) -> StartFigures:
-    """The start of one node."""
+    """The start of one node, whose intents are spread over its contracts."""
     with TemporaryDirectory(prefix="rota-start-") as folder:
-        return asyncio.run(_start(Path(folder) / "network", final_count, pending_count, progress))
+        return asyncio.run(_start(Path(folder) / "network", contract_count, final_count, pending_count, progress))
 
 
 # Memory.
@@ -144,22 +151,30 @@ def _resident(network: LocalNetwork) -> dict[str, float]:
 # Starting.
 
 
-async def _start(home: Path, final_count: int, pending_count: int, progress: Progress) -> StartFigures:
+async def _start(
+    home: Path, contract_count: int, final_count: int, pending_count: int, progress: Progress
+) -> StartFigures:
     name = NAMES[0]
     async with LocalNetwork(Plan(home=home, names=(name,))) as network:
         await network.start(name)
-        made = await _created(network, (name,))
+        made: list[CreatedContract] = []
+        while len(made) < contract_count:
+            batch = min(CREATED_AT_A_TIME, contract_count - len(made))
+            made += await asyncio.gather(*(_created(network, (name,)) for _ in range(batch)))
         await network.stop()
-        progress(f"a database with {final_count:,} final and {pending_count:,} pending intents")
+        progress(
+            f"a database with {contract_count:,} contracts, {final_count:,} final and {pending_count:,} pending intents"
+        )
         await _fill(network.nodes[name], made, final_count, pending_count)
         began_s = time.monotonic()
         await network.start(name)
         ready_s = time.monotonic() - began_s
-        while await _open_count(network.nodes[name], made.address):
-            assert time.monotonic() - began_s < STALLED_S, "what was pending does not end; figures mean nothing"
-            await asyncio.sleep(LOOK_S)
+        for each in made[: pending_count or 1]:
+            while await _open_count(network.nodes[name], each.address):
+                assert time.monotonic() - began_s < STALLED_S, "what was pending does not end; figures mean nothing"
+                await asyncio.sleep(LOOK_S)
         settled_s = time.monotonic() - began_s
-    return StartFigures(final_count, pending_count, int(ready_s * 1_000), int(settled_s * 1_000))
+    return StartFigures(contract_count, final_count, pending_count, int(ready_s * 1_000), int(settled_s * 1_000))
 
 
 async def _created(network: LocalNetwork, names: tuple[NodeName, ...]) -> CreatedContract:
@@ -167,16 +182,16 @@ async def _created(network: LocalNetwork, names: tuple[NodeName, ...]) -> Create
     return await network.create_contract("synthetic", {"members": members, "threshold": min(THRESHOLD, len(names))})
 
 
-async def _fill(node: LocalNode, made: CreatedContract, final_count: int, pending_count: int) -> None:
+async def _fill(node: LocalNode, made: list[CreatedContract], final_count: int, pending_count: int) -> None:
     """As the node's own store writes them."""
     told: asyncio.Queue[Event] = asyncio.Queue()
     store = DatabaseStore(SqliteDatabase(node.folder / "rota.db", node.name), node.name, Config(), told.put_nowait)
     await store.start()
     open_count = 0
-    for records in _past(made, node.name, final_count, pending_count):
+    for contract, records in _past(made, node.name, final_count, pending_count):
         if open_count == OPEN_WRITES_MAX:
             open_count -= await _next_written(told)
-        store.perform(Persist(made.address, records))
+        store.perform(Persist(contract, records))
         open_count += 1
     while open_count:
         open_count -= await _next_written(told)
@@ -189,14 +204,21 @@ async def _next_written(told: asyncio.Queue[Event]) -> int:
     return event.count
 
 
-def _past(made: CreatedContract, node: NodeName, final_count: int, pending_count: int) -> Iterator[tuple[Record, ...]]:
-    hosted = host.open_genesis(host.load_domains(), made.genesis, made.address, bytes(host.SALT_KEY_BYTES))
+def _past(
+    made: list[CreatedContract], node: NodeName, final_count: int, pending_count: int
+) -> Iterator[tuple[ContractAddress, tuple[Record, ...]]]:
+    """Each intent's records, with its contract."""
+    first = made[0]
+    hosted = host.open_genesis(host.load_domains(), first.genesis, first.address, bytes(host.SALT_KEY_BYTES))
     sender = Party(f"{PARTY}@{node}")
     payload = host.init(hosted, host.UserCall(sender, "mint")).payload
     for number in range(final_count + pending_count):
-        intent = replace(numbered_intent(sender, made.address, payload, number), idempotency_key=f"past {number}")
+        contract = made[number % len(made)].address
+        intent = replace(numbered_intent(sender, contract, payload, number), idempotency_key=f"past {number}")
         if number < final_count:
-            ended = IntentFinalised(Receipt(intent.id, Outcome.REVERTED, "ended long ago"))
-            yield IntentAccepted(intent), ended
+            yield (
+                contract,
+                (IntentAccepted(intent), IntentFinalised(Receipt(intent.id, Outcome.REVERTED, "ended long ago"))),
+            )
         else:
-            yield (IntentAccepted(intent),)
+            yield contract, (IntentAccepted(intent),)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rota.bench.node import (
+    CONTRACTS_DEFAULT,
     FINAL_DEFAULT,
     PENDING_DEFAULT,
     TRANSACTIONS_DEFAULT,
@@ -22,6 +23,7 @@ from rota.cli.bench.printing import json_option, print_json, tell_progress
 from rota.localnet.children import CannotStartProcess
 
 COUNT_MAX: Final = 10_000_000
+CONTRACTS_MAX: Final = 100_000
 TRANSACTIONS_AMONG_OTHERS: Final = 10_000
 FINAL_AMONG_OTHERS: Final = 10_000
 
@@ -36,21 +38,28 @@ FINAL_AMONG_OTHERS: Final = 10_000
     help="After how many memory is compared with that after a tenth of them.",
 )
 @click.option(
+    "--contracts",
+    type=click.IntRange(1, CONTRACTS_MAX),
+    default=CONTRACTS_DEFAULT,
+    show_default=True,
+    help="How many contracts the node that is started has.",
+)
+@click.option(
     "--final",
     "final_count",
     type=click.IntRange(0, COUNT_MAX),
     default=FINAL_DEFAULT,
     show_default=True,
-    help="How many final intents the node that is started has.",
+    help="How many final intents it has, over all contracts.",
 )
 @click.option(
     "--pending",
     type=click.IntRange(0, COUNT_MAX),
     default=PENDING_DEFAULT,
     show_default=True,
-    help="And how many pending.",
+    help="How many pending ones it has.",
 )
-def command(as_json: bool, transactions: int, final_count: int, pending: int) -> None:
+def command(as_json: bool, transactions: int, contracts: int, final_count: int, pending: int) -> None:
     """Memory after many transactions, and the start of a node with a long past; real processes, SQLite.
 
     \b
@@ -59,7 +68,7 @@ def command(as_json: bool, transactions: int, final_count: int, pending: int) ->
 
     Exit 0: measured. 1: a node could not be started. 2: wrong use.
     """
-    memory, start = _measured(transactions, final_count, pending)
+    memory, start = _measured(transactions, contracts, final_count, pending)
     if as_json:
         print_json(_as_json(memory, start))
     else:
@@ -68,23 +77,23 @@ def command(as_json: bool, transactions: int, final_count: int, pending: int) ->
 
 def measure() -> dict[str, object]:
     """The figures of a shorter run."""
-    return _as_json(*_measured(TRANSACTIONS_AMONG_OTHERS, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
+    return _as_json(*_measured(TRANSACTIONS_AMONG_OTHERS, CONTRACTS_DEFAULT, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
 
 
 def show() -> None:
     """Tables of a shorter run."""
-    _print(*_measured(TRANSACTIONS_AMONG_OTHERS, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
+    _print(*_measured(TRANSACTIONS_AMONG_OTHERS, CONTRACTS_DEFAULT, FINAL_AMONG_OTHERS, PENDING_DEFAULT))
 
 
-def _measured(transactions: int, final_count: int, pending: int) -> tuple[MemoryFigures, StartFigures]:
+def _measured(transactions: int, contracts: int, final_count: int, pending: int) -> tuple[MemoryFigures, StartFigures]:
     def tell(text: str) -> None:
         click.echo(f"  {text}", err=True)
 
     try:
         tell_progress(f"memory after {transactions:,} transactions")
         memory = measure_memory(transactions, tell)
-        tell_progress(f"the start with {final_count:,} final and {pending:,} pending intents")
-        return memory, measure_start(final_count, pending, tell)
+        tell_progress(f"the start with {contracts:,} contracts, {final_count:,} final and {pending:,} pending intents")
+        return memory, measure_start(contracts, final_count, pending, tell)
     except CannotStartProcess as error:
         raise click.ClickException(str(error)) from error
 
@@ -103,6 +112,7 @@ def _print(memory: MemoryFigures, start: StartFigures) -> None:
     console.print(table)
     console.print(f"growth {memory.growth:.3f} at worst; {memory.transactions_per_s:,.0f} transactions a second")
     console.print(
-        f"A node with {start.final_count:,} final and {start.pending_count:,} pending intents is ready after "
-        f"{start.ready_ms:,} ms, and has confirmed the pending ones after {start.settled_ms:,} ms."
+        f"A node with {start.contract_count:,} contracts, {start.final_count:,} final and {start.pending_count:,} "
+        f"pending intents is ready after {start.ready_ms:,} ms, and has confirmed the pending ones after "
+        f"{start.settled_ms:,} ms."
     )
