@@ -36,7 +36,7 @@ export class Ring {
       "div",
       { class: "ring-pair" },
       h("figure", {}, this.picture, this.lens, h("figcaption", { class: "soft" }, "Above, the whole ring. Below, around the point: the nearer, the higher the rank.")),
-      h("div", {}, h("h3", {}, "Ranking in this range"), this.ranking, h("h3", {}, "Who would lead next"), this.next),
+      h("div", {}, h("h3", {}, "Ranking in this range"), this.ranking, h("h3", {}, "Next coordinators"), this.next),
     );
     this.element = h("div", {}, this.none, this.pair);
     this.shown = "";

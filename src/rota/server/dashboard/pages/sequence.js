@@ -1,4 +1,4 @@
-// A transaction's journey as a sequence diagram: who did what when, from the user to the ledger and back.
+// A transaction's timeline as a sequence diagram, from the user to the ledger and back.
 //
 // A node sees the milestones of its own roles. What it tells is drawn between the life lines of those who took part; what
 // it cannot know is not drawn.

@@ -1,4 +1,4 @@
-// One contract: who leads and why, what is under way in which state, rounds with their cost, and who led when.
+// One contract: its coordinator and why, transactions by state, rounds with their cost, and changes of coordinator.
 
 import { clock, copyable, duration, facts, h, keyed, msOf, number, section, setAttribute, setText, short, svg, words } from "./dom.js";
 import { chip, colourOf } from "./nodes.js";
@@ -42,7 +42,7 @@ export class ContractView {
     this.body = h(
       "div",
       { class: "stack" },
-      section("Who leads", this.ring.element),
+      section("Coordinator", this.ring.element),
       h(
         "div",
         { class: "columns" },

@@ -1,4 +1,4 @@
-// The network as this node sees it: is all well, who is there, what flows, who leads which contract.
+// The network as this node sees it: problems, nodes, rates, and the coordinator of each contract.
 
 import { duration, h, keyed, number, section, setAttribute, setText, short, words } from "./dom.js";
 import { Bars, chip, learnNodes, refreshChip } from "./nodes.js";
@@ -70,7 +70,7 @@ export class NetworkView {
     const pace = isLive ? `; ${rate.toFixed(1)} confirmed a second` : "";
     setText(
       this.verdict,
-      `${problems.length ? plural(problems.length, "thing") + " to look at." : "All is well."} ${plural(nodes, "node")}, ` +
+      `${problems.length ? plural(problems.length, "problem") + "." : "All is well."} ${plural(nodes, "node")}, ` +
         `${plural(model.contracts.size + model.contractsOmitted, "contract")}; ${who}${pace}.`,
     );
     setAttribute(this.verdict, "data-well", problems.length === 0);
@@ -157,7 +157,7 @@ function refreshNodeCard(card, { name, peer, isOurs }, model, isLive) {
   setText(card.querySelector(".state"), !isLive ? "unknown" : isOurs ? "serves this page" : isThere ? (peer.queued ? `connected, ${number(peer.queued)} queued` : "connected") : "not connected");
   setText(card.querySelector(".leads"), !isLive ? "" : leads > 0 ? `coordinates ${number(leads)}` : "coordinates nothing");
   const ago = heard ? model.nowMs - heard.atMs : Infinity;
-  setText(card.querySelector(".heard"), isOurs ? `block ${number(model.height)}` : heard ? `heartbeat ${ago < 1_500 ? "just now" : `${duration(ago)} ago`}` : leads > 0 ? "no heartbeat yet" : "leads nothing, so sends no heartbeat");
+  setText(card.querySelector(".heard"), isOurs ? `block ${number(model.height)}` : heard ? `heartbeat ${ago < 1_500 ? "just now" : `${duration(ago)} ago`}` : leads > 0 ? "no heartbeat yet" : "so sends no heartbeat");
   setAttribute(card.querySelector(".pulse"), "data-beat", ago < PULSE_MS ? heard.count % 2 : null);
 }
 

@@ -1,4 +1,4 @@
-// Transactions as they go by, and one of them: where it is, what it waits for, who is in the way, and its journey.
+// The newest transactions, and one of them: its state, what it waits for, who holds it up, and its timeline.
 
 import { announce, clock, confirmed, copyable, date, duration, facts, h, keyed, msOf, number, section, setAttribute, setText, short, words } from "./dom.js";
 import { chip } from "./nodes.js";
@@ -39,8 +39,8 @@ export class TransactionView {
     this.detail = h(
       "div",
       { id: "transaction-detail", hidden: true },
-      section("Where it is", this.standing, this.waits, this.actions),
-      section("Its journey", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Journey as a diagram" }, this.diagram.element), h("details", {}, h("summary", {}, "States at this node, with times"), this.history)),
+      section("State", this.standing, this.waits, this.actions),
+      section("Timeline", h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Timeline as a diagram" }, this.diagram.element), h("details", {}, h("summary", {}, "States at this node, with times"), this.history)),
       h("div", { class: "columns" }, section("Receipt", this.receipt), section("States that this node may see", this.states)),
     );
     this.feed = section("Transactions as they go by", h("div", { class: "finder" }, this.only, this.count), transactionHead(), this.list.element);
