@@ -1,14 +1,14 @@
 """Nodes connected to one another: gRPC streams, mutual TLS, frames, a bounded queue per peer (protocol §4.1, §6).
 
-peers.py         start reading here: `GrpcPeers`, which is `ports.Peers`; who is connected, who dials, what is told
+peers.py         start here: `GrpcPeers`, which implements `ports.Peers`: connections, dialing, events for the core
 link.py          one connection from hello to goodbye: reads, writes, pings
-handshake.py     what is said first, and who is refused
-certificates.py  a peer is its certificate: identities, fingerprints, what is known and how it is learned
-outbox.py        what waits for one peer, and what goes when it is full
-allowance.py     how much a peer may say before it is a flood
-endings.py       why connections end, counted, and logged once
+handshake.py     the hello, and which peers are refused
+certificates.py  identities, fingerprints, and the certificates of peers that a node has seen
+outbox.py        the queue of messages for one peer, and which of them are dropped when it is full
+allowance.py     rate limits of a peer
+endings.py       why connections end: counters and log lines
 parts.py         the pieces of a stream, to bytes and back
-dialing.py, serving.py   the only two modules that know gRPC
+dialing.py, serving.py   the only two modules that use gRPC
 registry.py      a registry in memory or in a file            settings.py   every timer and limit
 """
 

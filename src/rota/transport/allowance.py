@@ -1,6 +1,6 @@
-"""How much a peer may say before it is a flood.
+"""Rate limits of a peer: beyond them it is a flood, or is slowed down.
 
-Meters, each of which fills at its rate and holds what may be said in `burst_s`. A peer that empties the meter of
+Meters, each of which fills at its rate and holds the allowance of `burst_s`. A peer that empties the meter of
 frames or bytes is closed rather than slowed down: to read a stream more slowly would hold back its pongs, and honest
 peers stay an order of magnitude below these rates.
 
@@ -26,7 +26,7 @@ OF_ALL_PERCENT: Final = 150
 
 
 class Meter:
-    """What is left of one allowance, in thousandths so that whole milliseconds fill it exactly."""
+    """The rest of one allowance, in thousandths so that whole milliseconds fill it exactly."""
 
     def __init__(self, per_s_max: int, burst_s: int) -> None:
         self._per_ms: Final = per_s_max
@@ -35,7 +35,7 @@ class Meter:
         self._filled_at_ms: int | None = None
 
     def spend(self, now_ms: int, amount: int) -> bool:
-        """Whether there was so much left."""
+        """Take an amount; whether so much was left."""
         passed_ms = 0 if self._filled_at_ms is None else max(0, now_ms - self._filled_at_ms)
         self._filled_at_ms = now_ms
         self._left = min(self._full, self._left + passed_ms * self._per_ms)
@@ -44,12 +44,12 @@ class Meter:
 
     @property
     def is_half_full(self) -> bool:
-        """Whether little of it was spent lately."""
+        """Whether little was spent lately."""
         return 2 * self._left >= self._full
 
     @property
     def overdrawn_ms(self) -> int:
-        """How long it takes until nothing is owed."""
+        """How long it takes until the debt is gone."""
         return max(0, -(self._left // self._per_ms))
 
 
@@ -60,7 +60,7 @@ def reading_of_all(settings: TransportSettings) -> Meter:
 
 
 class Allowance:
-    """Of one peer, with what it has said so far. It outlives a connection, or dialing again would renew it."""
+    """The meters of one peer. They outlive a connection, or dialing again would renew them."""
 
     def __init__(self, settings: TransportSettings, reading: Meter | None = None) -> None:
         self._settings: Final = settings
@@ -76,7 +76,7 @@ class Allowance:
         self.received_at_ms: int | None = None
 
     def take_part(self, now_ms: int, size_bytes: int) -> str:
-        """What a part goes beyond; nothing when it is allowed."""
+        """The limit that a part exceeds; empty when it is allowed."""
         self.received_bytes += size_bytes
         if not self._parts.spend(now_ms, 1):
             return f"more than {self._settings.frames_per_s_max} frames a second"
@@ -85,7 +85,7 @@ class Allowance:
         return ""
 
     def pause_ms(self, now_ms: int, messages: int, items: int, reading_us: int) -> int:
-        """How long to pause before the next frame is read, after one with so much in it that took so long to read."""
+        """How long to pause before the next frame is read, after one with so many items that took so long to read."""
         self.received_messages += messages
         self.received_at_ms = now_ms
         self._envelopes.spend(now_ms, messages)

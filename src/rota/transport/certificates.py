@@ -1,11 +1,11 @@
-"""A peer is its certificate: what identifies a node, and how the others come to know it.
+"""The identity of a peer is its certificate; how nodes learn the certificates of others.
 
 The registry has fingerprints and no certificates, and gRPC in Python trusts certificates and no fingerprints. So a
 node looks at the certificate that a peer shows at its registered endpoint, by a TLS handshake that trusts nothing, and
-keeps it only if its SHA-256 is registered for that very peer. What is kept is all that gRPC is given to trust, in both
-directions: a connection to a peer trusts the one certificate that it was seen with, and one from a peer is refused by
-TLS itself unless its certificate has been seen and is still registered. The look proves nothing by itself, since a
-certificate is public; that its owner holds the key is proved by the handshake of the connection, every time.
+stores it only if its SHA-256 is registered for that very peer. gRPC trusts the stored certificates alone, in both
+directions: a connection to a peer trusts the one certificate that it was seen with, and TLS itself refuses one from a
+peer whose certificate has not been seen or is not registered any more. The look proves nothing by itself, since a
+certificate is public; the handshake of each connection proves that its owner holds the key.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ WallClock: TypeAlias = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """The time of day, against which validities are held."""
+    """The time of day, with which validities are compared."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What this node shows: its certificate, and the key that proves it. Both PEM; the key is never shown."""
+    """This node's own certificate and key, both PEM. The key is never shown."""
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate, read."""
+        """The certificate, parsed."""
         try:
             return read_certificate(x509.load_pem_x509_certificate(self.certificate_pem).public_bytes(Encoding.DER))
         except ValueError as error:
@@ -62,7 +62,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate, and what we read from it. Its name must be that of the node that it is registered for."""
+    """A certificate and the fields that Rota uses. Its name must be that of the node that it is registered for."""
 
     fingerprint: bytes
     pem: bytes = field(repr=False)
@@ -72,11 +72,11 @@ class Certificate:
 
     @property
     def shown(self) -> str:
-        """The start of the fingerprint, by which people tell certificates apart."""
+        """The start of the fingerprint, by which operators tell certificates apart."""
         return self.fingerprint.hex()[:SHOWN_DIGITS]
 
     def flaw(self, now: datetime) -> str:
-        """Why it is not good at this time; nothing when it is."""
+        """Why it is not valid at this time; empty when it is."""
         if now < self.valid_from:
             return f"its certificate {self.shown} is not valid before {self.valid_from:%Y-%m-%d %H:%M:%S} UTC"
         if now >= self.valid_until:
@@ -85,12 +85,12 @@ class Certificate:
 
 
 def fingerprint_of(certificate_der: bytes) -> bytes:
-    """As the registry has it."""
+    """In the form of the registry."""
     return hashlib.sha256(certificate_der).digest()
 
 
 def read_certificate(der: bytes) -> Certificate:
-    """A certificate from its bytes; `ValueError` when it is none, or one that gRPC's TLS cannot use."""
+    """A certificate from its bytes; `ValueError` when they are none, or when gRPC's TLS cannot use it."""
     if len(der) > CERTIFICATE_BYTES_MAX:
         raise ValueError(f"a certificate has at most {CERTIFICATE_BYTES_MAX} bytes, not {len(der)}")
     try:
@@ -100,7 +100,7 @@ def read_certificate(der: bytes) -> Certificate:
     except ValueError:
         raise
     except Exception as error:
-        # The owner of a registered name writes it. The library has errors of many types for what it cannot read.
+        # A stranger may have registered it. The library raises errors of many types for what it cannot read.
         raise ValueError(f"a certificate must be readable: {error}") from error
     if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey):
         raise ValueError("a certificate's key is of an elliptic curve such as P-256, or RSA; gRPC has no Ed25519")
@@ -114,7 +114,7 @@ def read_certificate(der: bytes) -> Certificate:
 
 
 def _require_shape(parsed: x509.Certificate) -> None:
-    """TLS finds what it trusts by the name in it, and takes one that may sign certificates for the issuer of others.
+    """TLS finds a trusted certificate by the name in it, and takes one that may sign others for their issuer.
 
     So a node that could choose a subject freely could have the certificates of another node refused.
     """
@@ -134,21 +134,21 @@ def _require_shape(parsed: x509.Certificate) -> None:
 
 
 class KnownCertificates:
-    """Certificates of registered nodes that were seen. What is registered no longer is known no longer."""
+    """Certificates of registered nodes that this node has seen, while they are registered."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Certificate] = {}
 
     def get(self, fingerprint: bytes) -> Certificate | None:
-        """The certificate of that fingerprint, if it was seen."""
+        """The certificate of that fingerprint, if this node has seen it."""
         return self._known.get(fingerprint)
 
     def add(self, certificate: Certificate) -> None:
-        """It was seen, and is registered."""
+        """Add one that was seen and is registered."""
         self._known[certificate.fingerprint] = certificate
 
     def keep(self, fingerprints: Iterable[bytes]) -> bool:
-        """Forget all others; whether there were any."""
+        """Remove all others; whether there were any."""
         wanted = set(fingerprints)
         kept = {key: certificate for key, certificate in self._known.items() if key in wanted}
         is_less = len(kept) < len(self._known)
@@ -156,16 +156,16 @@ class KnownCertificates:
         return is_less
 
     def pem(self) -> bytes:
-        """All of them, as gRPC takes them."""
+        """All of them, in the form that gRPC takes."""
         return b"".join(certificate.pem for certificate in self._known.values())
 
 
 async def look_at_certificate(
     node: NodeName, registration: Registration, now: datetime, timeout_ms: int, hosts: HostAddresses | None = None
 ) -> Certificate:
-    """The certificate that is shown at the first place of a node that answers.
+    """The certificate shown at the first of a node's endpoints that answers.
 
-    `Refused` if it is not registered or not valid, `Unavailable` if no place answers in time.
+    `Refused` if it is not registered or not valid, `Unavailable` if no endpoint answers in time.
     """
     hosts = hosts or HostAddresses()
     *others, last = registration.places
@@ -207,7 +207,7 @@ async def _shown_at(node: NodeName, endpoint: str, timeout_ms: int, hosts: HostA
 
 
 async def _shown_on(plain: socket.socket) -> bytes:
-    """As much of a handshake as it takes to see the certificate; ours is never finished."""
+    """The part of a handshake that shows the peer's certificate; the handshake is not finished."""
     loop = asyncio.get_running_loop()
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     handshake = _looking_only().wrap_bio(incoming, outgoing)
@@ -226,7 +226,7 @@ async def _shown_on(plain: socket.socket) -> bytes:
 
 
 def _looking_only() -> ssl.SSLContext:
-    """Trusts nothing and so checks nothing. TLS 1.3, in which the other side's certificate comes before ours is due."""
+    """Trusts nothing and so checks nothing. TLS 1.3, in which the peer's certificate comes before ours is due."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

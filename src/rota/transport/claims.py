@@ -1,4 +1,4 @@
-"""What each field of a peer's greeting may do to this node; `node/claims.py` has the messages (trust rule 10)."""
+"""The claim of each field of a peer's greeting; `node/claims.py` has those of messages (trust rule 10)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The side that dials: a gRPC channel for one connection, which trusts one certificate and is then thrown away.
 
-gRPC would keep a channel and connect it again by its own clock; who dials when is ours to say, and the certificate of
+gRPC would keep a channel and connect it again by its own clock. The node decides when to dial, and the certificate of
 the next attempt may be another.
 """
 
@@ -40,7 +40,7 @@ class DialedStream:
         self._call: Final[Any] = self._channel.stream_stream(f"/{METHOD}")()
 
     async def connect(self) -> None:
-        """Until TLS has let both sides pass."""
+        """Return when the TLS handshake has succeeded on both sides."""
         try:
             await self._call.wait_for_connection()
         except grpc.aio.AioRpcError as error:
@@ -50,7 +50,7 @@ class DialedStream:
             raise
 
     async def read(self) -> bytes | None:
-        """The next part; nothing at the end."""
+        """The next part; `None` at the end."""
         try:
             part = await self._call.read()
         except grpc.aio.AioRpcError as error:
@@ -63,7 +63,7 @@ class DialedStream:
         return None if part is grpc.aio.EOF else bytes(part)
 
     async def write(self, part: bytes) -> None:
-        """Returns when there is room for another."""
+        """Return when there is room for another part."""
         try:
             await self._call.write(part)
         except grpc.aio.AioRpcError as error:
@@ -75,7 +75,7 @@ class DialedStream:
             raise
 
     async def close(self) -> None:
-        """Let the peer end the stream, which it does at a goodbye; for a moment."""
+        """Give the peer a moment to end the stream, as it does at a goodbye."""
         with suppress(grpc.aio.AioRpcError, grpc.aio.BaseError, asyncio.InvalidStateError, TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._call.done_writing()
@@ -83,7 +83,7 @@ class DialedStream:
         await self._channel.close()
 
     def _raise_if_cut_off(self) -> None:
-        """gRPC tells a broken call as a cancellation, which is not one of our task."""
+        """gRPC reports a broken call as a cancellation; a cancellation of our own task is none."""
         task = asyncio.current_task()
         if self._call.done() and (task is None or not task.cancelling()):
             raise Unavailable("the connection was cut")
@@ -91,5 +91,5 @@ class DialedStream:
 
 def _why(error: Any) -> str:  # noqa: ANN401
     detail = str(error.details() or error.code().name)[:DETAIL_CHARACTERS_MAX]
-    # A TLS 1.3 server that does not take our certificate hangs up without a word that gRPC would pass on.
+    # A TLS 1.3 server that does not take our certificate closes without an error that gRPC would pass on.
     return f"{detail} (it may not know our certificate yet)" if "Socket closed" in detail else detail

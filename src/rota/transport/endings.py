@@ -1,8 +1,8 @@
-"""Why connections end or are not made, counted, and logged once.
+"""Reasons why connections end or are refused: counters, and log lines that do not repeat.
 
-A peer that is refused retries without end, and its second refusal is no news to an operator. So a reason is logged once
-for each peer, and again only after the peer has been connected in between. Each peer causes few lines in a minute: one
-that connects and leaves in turn does not fill the log. The counters have all of them.
+A refused peer retries without end. A reason is logged once for each peer, and again only after the peer has been
+connected in between. Log lines of a peer are limited in each minute, also for one that connects and leaves in turn. The
+counters count every ending.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT_CHARACTERS_MAX: Final = 500
 
 
 class Reason(Enum):
-    """Why; the first part is what a Goodbye can say, as in transport.proto."""
+    """A reason; the first group can be in a Goodbye, as in transport.proto."""
 
     UNSPECIFIED = "unspecified"
     STOPPING = "stopping"
@@ -36,22 +36,22 @@ class Reason(Enum):
     MALFORMED = "malformed"
     FLOOD = "flood"
     BUSY = "busy"
-    # The world's, which nobody can say goodbye for.
+    # Caused by the network: no goodbye is possible.
     CUT_OFF = "cut off"
     UNREACHABLE = "unreachable"
 
 
-# Nobody is at fault: these go to the counters and not to the log.
+# No side is at fault: counted and not logged.
 QUIET: Final = frozenset({Reason.STOPPING, Reason.CROSSED, Reason.REPLACED, Reason.BUSY})
-# Another connection stands where this one stood.
+# Another connection has replaced this one.
 SUPERSEDED: Final = frozenset({Reason.CROSSED, Reason.REPLACED})
-# A peer that does this is not heard for a while.
+# The node ignores a peer that does this for a while.
 MISUSE: Final = frozenset({Reason.MALFORMED, Reason.FLOOD})
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a connection ended; `is_theirs` when the peer said so."""
+    """Why a connection ended; `is_theirs` when the peer gave the reason."""
 
     reason: Reason
     text: str
@@ -62,7 +62,7 @@ class Ending:
 
 
 class Refused(Exception):
-    """A connection that is not made, and why."""
+    """A connection is refused, with the reason."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(str(ending))
@@ -70,12 +70,12 @@ class Refused(Exception):
 
 
 def refused(reason: Reason, text: str) -> Refused:
-    """To be raised by whoever finds the fault."""
+    """The error to raise."""
     return Refused(Ending(reason, text))
 
 
 class Endings:
-    """The counters, and the memory of the lines in the log."""
+    """The counters, and the reasons that are in the log."""
 
     def __init__(self) -> None:
         self._counts: Final[Counter[Reason]] = Counter()
@@ -86,11 +86,11 @@ class Endings:
 
     @property
     def counts(self) -> Mapping[Reason, int]:
-        """How often each reason was met."""
+        """How often each reason occurred."""
         return self._counts
 
     def note(self, who: str, ending: Ending) -> None:
-        """Count a connection that is not made, and log the reason if it is new."""
+        """Count a refused connection, and log the reason if it is new."""
         self.count(ending)
         key = (who, ending.reason)
         if ending.reason in QUIET or key in self._logged or not self._refused.is_due(who):
@@ -101,7 +101,7 @@ class Endings:
         catalogue.PEER_REFUSED.log(peer=who, reason=ending.reason.value, detail=harmless(str(ending)))
 
     def count(self, ending: Ending) -> None:
-        """Count it."""
+        """Count an ending."""
         self._counts[ending.reason] += 1
 
     def log_connected(self, peer: NodeName) -> None:
@@ -110,7 +110,7 @@ class Endings:
             catalogue.PEER_CONNECTED.log(peer=peer)
 
     def log_disconnected(self, peer: NodeName, ending: Ending) -> None:
-        """Log that a peer that was connected is not any more."""
+        """Log that a connected peer has become unreachable."""
         if self._disconnected.is_due(peer):
             catalogue.PEER_DISCONNECTED.log(peer=peer, reason=ending.reason.value, detail=harmless(str(ending)))
 
@@ -121,5 +121,5 @@ class Endings:
 
 
 def harmless(text: str) -> str:
-    """What a peer said, fit for one line of a log."""
+    """A text from a peer, fit for one line of a log."""
     return "".join(character if character.isprintable() else "?" for character in text[:TEXT_CHARACTERS_MAX])

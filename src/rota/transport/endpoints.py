@@ -1,8 +1,8 @@
 """Where other nodes may be dialed.
 
-Whoever registers a node names its endpoint, and every node of the network dials it. A registered name must not make a
-node connect to its own machine, or to its link: services there often trust whoever reaches them. Private networks are
-usual, and allowed.
+The owner of a registered name chooses its endpoint, and every node of the network dials it. A registered name must not
+make a node connect to its own machine, or to its link: services there often trust any client that reaches them. Private
+networks are usual, and allowed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.transport.host_addresses import HostAddresses
 async def require_dialable(
     node: NodeName, endpoint: str, own: Collection[str], allows_local: bool, timeout_ms: int, hosts: HostAddresses
 ) -> None:
-    """`Unavailable` when no node should be dialed there. A name is judged by all addresses that it has now."""
+    """`Unavailable` when no node should be dialed there. A host name is judged by all its present addresses."""
     if endpoint in own:
         raise Unavailable(f"its registered endpoint {endpoint} is our own")
     if allows_local:
@@ -36,7 +36,7 @@ async def require_dialable(
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is one of loopback, of the link, of many, or of nobody."""
+    """Whether an address is loopback, link-local, multicast or unspecified."""
     known = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(known, ipaddress.IPv6Address) and known.ipv4_mapped is not None:
         known = known.ipv4_mapped

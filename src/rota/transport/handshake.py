@@ -1,8 +1,8 @@
-"""What is said first, and who is refused.
+"""The hello of a connection, and which peers are refused.
 
-The dialing side has seen the certificate before it dials, and trusts no other. The side that is dialed is told by TLS
-which certificate was shown, and finds the peer that it is registered for. The names in the hello are then held against
-that, so that a node set up with another's name is told so and does not speak in its place.
+The dialing side has seen the peer's certificate before it dials, and trusts no other. The dialed side gets from TLS the
+certificate that was shown, and finds the peer that it is registered for. It then compares the names in the hello with
+that peer, so that a node that is configured with another's name gets an error and does not act in its place.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from rota.wire.messages import PROTOCOL_VERSION
 def identify(
     shown_pem: bytes, registrations: Mapping[NodeName, Registration], now: datetime
 ) -> tuple[NodeName, Certificate]:
-    """Whose certificate this is; `Refused` when it is nobody's, or no longer or not yet valid.
+    """The peer whose certificate this is; `Refused` when it belongs to none, or is not valid now.
 
-    It is that of the name that it is made out to: another node may have registered a copy of its fingerprint.
+    It must be the peer named in the certificate: another node may have registered a copy of its fingerprint.
     """
     try:
         certificate = read_certificate(x509.load_pem_x509_certificate(shown_pem).public_bytes(Encoding.DER))
@@ -44,7 +44,7 @@ def identify(
 
 
 def registration_flaw(certificate: Certificate, registration: Registration | None, now: datetime) -> Refused | None:
-    """Why a connection under this certificate may not go on; nothing when it may."""
+    """Why a connection under this certificate may not continue; `None` when it may."""
     if registration is None or certificate.fingerprint not in registration.fingerprints:
         return refused(Reason.STRANGER, f"its certificate {certificate.shown} is registered no longer")
     if flaw := certificate.flaw(now):
@@ -53,7 +53,7 @@ def registration_flaw(certificate: Certificate, registration: Registration | Non
 
 
 def read_hello(data: bytes | None, us: NodeName, peer: NodeName) -> Hello:
-    """The first part of a connection with this peer; `Refused` when it is none that we can go on from."""
+    """The first part of a connection with this peer; `Refused` when the connection cannot continue from it."""
     if data is None:
         raise refused(Reason.CUT_OFF, "the connection ended before it said hello")
     match read_part(data):
@@ -69,14 +69,14 @@ def read_hello(data: bytes | None, us: NodeName, peer: NodeName) -> Hello:
 
 
 def _require_version(version: tuple[int, int]) -> None:
-    """A newer minor version adds what we skip; another major one we cannot speak (protocol §6)."""
+    """A newer minor version only adds fields, which are skipped; another major version is refused (protocol §6)."""
     if version[0] != PROTOCOL_VERSION[0]:
         theirs, ours = (".".join(map(str, numbers)) for numbers in (version, PROTOCOL_VERSION))
         raise refused(Reason.VERSION, f"protocol version {theirs} cannot be spoken with a node of version {ours}")
 
 
 def require_announcement(announcement: Announcement) -> None:
-    """It takes part in automation with an address, or not at all; names of triggers are bounded as they are read."""
+    """A node takes part in automation with an address, or not at all; the reader bounds names of triggers."""
     if len(announcement.account) not in (0, ACCOUNT_BYTES):
         raise refused(
             Reason.MALFORMED, f"automation account: must have {ACCOUNT_BYTES} bytes, not {len(announcement.account)}"
@@ -94,7 +94,7 @@ def _require_names(hello: Hello, us: NodeName, peer: NodeName) -> None:
 
 
 def shown_fingerprint(shown_pem: bytes) -> str:
-    """For the log, of whoever is refused before it has a name."""
+    """The fingerprint for the log, of a peer that is refused before its name is known."""
     try:
         parsed = x509.load_pem_x509_certificate(shown_pem)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The addresses of other nodes' hosts, looked up in threads that nothing else uses.
+"""The addresses of other nodes' hosts, looked up in threads of their own.
 
-The owner of a registered name chooses its hosts, and the server of their names may never answer: a look-up then keeps
-its thread for longer than its caller waits. So the threads are not those in which the rest of the node works, each node
+The owner of a registered name chooses its hosts, and the server of their names may never answer: a look-up then holds
+its thread for longer than its caller waits. So these threads are separate from those of the rest of the node, each node
 has one look-up at a time, and hosts that are addresses need none.
 """
 
@@ -24,13 +24,13 @@ Found = list[tuple[Any, ...]]
 
 
 class HostAddresses:
-    """Of one event loop."""
+    """Look-ups of one event loop."""
 
     def __init__(self) -> None:
         self._under_way: Final[dict[NodeName, asyncio.Future[Found]]] = {}
 
     async def addresses_of(self, node: NodeName, endpoint: str) -> Found:
-        """As `getaddrinfo` has them. An `OSError` or `ValueError` without any; no timeout of its own."""
+        """As `getaddrinfo` returns them. An `OSError` or `ValueError` without any; no timeout of its own."""
         host, _, written = endpoint.rpartition(":")
         host, port = host.strip("[]"), int(written)
         if not 0 < port < PORTS:
@@ -42,7 +42,7 @@ class HostAddresses:
             await asyncio.wait((earlier,))
         if len(self._under_way) >= LOOKUPS_MAX:
             raise Unavailable(f"{endpoint} cannot be reached: too many names of hosts are being looked up")
-        # The look-up goes on when its caller gives up, and its node has no other one before it ends.
+        # The look-up continues when its caller gives up, and its node gets no other one before it ends.
         return await asyncio.shield(self._begin(node, host, port))
 
     def _begin(self, node: NodeName, host: str, port: int) -> asyncio.Future[Found]:

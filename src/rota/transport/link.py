@@ -6,8 +6,8 @@ way before its first frame: a frame that comes sooner is a fault. A ping goes ou
 that wait; when more than `heartbeat_grace` of them are unanswered and the next is due, the connection is closed
 (protocol §4.1). Pings are counted, not timed, so a node whose own loop was held up does not blame its peers.
 
-Whatever ends a connection ends it at once: from that moment nothing that was read is told any more. Parting from the
-peer, with a goodbye that says why, comes after and is bounded.
+An ending takes effect at once: from that moment the core receives nothing that was read from the connection. A goodbye
+with the reason follows, and its time is bounded.
 """
 
 from __future__ import annotations
@@ -51,34 +51,34 @@ BEHIND_LOOK_S: Final = 0.01
 
 
 class Stream(Protocol):
-    """Two ways of parts, as gRPC gives them to the side that dials and to the side that is dialed."""
+    """Both directions of parts, as gRPC gives them to the dialing and to the dialed side."""
 
     async def read(self) -> bytes | None:
-        """The next part; nothing when there will be none."""
+        """The next part; `None` at the end."""
         ...
 
     async def write(self, part: bytes) -> None:
-        """Returns when there is room for another; `Unavailable` when the stream is broken."""
+        """Return when there is room for another part; `Unavailable` when the stream is broken."""
         ...
 
     async def close(self) -> None:
-        """Let go of it, once what was written has had a chance to arrive."""
+        """Release the stream, once the written parts have had a chance to arrive."""
         ...
 
 
 class Events(Protocol):
-    """Who is told what becomes of a connection, in the same turn."""
+    """The events of a connection, delivered in the same turn of the event loop."""
 
     def link_up(self, link: Link) -> None:
-        """It carries both ways."""
+        """It works in both directions."""
         ...
 
     def link_said(self, link: Link, envelope: Envelope) -> None:
-        """The peer said this."""
+        """The peer sent this message."""
         ...
 
     def link_ended(self, link: Link, ending: Ending) -> None:
-        """It is over."""
+        """It has ended."""
         ...
 
     def link_is_behind(self, link: Link) -> bool:
@@ -86,12 +86,12 @@ class Events(Protocol):
         ...
 
     def link_flaw(self, link: Link) -> Refused | None:
-        """Why it may not go on, asked every heartbeat."""
+        """Why it may not continue; checked every heartbeat."""
         ...
 
 
 class Link:
-    """A connection on which both have said hello, or are about to have."""
+    """A connection on which both sides have sent a hello, or are about to."""
 
     def __init__(
         self,
@@ -135,27 +135,27 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Nothing has ended it yet."""
+        """It has not ended."""
         return not self._ended.done()
 
     @property
     def is_drained(self) -> bool:
-        """All that was put in the queue has been handed to the network, or will never be."""
+        """All of the queue has been handed to the network, or never will be."""
         return not self.is_open or not self.is_up or (not self._outbox and not self._is_writing)
 
     def wake(self) -> None:
-        """There is something in the queue. It is written in the next turn, with all that this turn adds."""
+        """The queue has messages. They are written in the next turn, with all that this turn adds."""
         self._something_to_write.set()
 
     def end(self, ending: Ending) -> None:
-        """It is over, now."""
+        """End it at once."""
         if self.is_open:
             self._ended.set_result(ending)
             self.wake()
             self._events.link_ended(self, ending)
 
     async def run(self, first: Hello | None = None) -> None:
-        """Say hello if we have not yet, then read, write and ping until something ends it; then part."""
+        """Send a hello if that is still to do; then read, write and ping until it ends; then part."""
         writing = asyncio.create_task(self._guarded(lambda: self._keep_writing(first)))
         reading = asyncio.create_task(self._guarded(self._keep_reading))
         pinging = asyncio.create_task(self._guarded(self._keep_pinging))
@@ -175,7 +175,7 @@ class Link:
             raise self._fault
 
     async def _guarded(self, loop: Callable[[], Awaitable[None]]) -> None:
-        """What the world does to a stream ends the connection; what we do wrong ends it too, and is loud."""
+        """Errors of the stream end the connection; our own errors end it too, and propagate."""
         try:
             await loop()
         except Unavailable as error:
@@ -275,7 +275,7 @@ class Link:
         self.skipped_count += frame.skipped
         began_ns = time.thread_time_ns()
         for envelope in frame.envelopes:
-            # Whoever is told may end the connection.
+            # The receiver may have ended the connection.
             if not self.is_open:
                 return
             self._events.link_said(self, envelope)
@@ -284,7 +284,7 @@ class Link:
         await self._rest(self._allowance.pause_ms(self._now_ms(), messages, frame.items, reading_us))
 
     async def _rest(self, pause_ms: int) -> None:
-        """Read no more for so long, and until the core has stepped most messages of the peer.
+        """Pause reading for this time, and until the core has stepped most messages of the peer.
 
         Its pongs wait as well, and so for `PAUSE_MAX_MS` at most.
         """

@@ -1,13 +1,13 @@
-"""What waits for one peer, bounded in number and bytes.
+"""The queue of messages for one peer, bounded in number and bytes.
 
 A message is encoded when it is put in: its size is then known, and a frame is the header and the records of its
-messages one after the other, the same bytes that the codec writes for all of them at once.
+messages one after the other, the same bytes that the codec writes for all of them together.
 
 When there is no room, the oldest message that its own author repeats goes first: a heartbeat, of which a newer one
 follows, or a command or request, which is sent again until it is answered. An answer comes again only if the peer
 asks again, which costs it a whole timeout, and some notices are sent once; they go only when nothing else is left.
-Whatever has waited for longer than `queue_age_max_ms` is not said any more: what still holds of it has been repeated
-since, and a peer that comes back is not to be met with what was true before it left.
+Messages older than `queue_age_max_ms` are dropped: if they still hold they have been repeated since, and a peer that
+comes back should not get messages that were true before it left.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class _Waiting(NamedTuple):
 
 
 class Outbox:
-    """First in, first out, but for what is dropped."""
+    """First in, first out, apart from dropped messages."""
 
     def __init__(self, settings: TransportSettings) -> None:
         self._settings: Final = settings
@@ -92,11 +92,11 @@ class Outbox:
 
     @property
     def size_bytes(self) -> int:
-        """Of all that waits."""
+        """Of all waiting messages."""
         return self._bytes
 
     def put(self, now_ms: int, envelope: Envelope) -> str:
-        """Let it wait; the flaw of one that no frame can hold."""
+        """Add a message; returns why no frame can hold it, or an empty text."""
         record = encode_frame((envelope,))[len(_HEADER) :]
         if flaw := self._flaw(record):
             self.dropped_too_large += 1
@@ -112,7 +112,7 @@ class Outbox:
         return ""
 
     def take_frame(self, now_ms: int) -> bytes | None:
-        """All that waits, as far as it goes in one frame; nothing when nothing waits."""
+        """All waiting messages that fit into one frame; `None` when there are none."""
         self._drop_stale(now_ms)
         records = [_HEADER]
         size = len(_HEADER)
@@ -154,7 +154,7 @@ class Outbox:
             self.dropped_stale += 1
 
     def _remove(self, number: int) -> None:
-        """One that is taken or stale is the oldest of all, one that is dropped the oldest of its sort."""
+        """A message that is taken or stale is the oldest of all, a dropped one the oldest of its kind."""
         self._bytes -= len(self._waiting.pop(number).record)
         if self._repeatable and self._repeatable[0] == number:
             self._repeatable.popleft()

@@ -1,4 +1,4 @@
-"""The pieces of a stream, to bytes and back. Reading never raises: what cannot be read is `None`."""
+"""The pieces of a stream, to bytes and back. Reading never raises: unreadable bytes are `None`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What both sides say first."""
+    """The first part of both sides."""
 
     node: NodeName
     peer: NodeName
@@ -41,7 +41,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class FramePart:
-    """All that was said in one turn, as bytes of the codec."""
+    """All messages of one turn, as bytes of the codec."""
 
     data: bytes
 
@@ -86,7 +86,7 @@ _REASON_OF_NUMBER: Final = {number: reason for reason, number in _REASONS.items(
 
 
 def hello_bytes(hello: Hello) -> bytes:
-    """As it travels."""
+    """As bytes."""
     part = pb.Part()
     part.hello.version_major, part.hello.version_minor = hello.version
     part.hello.node = hello.node
@@ -100,29 +100,29 @@ def hello_bytes(hello: Hello) -> bytes:
 
 
 def frame_bytes(frame: bytes) -> bytes:
-    """A frame as it travels."""
+    """As bytes of a part."""
     return pb.Part(frame=frame).SerializeToString()
 
 
 def ping_bytes(number: int) -> bytes:
-    """A ping as it travels."""
+    """As bytes."""
     return pb.Part(ping=number).SerializeToString()
 
 
 def pong_bytes(number: int) -> bytes:
-    """A pong as it travels."""
+    """As bytes."""
     return pb.Part(pong=number).SerializeToString()
 
 
 def goodbye_bytes(ending: Ending) -> bytes:
-    """A goodbye as it travels."""
+    """As bytes."""
     reason = _REASONS.get(ending.reason, pb.REASON_UNSPECIFIED)
     part = pb.Part(goodbye=pb.Goodbye(reason=reason, text=ending.text[:TEXT_CHARACTERS_MAX]))
     return part.SerializeToString()
 
 
 def read_part(data: bytes) -> Part | None:
-    """What a peer sent; nothing when it is no part of any version."""
+    """The part that a peer sent; `None` when it is no part of any version."""
     try:
         part = pb.Part.FromString(data)
     except DecodeError:

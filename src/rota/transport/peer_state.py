@@ -1,4 +1,4 @@
-"""What is kept of one peer while it is registered: its queue, its connection if there is one, and when to dial."""
+"""The state of one registered peer: its queue, its connection if there is one, and when to dial."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rota.transport.outbox import Outbox
 from rota.transport.parts import Announcement
 from rota.transport.settings import TransportSettings
 
-# After one of these, trying again soon changes nothing: somebody has to mend something first.
+# A retry soon after one of these is pointless: an operator has to fix something first.
 LASTING: Final = MISUSE | {Reason.STRANGER, Reason.EXPIRED, Reason.SWAPPED_NAME, Reason.VERSION}
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What was said and heard since we know the peer, in this life. Times are of the event loop, in milliseconds."""
+    """Messages in both directions since this process knows the peer. Times are of the event loop, in milliseconds."""
 
     known_since_ms: int
     connected_since_ms: int | None
@@ -59,24 +59,24 @@ class PeerState:
         self.outbox: Final = Outbox(settings)
         self.allowance: Final = Allowance(settings, reading)
         self.link: Link | None = None
-        # Whether we have ever had something to say to it.
+        # Whether this node has ever had a message for it.
         self.is_wanted = False
-        # What its latest hello said of automation.
+        # The automation part of its latest hello.
         self.announced: Announcement | None = None
-        # Nothing while neither has been told.
+        # None until the core was notified of either.
         self.is_told_up: bool | None = None
         self.up_since_s: float | None = None
         self.since_s: Final = now_s
         self.trouble = "it has not been reached yet"
         self.hellos = 0
-        # Done when our own hello, which is on its way, has been answered.
+        # Done when our own hello, which is under way, has been answered.
         self.greeting: asyncio.Future[None] | None = None
         self.dialing: asyncio.Task[None] | None = None
-        # Of the certificate that it was last seen with; empty when it is to be looked at again.
+        # Of the certificate that it was last seen with; empty when the node must look at it again.
         self.seen_fingerprint = b""
         self.certificate_trouble: Final = Trouble()
         self.looking: asyncio.Task[None] | None = None
-        # Of the places of its endpoint, the one where it was dialed last.
+        # The place of its endpoint that was dialed last.
         self.place = ""
         self._settings: Final = settings
         self._changed: Final = asyncio.Event()
@@ -89,22 +89,22 @@ class PeerState:
 
     @property
     def is_failing(self) -> bool:
-        """It has been tried, and is not connected."""
+        """It was dialed, and is not connected."""
         return self.link is None and self._failures > 0
 
     # When to dial.
 
     def wake(self) -> None:
-        """Something has changed that the dialing task should think over."""
+        """Something has changed that concerns dialing."""
         self._changed.set()
 
     async def wait_for_change(self) -> None:
-        """Until woken."""
+        """Return when woken."""
         await self._changed.wait()
         self._changed.clear()
 
     async def wait_for_turn(self, now_s: float) -> bool:
-        """Until it may be dialed, or something has changed; whether it may."""
+        """Wait until it may be dialed, or something has changed; whether it may be dialed."""
         if now_s < self._dial_at_s:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._dial_at_s - now_s):
@@ -115,7 +115,7 @@ class PeerState:
         return True
 
     def failed(self, now_s: float, ending: Ending) -> None:
-        """Back off, twice as long as the last time, with jitter lest all dial a node that comes back in one moment."""
+        """Back off, twice as long as the last time, with jitter so that not all nodes dial a returning one at once."""
         self.trouble = str(ending)
         settings = self._settings
         if ending.reason in LASTING:
@@ -134,7 +134,7 @@ class PeerState:
         self.trouble = ""
 
     def hurry(self, now_s: float) -> None:
-        """Somebody is at our door: perhaps this one, which has come back. At most once in `backoff_ms`."""
+        """An unknown peer connects: perhaps this one has come back. At most once in `backoff_ms`."""
         if now_s - self._dialed_at_s >= self._settings.backoff_ms / 1_000 and not self.is_paused(now_s):
             self._dial_at_s = min(self._dial_at_s, now_s)
             self._look_at_s = min(self._look_at_s, now_s)
@@ -142,13 +142,13 @@ class PeerState:
             self.wake()
 
     def is_paused(self, now_s: float) -> bool:
-        """It has misbehaved, and is not heard for now."""
+        """It has misbehaved, and is ignored for now."""
         return now_s < self._paused_until_s
 
-    # When to look for a certificate that is announced.
+    # When to look for an announced certificate.
 
     def may_look(self, now_s: float) -> bool:
-        """Whether it is time to; if so, the next time is later."""
+        """Whether a look is due; if so, the next one is later."""
         if now_s < self._look_at_s or self.looking is not None:
             return False
         pause_ms = min(self._settings.certificate_look_max_ms, self._settings.backoff_ms << min(self._looks, 16))

@@ -1,17 +1,19 @@
 """All other nodes, over gRPC with mutual TLS (protocol §4.1, §6).
 
-Every node dials every registered node that it is not connected to, and is dialed by them: whoever comes first. When
-two connections cross, the one that the node with the lesser name dialed stays; both sides can tell, and nobody is told
-of the change, since the peer could be spoken to all the time. A peer that restarted dials anew while we hold on to a
-connection that leads nowhere: its hello shows another life, the old connection is taken to be lost, and that is told.
+Every node dials every registered node that it is not connected to, and accepts their connections: the first one counts.
+When two connections cross, the one that the node with the lesser name dialed stays; both sides can tell, and no event
+is raised, since the peer was reachable all the time. A peer that restarted dials again while this node holds a
+connection that leads nowhere: its hello shows another incarnation, the old connection counts as lost, and the core gets
+that event.
 
-What one peer does holds up nobody else. It has its own queue, its own tasks, its own allowance; what it sends too much
+A peer cannot hold up others. It has its own queue, its own tasks, its own allowance; if it sends too much or malformed
+frames, its own connection ends, and the node ignores it for a while.
 or wrongly ends its own connection, and then it is not heard for a while.
 
 A certificate is exchanged without a restart: announce it in the registry, call `use`, and drop the old one from the
 registry once every peer is renewed. From `use` on each new handshake shows the new one, and each peer is dialed once
-more beside the connection that is up, which goes when the new one stands. Peers learn an announced certificate by
-looking for it, at the latest when somebody whom TLS does not know knocks at their door.
+beside the present connection, which ends when the new one is up. Peers learn an announced certificate by looking for
+it, at the latest when a node that TLS does not know connects to them.
 """
 
 from __future__ import annotations
@@ -51,12 +53,12 @@ from rota.wire.messages import Envelope
 
 DRAIN_LOOK_S: Final = 0.01
 
-# Nodes that get a place when somebody knocks whose certificate is not known.
+# Nodes that get a place when a peer with an unknown certificate connects.
 TURNS_AT_A_KNOCK: Final = 8
 
 
 class GrpcPeers:
-    """`ports.Peers`. The registry says who they are; `tell` is called in the event loop, never within `send`."""
+    """`ports.Peers` for the nodes of the registry; `tell` is called in the event loop, never within `send`."""
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class GrpcPeers:
         self._identity = identity
         self._announcement: Final = announcement or Announcement()
         self._allows_local: Final = allows_local
-        # Whose turn it was last, where not all registered nodes have room.
+        # The last turn, where not all registered nodes have room.
         self._turn = 0
         self._generation = 0
         self._registry: Final = registry
@@ -106,7 +108,7 @@ class GrpcPeers:
     # Called by the running node.
 
     async def run(self) -> None:
-        """Keep connected until cancelled; `Unavailable` when it cannot listen."""
+        """Keep connections until cancelled; `Unavailable` when it cannot listen."""
         self._loop = asyncio.get_running_loop()
         await self._server.start()
         try:
@@ -121,7 +123,7 @@ class GrpcPeers:
             await self._server.stop(0)
 
     def send(self, order: SendMessage) -> None:
-        """Say this to a peer; to one that is not registered, nothing can be said."""
+        """Send a message to a peer; for one that is not registered it is dropped."""
         assert order.peer != self.name, "a node talks to itself without a wire (protocol §7)"
         state = self._state_of(order.peer, is_wanted=True)
         if state is None:
@@ -136,7 +138,7 @@ class GrpcPeers:
             state.link.wake()
 
     def troubles(self) -> Mapping[NodeName, str]:
-        """What keeps us from each node that we are not connected to."""
+        """Why there is no connection, for each node without one."""
         return {name: state.trouble for name, state in self._states.items() if state.is_told_up is not True}
 
     def status(self) -> tuple[PeerStatus, ...]:
@@ -144,12 +146,12 @@ class GrpcPeers:
         return tuple(state.status() for state in self._states.values())
 
     def announcements(self) -> Mapping[NodeName, Announcement]:
-        """How each peer that was connected in this life of ours takes part in automation, also when it is away now."""
+        """The automation part of each peer that was connected since this process started, also while it is away."""
         return {name: state.announced for name, state in self._states.items() if state.announced is not None}
 
     @property
     def port(self) -> int:
-        """Where we listen, once started."""
+        """The port that it listens on, once started."""
         return self._server.port
 
     def use(self, identity: Identity) -> None:
@@ -163,20 +165,20 @@ class GrpcPeers:
 
     @property
     def shown_fingerprint(self) -> bytes:
-        """Of the certificate that new connections are shown."""
+        """Of the certificate that new connections show."""
         return self._identity.certificate.fingerprint
 
     def is_renewed(self) -> bool:
-        """Whether every connection that there is shows our current certificate, so that the old one can be dropped."""
+        """Whether every connection shows our current certificate, so that the old one can be dropped."""
         return all(self._is_renewed(state) for state in self._states.values())
 
     def _is_renewed(self, state: PeerState) -> bool:
-        """A peer that is away will see the new one when it comes back; one that we are about to settle with may not."""
+        """A peer that is away sees the new one when it comes back; one that is about to settle may not."""
         if state.link is None:
             return state.greeting is None and state.is_told_up is not True
         return state.greeting is None and state.link.generation == self._generation
 
-    # Who there is.
+    # Registered nodes.
 
     async def _tend(self) -> None:
         """Follow the registry."""
@@ -194,9 +196,9 @@ class GrpcPeers:
             await asyncio.sleep(self._settings.registry_look_ms / 1_000)
 
     def _state_of(self, name: NodeName, *, is_wanted: bool = False) -> PeerState | None:
-        """Of a registered node, however new. One that is spoken to before we listen is dialed when we do.
+        """Of a registered node, however new. One that has messages before we listen is dialed when we do.
 
-        Whoever registers many names takes no place of a node that we speak to: see `_make_room`.
+        Registering many names takes no place of a node that we communicate with: see `_make_room`.
         """
         state = self._states.get(name)
         if state is None:
@@ -210,7 +212,7 @@ class GrpcPeers:
         return state
 
     def _make_room(self, is_wanted: bool) -> bool:
-        """Give up a node that we have never spoken to: one that is not connected, or for one that we speak to any."""
+        """Give up a node without messages that is not connected; for a wanted node, any node without messages."""
         strangers = [each for each in self._states.values() if not each.is_wanted]
         given_up = next((each for each in strangers if each.link is None), None)
         if given_up is None and is_wanted and strangers:
@@ -222,7 +224,7 @@ class GrpcPeers:
         return True
 
     def _take_turns(self, count: int) -> None:
-        """Where more nodes are registered than there is room for, those that do not answer make room for the others."""
+        """Where more nodes are registered than there is room for, unanswering ones make room for the others."""
         waiting = [each for each in self._registry.registrations() if each not in self._states and each != self.name]
         if len(self._states) < self._settings.peers_max or not waiting:
             return
@@ -236,14 +238,14 @@ class GrpcPeers:
     def _tend_peer(self, state: PeerState, registration: Registration) -> None:
         now_s = self._now_s()
         if state.is_told_up is None and now_s - state.since_s >= self._settings.silence_ms / 1_000:
-            # The core takes every node to be connected until it hears otherwise.
+            # For the core a node is connected until it learns otherwise.
             self._tell_lost(state, Ending(Reason.UNREACHABLE, state.trouble))
         is_unknown = any(self._known.get(each) is None for each in registration.fingerprints)
         if is_unknown and state.link is not None and self._group is not None and state.may_look(now_s):
             state.looking = self._group.create_task(self._look_in_passing(state, registration))
 
     def _forget(self, state: PeerState, ending: Ending) -> None:
-        """It is registered no longer, or there is no room for it."""
+        """It is no longer registered, or there is no room for it."""
         if state.link is not None:
             state.link.end(ending)
         self._tell_lost(state, ending)
@@ -274,7 +276,7 @@ class GrpcPeers:
         state.seen_fingerprint = b""
         self.endings.note(state.name, ending)
         if self._is_dial_due(state) and not state.is_paused(self._now_s()):
-            # Otherwise it has dialed us meanwhile, and is connected, or was and has misbehaved, which says more.
+            # Otherwise it has dialed us meanwhile and is connected, or has misbehaved, which is the better reason.
             state.failed(self._now_s(), ending)
 
     async def _dial(self, state: PeerState) -> None:
@@ -319,7 +321,7 @@ class GrpcPeers:
         _ = self._start(link)
 
     async def _greet(self, state: PeerState, stream: Stream, shown: Certificate, *, is_renewal: bool) -> Hello:
-        """Say hello and hear it; who dials us meanwhile is kept waiting where ours would stay (`_await_settled`)."""
+        """Exchange hellos; a connection that the peer dialed waits where ours would stay (`_await_settled`)."""
         state.greeting = asyncio.get_running_loop().create_future()
         ours = Hello(
             self.name,
@@ -333,7 +335,7 @@ class GrpcPeers:
         return read_hello(await stream.read(), self.name, state.name)
 
     async def _certificate_of(self, state: PeerState, registration: Registration) -> Certificate:
-        """The one that it was last seen with. After any failure it is looked at again: it may show another by now."""
+        """The one that it was last seen with. After any failure the node looks again: it may show another by now."""
         seen = self._known.get(state.seen_fingerprint)
         if seen is None or registration_flaw(seen, registration, self._wall_clock()) is not None:
             return await self._look(state, registration)
@@ -358,7 +360,7 @@ class GrpcPeers:
         return certificate
 
     async def _look_in_passing(self, state: PeerState, registration: Registration) -> None:
-        """For a certificate that is announced and not known yet, while the connection is up."""
+        """Look for a certificate that is announced and not known yet, while the connection is up."""
         try:
             await self._look(state, registration)
         except (Refused, Unavailable) as error:
@@ -377,7 +379,7 @@ class GrpcPeers:
     # Being dialed.
 
     def _knocked(self) -> None:
-        """A handshake begins; gRPC says so in a thread of its own, and not who it is, or whether it ends well."""
+        """A handshake begins; gRPC reports this in its own thread, without the peer or the result."""
         self.handshakes_begun += 1
         if self._loop is not None and not self._is_look_due:
             self._is_look_due = True
@@ -385,7 +387,7 @@ class GrpcPeers:
                 self._loop.call_soon_threadsafe(self._look_around)
 
     def _look_around(self) -> None:
-        """Once for all who knocked since the last time."""
+        """Once for all unknown peers since the last time."""
         self._is_look_due = False
         self._take_turns(TURNS_AT_A_KNOCK)
         for state in self._states.values():
@@ -396,7 +398,7 @@ class GrpcPeers:
                 state.hurry(self._now_s())
 
     async def _accept(self, stream: AcceptedStream, shown_pem: bytes) -> None:
-        """A call of somebody whose certificate TLS has let pass; it is over when this returns."""
+        """A call of a peer whose certificate TLS accepted; it is over when this returns."""
         who = shown_fingerprint(shown_pem)
         try:
             name, certificate = identify(shown_pem, self._registry.registrations(), self._wall_clock())
@@ -418,12 +420,12 @@ class GrpcPeers:
             await self._run_accepted(link)
 
     def _generation_shown_in(self, hello: Hello) -> int:
-        """A handshake may have begun under our last certificate and end under this one."""
+        """A handshake may begin under our previous certificate and end under this one."""
         is_current = hello.shown_fingerprint == self._identity.certificate.fingerprint
         return self._generation if is_current else self._generation - 1
 
     async def _run_accepted(self, link: Link) -> None:
-        """In a task of ours, so that a fault in it ends the node; gRPC cancels its own when the peer is gone."""
+        """In a task of ours, so that an error in it ends the node; gRPC cancels its own when the peer is gone."""
         task = self._start(link, Hello(self.name, link.peer, self._life, announcement=self._announcement))
         try:
             await asyncio.wait([task])
@@ -450,9 +452,9 @@ class GrpcPeers:
             state.hellos -= 1
 
     async def _await_settled(self, state: PeerState) -> None:
-        """Two hellos cross, and our connection would be the one that stays: see first whether it comes about.
+        """Two hellos cross, and our connection would be the one that stays: wait until it is up or has failed.
 
-        Otherwise this one might be up for a moment, and what is said on it lost when the other takes its place.
+        Otherwise this one might be up for a moment, and its messages lost when the other replaces it.
         """
         if state.greeting is not None and self.name < state.name:
             await asyncio.wait([state.greeting], timeout=self._settings.connect_timeout_ms / 1_000)
@@ -483,7 +485,7 @@ class GrpcPeers:
         )
 
     def _settle(self, state: PeerState, link: Link, renewed: Link | None) -> None:
-        """Make it the connection of its peer, in place of the one there is; or refuse it, when that one stays."""
+        """Make it the connection of its peer, in place of the present one; or refuse it, when that one stays."""
         if self._is_stopping or self._states.get(state.name) is not state:
             raise refused(Reason.STOPPING, f"{self.name} stops")
         old = state.link
@@ -501,7 +503,7 @@ class GrpcPeers:
             old.end(Ending(Reason.REPLACED, "another connection takes its place"))
 
     def link_up(self, link: Link) -> None:
-        """It carries both ways."""
+        """It works in both directions."""
         state = self._states[link.peer]
         state.succeeded()
         self.endings.forget(state.name)
@@ -510,7 +512,7 @@ class GrpcPeers:
             state.wake()
 
     def link_said(self, link: Link, envelope: Envelope) -> None:
-        """The peer said this."""
+        """The peer sent this message."""
         self._tell(MessageReceived(link.peer, envelope))
 
     def link_is_behind(self, link: Link) -> bool:
@@ -518,11 +520,11 @@ class GrpcPeers:
         return self.is_behind(link.peer)
 
     def link_flaw(self, link: Link) -> Refused | None:
-        """Revoked or expired since it was made."""
+        """Its certificate was revoked or has expired since."""
         return registration_flaw(link.certificate, self._registry.registrations().get(link.peer), self._wall_clock())
 
     def link_ended(self, link: Link, ending: Ending) -> None:
-        """It is over; if another has taken its place already, nobody needs to know."""
+        """It has ended. No event is raised if another has replaced it already."""
         state = self._states.get(link.peer)
         if state is None or state.is_told_up is True:
             # The disconnection is logged if no other link takes its place.
@@ -535,7 +537,7 @@ class GrpcPeers:
         state.failed(self._now_s(), ending)
         state.wake()
         if ending.is_theirs and ending.reason in SUPERSEDED and self._loop is not None:
-            # The peer has settled on the other of two that crossed a moment before we do. If it is wrong, it is lost.
+            # The peer has settled on the other of two that crossed a moment before we do. If it has not, it is lost.
             self._loop.call_later(self._settings.heartbeat_ms / 1_000, self._tell_if_lost, state, ending)
         else:
             self._tell_lost(state, ending)
@@ -563,7 +565,7 @@ class GrpcPeers:
         self._server.trust(self._identity, self._known.pem())
 
     async def _drain(self) -> None:
-        """Say what is queued, say goodbye, and let both take no longer than they may."""
+        """Send the queues and a goodbye, each within a time limit."""
         links = [state.link for state in self._states.values() if state.link is not None]
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.stop_timeout_ms / 1_000):
@@ -585,7 +587,7 @@ class GrpcPeers:
 
 
 async def _part(stream: Stream, ending: Ending) -> None:
-    """Say why, if that is worth saying, let the peer read it, and let go; all within a moment (see `Link`)."""
+    """Send the reason if there is one, let the peer read it, and close, all within a moment (see `Link`)."""
     with suppress(Unavailable, TimeoutError):
         if not ending.is_theirs:
             async with asyncio.timeout(PARTING_MS / 1_000):

@@ -24,22 +24,22 @@ _FIELDS: Final = frozenset({"endpoint", "fingerprint", "next_fingerprint"})
 
 
 class StaticRegistry:
-    """`ports.Registry` of what it is given; it changes when somebody changes it."""
+    """`ports.Registry` with fixed registrations, until `change`."""
 
     def __init__(self, nodes: Mapping[NodeName, Registration]) -> None:
         self._nodes: Mapping[NodeName, Registration] = MappingProxyType(dict(nodes))
 
     def registrations(self) -> Mapping[NodeName, Registration]:
-        """All nodes."""
+        """All registered nodes."""
         return self._nodes
 
     def change(self, nodes: Mapping[NodeName, Registration]) -> None:
-        """From now on these are all there are."""
+        """Replace all registrations."""
         self._nodes = MappingProxyType(dict(nodes))
 
 
 def read_registry(path: Path) -> dict[NodeName, Registration]:
-    """The nodes of a file; `ValueError` names what is wrong and what would be right."""
+    """The nodes of a file; `ValueError` names each error and the right form."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,9 +1,9 @@
 """The side that is dialed: a gRPC server whose certificate and trust can be changed while it runs.
 
-gRPC asks before every handshake whether they have changed. When they have, it frees what the handshakes before were
-made from, without regard for one that begins in another of its threads at that moment and is then made from freed
-memory. So a change is told once and never twice, and only after a pause in which gRPC lets no other handshake ask
-and those that have asked before get done with it.
+gRPC asks before every handshake whether they have changed. When they have, it frees the objects of earlier handshakes,
+without regard for one that begins in another of its threads at that moment and then uses freed memory. So a change is
+passed on exactly once, and only after a pause in which gRPC lets no other handshake ask and those that have asked
+before end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Accept: TypeAlias = Callable[["AcceptedStream", bytes], Awaitable[None]]
 
 
 def stream_options(settings: TransportSettings) -> list[tuple[str, int]]:
-    """What both sides set: a part that is too long is refused before memory is given to it."""
+    """Options of both sides: a part that is too long is refused before memory is allocated for it."""
     return [
         ("grpc.max_receive_message_length", settings.part_bytes_max),
         ("grpc.max_send_message_length", settings.part_bytes_max),
@@ -47,7 +47,7 @@ class AcceptedStream:
         self._context: Final = context
 
     async def read(self) -> bytes | None:
-        """The next part; nothing at the end, which is also what gRPC makes of a part that is too long."""
+        """The next part; `None` at the end, which gRPC also reports for a part that is too long."""
         try:
             part = await self._context.read()
         except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
@@ -55,7 +55,7 @@ class AcceptedStream:
         return None if part is grpc.aio.EOF else bytes(part)
 
     async def write(self, part: bytes) -> None:
-        """Returns when there is room for another."""
+        """Return when there is room for another part."""
         try:
             await self._context.write(part)
         except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:
@@ -66,7 +66,7 @@ class AcceptedStream:
 
 
 class Server:
-    """Listens, and hands each stream with the certificate that was shown to `accept`."""
+    """Listens, and hands each stream to `accept`, with the certificate that the peer showed."""
 
     def __init__(
         self, listen: str, settings: TransportSettings, identity: Identity, accept: Accept, knocked: Callable[[], None]
@@ -82,7 +82,7 @@ class Server:
         self.port = 0
 
     def trust(self, identity: Identity, others_pem: bytes) -> None:
-        """From the next handshake on, show this certificate and believe these."""
+        """From the next handshake on, show this certificate and trust these."""
         changed = _configuration(identity, others_pem)
         with self._lock:
             self._changed = changed
@@ -109,12 +109,12 @@ class Server:
         await self._server.start()
 
     async def stop(self, grace_ms: int) -> None:
-        """Take no more, and cut what has not ended by then."""
+        """Accept no more streams, and cut those that have not ended by then."""
         if self._server is not None:
             await self._server.stop(grace_ms / 1_000)
 
     def _configure(self) -> Any:  # noqa: ANN401
-        """Called by gRPC, in a thread of its own and one at a time, for every handshake; nothing: all is as before."""
+        """Called by gRPC, in its own thread and one at a time, for every handshake; `None` when nothing has changed."""
         self._knocked()
         with self._lock:
             changed, self._changed = self._changed, None
@@ -128,6 +128,6 @@ class Server:
 
 
 def _configuration(identity: Identity, others_pem: bytes) -> Any:  # noqa: ANN401
-    """One's own certificate is trusted too, because gRPC wants something to trust; whoever shows it is sent away."""
+    """One's own certificate is trusted too, because gRPC needs one; a peer that shows it is refused."""
     pairs = [(identity.key_pem, identity.certificate_pem)]
     return grpc.ssl_server_certificate_configuration(pairs, root_certificates=identity.certificate_pem + others_pem)

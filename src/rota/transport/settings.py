@@ -17,19 +17,19 @@ PART_OVERHEAD_BYTES: Final = 1_024
 class TransportSettings:
     """All are positive; a wrong one is refused by name.
 
-    heartbeat_ms, heartbeat_grace   as in `Config`: a ping each, and how many may go unanswered
+    heartbeat_ms, heartbeat_grace   as in `Config`: a ping each, and how many may stay unanswered
     connect_timeout_ms      for each step of making a connection: a look at the certificate, TLS, the hello
     backoff_ms, .._max_ms   the pause before dialing again, which doubles; the real one is half of it or more, at random
-    misuse_pause_ms         a peer that misbehaved is not heard for so long
-    registry_look_ms        how often the registry is looked at for changes
+    misuse_pause_ms         for how long a peer that misbehaved is ignored
+    registry_look_ms        how often the registry is read
     certificate_look_max_ms the longest pause between two looks for a certificate that is announced and not shown yet
-    queue_...               what may wait for one peer; what is older than its age was repeated meanwhile
+    queue_...               limits of the messages that wait for one peer; older ones are dropped, as they were repeated
     frame_bytes_wanted      a frame is closed at this size; one message alone may be bigger
-    frames_per_s_max, ...   what one peer may say, on average; at once, it may say what it may in `burst_s`
+    frames_per_s_max, ...   limits of one peer, on average; a burst may have the allowance of `burst_s` at once
     reading_ms_per_s_max    processor time for reading messages of one peer; all together have half as much again
-    peers_max               nodes that are connected to at a time; those that we speak to come first
-    hellos_max              connections of one peer that have not said hello yet
-    stop_timeout_ms         for saying what is queued when we stop; after that as long again for parting
+    peers_max               nodes that are connected at a time; those with messages come first
+    hellos_max              connections of one peer without a hello yet
+    stop_timeout_ms         for sending the queues when we stop; after that as long again for parting
     """
 
     heartbeat_ms: int = 500
@@ -81,7 +81,7 @@ class TransportSettings:
 
     @property
     def silence_ms(self) -> int:
-        """How long a connection may carry nothing back before it is closed, as in `Config`."""
+        """How long a connection may carry no answer before it is closed, as in `Config`."""
         return (self.heartbeat_grace + 1) * self.heartbeat_ms
 
     @property
