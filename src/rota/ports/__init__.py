@@ -1,7 +1,7 @@
-"""What a node needs of the world, as protocols; adapters are found by their shape.
+"""The world outside as protocols; adapters match them by their shape.
 
-An adapter is given orders and answers by events, as the core's effects ask for and its events tell. It never
-raises at whoever orders: what the world could not do is not answered, and the core asks again by its own rule.
+An adapter gets orders (the core's effects) and answers with events. It never raises towards its caller: an order that
+the world could not carry out is not answered, and the core repeats it by its own rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tasks in the background, each with an owner that learns of its failure.
 
-A task whose exception nobody asks for fails in silence, or is noticed when it is collected. Whoever begins one in the
-background begins it here: an error goes to the owner's `failed`, which ends the node or does what is right there.
+A task whose exception is never read fails in silence, or is noticed when it is collected. All background tasks begin
+here: an error goes to the owner's `failed`, which ends the node or handles the error.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Background:
         return len(self._tasks)
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin this work."""
+        """Run this in the background."""
         task = asyncio.create_task(work, name=self._owner)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Cancel what is under way, and wait until it has ended."""
+        """Cancel the tasks under way, and wait until they have ended."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What commands, automation and provers remember."""
+"""Records of commands, automation and provers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.schema.commands import ChangeId, CompletionFilter, CompletionPage
 
 @dataclass(frozen=True, slots=True)
 class StoredAnnouncement:
-    """How a node said that it takes part in automation: the account that it acts with, the triggers that it ranks."""
+    """A node's announcement of its automation: the account that it acts with, the triggers that it ranks."""
 
     node: NodeName
     account: ContractAddress
@@ -25,7 +25,7 @@ class StoredAnnouncement:
 
 @dataclass(frozen=True, slots=True)
 class StoredTriggers:
-    """What automation left: paused triggers, tasks set aside (trigger, task, reason), and what nodes announced."""
+    """Records of automation: paused triggers, tasks set aside (trigger, task, reason), and announcements of nodes."""
 
     paused: tuple[str, ...] = ()
     set_aside: tuple[tuple[str, str, str], ...] = ()
@@ -33,28 +33,28 @@ class StoredTriggers:
 
 
 class TriggerBook(Protocol):
-    """What automation remembers. All: `Unavailable` when the store is away."""
+    """The records of automation. All methods: `Unavailable` when the store is away."""
 
     async def restore(self) -> StoredTriggers:
-        """All of it."""
+        """All records."""
         ...
 
     async def keep_pause(self, trigger: str, is_paused: bool) -> None:
-        """Paused, or not any more."""
+        """Record that a trigger is paused, or not any more."""
         ...
 
     async def keep_set_aside(self, trigger: str, task: str, reason: str | None) -> None:
-        """Set aside for a reason, or not any more."""
+        """Record why a task is set aside; `None`: not any more."""
         ...
 
     async def keep_announcement(self, announced: StoredAnnouncement) -> None:
-        """What a node last said of itself."""
+        """Record the latest announcement of a node."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredProof:
-    """What was proved of an intent: the leaf that it became, until when it is valid, and the proof."""
+    """A proof for an intent: the leaf, its validity, and the proof."""
 
     intent: IntentId
     leaf: Leaf
@@ -63,30 +63,30 @@ class StoredProof:
 
 
 class ProofBook(Protocol):
-    """Proofs that were made and may be wanted again, one an intent. All: `Unavailable` when the store is away."""
+    """Proofs that may be needed again, one for an intent. All methods: `Unavailable` when the store is away."""
 
     async def restore(self) -> tuple[StoredProof, ...]:
-        """Those of intents that are open; the others are forgotten. For a life that begins."""
+        """The proofs of open intents; the others are deleted. For the start of a run."""
         ...
 
     async def keep(self, proof: StoredProof) -> None:
-        """The latest of its intent."""
+        """Record the latest proof of its intent."""
         ...
 
     async def forget(self, intent: IntentId) -> None:
-        """It has ended."""
+        """Delete the proof of an intent that has ended."""
         ...
 
 
 class CommandStore(Protocol):
-    """What commands need remembered, in the store of their node. Each raises `Unavailable` when it is away.
+    """The records of commands, in the store of their node. All methods: `Unavailable` when it is away.
 
-    A write is one database transaction, durable on return. One that raised may have happened; written again in the same
-    words it changes nothing.
+    A write is one database transaction, durable on return. One that raised may have happened; it may be repeated and
+    then changes nothing.
     """
 
     async def restore(self) -> tuple[Stream, tuple[InFlight, ...]]:
-        """What a new life finds: where the stream of completions stands, and what is in flight."""
+        """For the start of a run: the end of the stream of completions, and the submissions in flight."""
         ...
 
     async def write_in_flight(self, submission: InFlight) -> None:
@@ -94,19 +94,19 @@ class CommandStore(Protocol):
         ...
 
     async def remove_in_flight(self, submission: InFlight) -> None:
-        """Nothing came of it."""
+        """Delete a submission without effect."""
         ...
 
     async def latest_acceptances(self, changes: Sequence[ChangeId]) -> dict[ChangeId, Acceptance]:
-        """The latest acceptance of each of these changes that has one."""
+        """The latest acceptance of each of these changes, if it has one."""
         ...
 
     async def write_completions(self, closings: Sequence[Closing]) -> None:
-        """Completions, the acceptances among them, and their submissions no longer in flight."""
+        """Write completions and acceptances, and delete their submissions in flight."""
         ...
 
     async def completions(self, wanted: CompletionFilter, after: int, end: int, limit: int) -> CompletionPage:
-        """Those after an offset and up to an end, in their order, and how far they were read."""
+        """Completions after an offset and up to an end, in order, and the last offset that was read."""
         ...
 
     async def contradicted(self, limit: int) -> tuple[Contradicted, ...]:
@@ -121,5 +121,5 @@ class CommandStore(Protocol):
         ...
 
     async def prune(self, offset: int, published_at_us: int) -> None:
-        """Forget completions and acceptances up to this offset, and note that."""
+        """Delete completions and acceptances up to this offset, and record that."""
         ...

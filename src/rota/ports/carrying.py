@@ -1,4 +1,4 @@
-"""What a node remembers of transitions that it has another private contract carry out."""
+"""Records of transitions that another private contract carries out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Chained(NamedTuple):
 class StoredCarried:
     """A prepared transition that another contract is to carry out, by a transaction under this idempotency key.
 
-    `chained` is that transaction, once it is submitted, `refusal` why it is not carried out.
+    `chained` is that transaction once it is submitted; `refusal` is why the transition is not carried out.
     """
 
     contract: ContractAddress
@@ -32,37 +32,37 @@ class StoredCarried:
 
     @property
     def key(self) -> tuple[ContractAddress, Leaf, Digest]:
-        """Identifies it: a leaf that is endorsed again is in another round."""
+        """Identifies the version: a leaf that is endorsed again is in another round."""
         return self.contract, self.record.prepared.transition.leaf, self.record.prepared.digest
 
 
 class CarriedStore(Protocol):
-    """The transitions to be carried out. All: `Unavailable` when the store is away."""
+    """The transitions to be carried out. All methods: `Unavailable` when the store is away."""
 
     async def add(self, contract: ContractAddress, record: TransitionPrepared, key: str) -> None:
-        """It is to be carried out, by the transaction that is submitted under this key; the first key stays."""
+        """Record a transition that the transaction submitted under this key is to carry out; the first key stays."""
         ...
 
     async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
-        """Those that are not settled, the earliest first, of each sender's node at most so many."""
+        """Unsettled transitions, the earliest first, at most `of_one` of each sender's node."""
         ...
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
-        """This transaction is to carry it out."""
+        """Record the transaction that is to carry it out."""
         ...
 
     async def note_refused(self, carried: StoredCarried, reason: str) -> None:
-        """It is not carried out: its sender gets the reason until its intent has ended."""
+        """Record that it is not carried out; its sender gets the reason until its intent has ended."""
         ...
 
     async def settle(self, carried: StoredCarried) -> None:
-        """Its intent has ended, or this version of it has expired. What no transaction carries out is forgotten."""
+        """Its intent has ended, or this version has expired. A transition without a transaction is deleted."""
         ...
 
     async def find(self, query: Query) -> tuple[Chained, ...]:
-        """Which transactions carry out which others, as a query looks for them."""
+        """The pairs that match a query."""
         ...
 
     async def with_intent(self, intent: IntentId) -> tuple[Chained, ...]:
-        """Those that carry this one out, and those that this one carries out."""
+        """The pairs with this intent on either side."""
         ...

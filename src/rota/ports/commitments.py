@@ -1,4 +1,4 @@
-"""What transitions of proved contracts commit to, in the order of the chain: their trees are made of it."""
+"""The commitments of proved contracts in the order of the chain: their trees are built from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMITMENTS_A_PAGE: Final = 1_000
 
 
 class LeafCommitments(NamedTuple):
-    """What a transition of a contract commits to: a word for each state that it makes. Its leaf binds them."""
+    """The commitments of a transition, one word for each state that it makes. Its leaf binds them."""
 
     contract: ContractAddress
     leaf: Leaf
@@ -30,7 +30,7 @@ BEFORE_ALL: Final = OutcomePlace(-1, 0)
 
 
 class CommittedWords(NamedTuple):
-    """What a transition has made there."""
+    """The commitments of a committed transition."""
 
     at: OutcomePlace
     words: tuple[bytes, ...]
@@ -38,10 +38,10 @@ class CommittedWords(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CommitmentPage:
-    """The next transitions of a contract that were committed.
+    """The next committed transitions of a contract.
 
-    All behind `parted_at`, if it is said, has been taken back before these came. `as_of` is the latest reorganisation
-    that this knows of; `is_complete` when no transition is left.
+    If `parted_at` is set, a reorganisation removed all transitions after it before these were read. `as_of` is the
+    latest reorganisation that is included; `is_complete` when no transition follows.
     """
 
     as_of: int
@@ -51,10 +51,10 @@ class CommitmentPage:
 
 
 class CommitmentStore(Protocol):
-    """All: `Unavailable` when the store is away."""
+    """All methods: `Unavailable` when the store is away."""
 
     async def keep(self, commitments: Sequence[LeafCommitments]) -> None:
-        """Have these for good; whether and where their leaves are committed the index says."""
+        """Store these permanently; the index knows whether and where their leaves are committed."""
         ...
 
     async def page(

@@ -1,4 +1,4 @@
-"""What users asked for and what became of it: ABIs, submissions, traces of rounds, public transactions."""
+"""Requests of users and their results: ABIs, submissions, traces of rounds, public transactions."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from rota.model.types import (
 from rota.ports.listening import NumberedReceipt
 from rota.ports.parties import PartyNames
 
-# Earlier states that one nullifier spends, which are looked at.
+# Earlier states with the same nullifier that are examined.
 TWINS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAbi:
-    """An ABI that users stored or submitted: the hash by which it is known, and its entries as JSON."""
+    """An ABI that users stored or submitted: its hash, and its entries as JSON."""
 
     hash: bytes
     written: bytes
 
 
 class AbiStore(Protocol):
-    """The ABIs that users of this node stored. All: `Unavailable` when the store is away."""
+    """The ABIs that users of this node stored. All methods: `Unavailable` when the store is away."""
 
     async def add(self, entries: Sequence[Entry]) -> bytes:
-        """Remember an ABI, and each of its entries; its hash."""
+        """Store an ABI and each of its entries; returns its hash."""
         ...
 
     async def get(self, hash_: bytes) -> StoredAbi | None:
@@ -52,11 +52,11 @@ class AbiStore(Protocol):
         ...
 
     async def find(self, query: Query) -> tuple[StoredAbi, ...]:
-        """Those that are looked for. `Rejected` names what is wrong with the query."""
+        """The ABIs that match a query. `Rejected` names the error in the query."""
         ...
 
     async def entries(self, kind: str, key: bytes) -> tuple[Entry, ...]:
-        """What was ever stored of this kind: functions and errors by selector, events by topic."""
+        """Every stored entry of this kind: functions and errors by selector, events by topic."""
         ...
 
 
@@ -66,7 +66,7 @@ KEY_BYTES_MAX: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class SubmissionKey:
-    """An idempotency key as a request gives it.
+    """An idempotency key of a request.
 
     The key of a caller that is held to parties belongs to the party that sends (`is_partys`): no other party can occupy
     it or find out whether it is used. Callers that act for every party share their keys. Requests of one sender share
@@ -94,11 +94,11 @@ NO_KEY: Final = SubmissionKey("", Party(""))
 
 @dataclass(frozen=True, slots=True)
 class StoredSubmission:
-    """What a user asked for, as it was asked; `data` is JSON. `number` orders those of a node by their acceptance.
+    """A user's request as it was sent; `data` is JSON. `number` is the order of acceptance at a node.
 
-    One that was changed has what it asked for before, the oldest first; each of these has the time at which it was
-    asked for as that of its acceptance, and `changed_at_ms` is when the present one was. `late` are changes that came
-    too late: the present one is in a block.
+    `earlier` requests of an updated one come oldest first; each has its time of request as the time of acceptance, and
+    `changed_at_ms` is the time of the present one. `late` are updates that came too late: the present request is in a
+    block.
     """
 
     id: IntentId
@@ -126,7 +126,7 @@ class StoredSubmission:
     key_owner: str = ""
 
     def changed(self, asked: StoredSubmission, now_ms: int) -> StoredSubmission:
-        """The same, which asks for this from now on. It keeps its key and what it depends on."""
+        """The submission after an update. It keeps its key and its dependencies."""
         return replace(
             asked,
             accepted_at_ms=self.accepted_at_ms,
@@ -140,7 +140,7 @@ class StoredSubmission:
         )
 
     def with_late(self, count: int) -> StoredSubmission:
-        """The same, of whose changes the last ones came too late."""
+        """The submission whose last `count` updates came too late."""
         every = self._every()
         place = len(every) - 1 - count
         assert place >= 0, "the first request is no change"
@@ -154,7 +154,7 @@ class StoredSubmission:
         )
 
     def _every(self) -> tuple[StoredSubmission, ...]:
-        """All that it ever asked for, each with the time at which it was asked for."""
+        """Every request of it, each with its time."""
         asked_at_ms = self.accepted_at_ms if self.changed_at_ms is None else self.changed_at_ms
         present = replace(self, accepted_at_ms=asked_at_ms, changed_at_ms=None, earlier=(), late=())
         return (*self.earlier, present, *self.late)
@@ -162,7 +162,7 @@ class StoredSubmission:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What an update asks for, which is to be stored with it, and the ABI that came with it."""
+    """The request of an update, which is stored with it, and the ABI that came with it."""
 
     submission: StoredSubmission
     abi: tuple[Entry, ...] = ()
@@ -170,7 +170,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """The transactions of this node that one depends on, and those that depend on it."""
+    """The transactions of this node that a transaction depends on, and those that depend on it."""
 
     depends_on: tuple[IntentId, ...] = ()
     prerequisite_of: tuple[IntentId, ...] = ()
@@ -178,51 +178,51 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class EndedLeaves:
-    """What became of leaves for good, and the time up to which the chain is final."""
+    """Final results of leaves, and the time up to which the chain is final."""
 
     outcomes: Mapping[AwaitedLeaf, Outcome]
     final_time_s: int
 
 
 class SubmissionStore(Protocol):
-    """What users of this node asked for. All: `Unavailable` when the store is away."""
+    """Requests of this node's users. All methods: `Unavailable` when the store is away."""
 
     def accompanying(self, submission: StoredSubmission, abi: Sequence[Entry]) -> AbstractContextManager[None]:
-        """Meanwhile the write that accepts this intent notes what its user asked for, and the ABI that came with it."""
+        """Within it, the write that accepts this intent also writes the user's request and the ABI in it."""
         ...
 
     async def get(self, intent: IntentId) -> StoredSubmission | None:
-        """What was asked for under this id."""
+        """The request under this id."""
         ...
 
     async def with_key(self, key: str, parties: PartyNames | None = None) -> IntentId | None:
-        """The transaction that has this idempotency key, the node's own first; perhaps only one of these parties."""
+        """The transaction with this idempotency key, the node's own first; with `parties`, only of one of them."""
         ...
 
     async def using(self, key: SubmissionKey) -> IntentId | None:
-        """The transaction that keeps a request from using this key."""
+        """The transaction because of which a request cannot use this key."""
         ...
 
     async def find(
         self, query: Query, is_open: bool = False, is_prepared: bool = False
     ) -> tuple[StoredSubmission, ...]:
-        """Those that are looked for, the latest first if no order is asked for.
+        """The submissions that match a query, the latest first by default.
 
-        Perhaps only such as have not ended; or of these only those that their users can have committed.
+        Optionally only unfinished ones, or of these only those that their users can commit.
         """
         ...
 
     async def find_ended(self, query: Query) -> tuple[NumberedReceipt, ...]:
-        """The receipts that a query looks for, the latest first if no order is asked for."""
+        """The receipts that match a query, the latest first by default."""
         ...
 
     async def dependencies(self, intent: IntentId) -> Dependencies:
-        """What it depends on, and what depends on it."""
+        """The transactions that it depends on, and those that depend on it."""
         ...
 
 
 class NumberedDispatch(NamedTuple):
-    """A round that this node sent, and the number that clients know it by."""
+    """A round that this node sent, and its number in the API."""
 
     number: int
     dispatch: RoundDispatch
@@ -236,7 +236,7 @@ class Dispatched(NamedTuple):
 
 
 class PublicBinding(NamedTuple):
-    """A base-ledger transaction by the number that clients know it by, and a transaction that it is for."""
+    """A base-ledger transaction by its number in the API, and a transaction that it carries."""
 
     local_id: int
     intent: IntentId
@@ -244,7 +244,7 @@ class PublicBinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LatestRound:
-    """A round that this node sent: how many transitions it has, and what the chain made of it once a block has it."""
+    """A round that this node sent: its number of transitions, and its outcome once a block has it."""
 
     nonce: int
     contract: ContractAddress
@@ -257,10 +257,10 @@ class LatestRound:
 
 
 class TraceStore(Protocol):
-    """What the sequencer left of private transactions. All: `Unavailable` when the store is away."""
+    """Traces of private transactions in the sequencer. All methods: `Unavailable` when the store is away."""
 
     async def transition(self, contract: ContractAddress, leaf: Leaf) -> Transition | None:
-        """What this node has of a transition: dispatched, received, or prepared for its user."""
+        """This node's copy of a transition: dispatched, received, or prepared for its user."""
         ...
 
     async def twins(self, contract: ContractAddress, leaf: Leaf) -> Mapping[StateId, tuple[State, ...]]:
@@ -278,78 +278,78 @@ class TraceStore(Protocol):
         ...
 
     async def mined(self, dispatch: RoundDispatch) -> tuple[bool, int | None] | None:
-        """Whether a transaction of this node succeeded; nothing while no block has it.
+        """Whether a transaction of this node succeeded; `None` while no block has it.
 
-        With it comes the time of that block, as long as the node keeps it.
+        It comes with the time of that block, as long as the node keeps it.
         """
         ...
 
     async def find_dispatched(self, query: Query) -> tuple[Dispatched, ...]:
-        """Which intents went to the ledger in which rounds, as a query looks for them."""
+        """The intents and their rounds that match a query."""
         ...
 
     async def waiting_dispatch(self, transaction_hash: bytes) -> RoundDispatch | None:
-        """The round that this node sent under this hash, while no block has it."""
+        """The round with this transaction hash, while no block has it."""
         ...
 
     async def latest_rounds(self, limit: int) -> tuple[LatestRound, ...]:
-        """The rounds that this node sent last, the oldest of them first."""
+        """The rounds that this node sent last, in order."""
         ...
 
 
 class PublicStore(Protocol):
-    """Transactions of users on the base ledger itself. All: `Unavailable` when the store is away."""
+    """Users' transactions on the base ledger. All methods: `Unavailable` when the store is away."""
 
     async def accept(self, submission: StoredSubmission, transaction: PublicTransaction, abi: Sequence[Entry]) -> None:
-        """Durable on return, with a number. It may be given again."""
+        """Store it with a number; durable on return. It may be repeated."""
         ...
 
     async def save(self, transactions: Sequence[PublicTransaction], asks: Sequence[Ask] = ()) -> None:
-        """How they stand now, and what updates of them ask for, in one write; durable on return."""
+        """Store the present state of transactions, and the requests of updates, in one write; durable on return."""
         ...
 
     async def submission(self, intent: IntentId) -> StoredSubmission | None:
-        """What its user asked for."""
+        """The user's request."""
         ...
 
     async def open(self) -> tuple[PublicTransaction, ...]:
-        """Those that have not ended, in their order."""
+        """Unfinished ones, in order."""
         ...
 
     async def accounts(self) -> tuple[ContractAddress, ...]:
-        """The accounts of transactions that were given nonces."""
+        """The accounts of transactions that have nonces."""
         ...
 
     async def reopen(self, account: ContractAddress, nonce: int) -> None:
-        """The chain took back this nonce and all that follow: transactions that ended with them are open again.
+        """The chain took back this nonce and all later ones: transactions that ended with them are open again.
 
-        Their receipts are marked as ones that no longer hold, until they end again.
+        Their receipts are marked as undone until they end again.
         """
         ...
 
     async def next_nonce(self, account: ContractAddress) -> int:
-        """The nonce that follows all that this node ever gave to transactions of this account."""
+        """The nonce after all that this node ever gave to transactions of this account."""
         ...
 
     async def get(self, intent: IntentId) -> PublicTransaction | None:
-        """The one with this id."""
+        """The transaction with this id."""
         ...
 
     async def numbered(self, number: int) -> PublicTransaction | None:
-        """The one with this number."""
+        """The transaction with this number."""
         ...
 
     async def find(self, query: Query, account: ContractAddress, is_open: bool = False) -> tuple[PublicBinding, ...]:
-        """Users' own and rounds of this account that are looked for, the latest first if no order is asked for.
+        """Users' transactions and rounds of this account that match a query, the latest first by default.
 
-        Perhaps only such as are in no block yet. A round counts once for each intent in it.
+        With `is_open` only those that are in no block yet. A round counts once for each intent in it.
         """
         ...
 
     async def outcomes(self, intents: Sequence[IntentId]) -> Mapping[IntentId, Outcome]:
-        """How these transactions of this node ended, public or private, as far as they have."""
+        """The outcomes of these transactions of this node, public or private, that have ended."""
         ...
 
     async def ended_leaves(self, leaves: Sequence[AwaitedLeaf]) -> EndedLeaves:
-        """What became of these leaves, whichever node they are of."""
+        """The final results of these leaves, of any node."""
         ...

@@ -1,4 +1,4 @@
-"""Keys by name, privacy groups and their messages, states for users to look through."""
+"""Keys by name, privacy groups and their messages, and states for users' queries."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rota.ports.parties import PartyNames
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A place in the tree of key identifiers; without an address it is only a branch.
+    """A place in the tree of key identifiers; one without an address is only a branch.
 
-    `place` numbers what has the same parent, in the order in which it came.
+    `place` numbers the children of a parent in the order of their creation.
     """
 
     path: str
@@ -30,10 +30,10 @@ class StoredKey:
 
 
 class KeyNames(Protocol):
-    """Which keys users asked for, so that an address leads back to its identifier. All: `Unavailable` when away."""
+    """The keys that users have used, so that an address leads back to its identifier. `Unavailable` when away."""
 
     async def at(self, paths: Sequence[str]) -> tuple[StoredKey, ...]:
-        """Those of these that are there, in the order asked for."""
+        """The existing ones of these paths, in the order of the request."""
         ...
 
     async def with_address(self, address: ContractAddress) -> StoredKey | None:
@@ -45,17 +45,17 @@ class KeyNames(Protocol):
         ...
 
     async def add(self, keys: Sequence[StoredKey]) -> None:
-        """Remember these, durably; one that is there as a branch becomes a key as well."""
+        """Store these, durable on return; an existing branch becomes a key as well."""
         ...
 
     async def find(self, query: Query) -> tuple[StoredKey, ...]:
-        """Those that are looked for. `domains.records.Rejected` names what is wrong with the query."""
+        """The keys that match a query. `domains.records.Rejected` names the error in the query."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """A privacy group that this node knows; its contract is there when the node has it."""
+    """A privacy group; `contract` is set when the node has it."""
 
     domain: str
     group: DescribedGroup
@@ -65,29 +65,29 @@ class StoredGroup:
 
 
 class Groups(Protocol):
-    """The privacy groups of this node. All: `Unavailable` when the store is away."""
+    """The privacy groups of this node. All methods: `Unavailable` when the store is away."""
 
     async def with_id(self, domain: str, group: bytes) -> StoredGroup | None:
         """The group of this id."""
         ...
 
     async def with_contract(self, contract: ContractAddress) -> StoredGroup | None:
-        """The group whose contract this is."""
+        """The group with this contract."""
         ...
 
     async def find(
         self, query: Query, member: Party | None = None, among: PartyNames | None = None
     ) -> tuple[StoredGroup, ...]:
-        """Those that are looked for, with this member, and with one that is `among` these parties.
+        """The groups that match a query and have this member, and one that is `among` these parties.
 
-        `Rejected` names what is wrong with the query.
+        `Rejected` names the error in the query.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """What a member of a group told the others. `sequence` is this node's own order."""
+    """A message of a member to a group. `sequence` is this node's own order."""
 
     id: bytes
     sequence: int
@@ -103,7 +103,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class StoredMail:
-    """What is sent to a peer until it says that it has it: `reference` is a message's id or a state's leaf."""
+    """A delivery that is repeated until the peer acknowledges it: `reference` is a message's id or a state's leaf."""
 
     id: bytes
     peer: NodeName
@@ -116,26 +116,26 @@ class StoredMail:
 
 
 class Mail(Protocol):
-    """Messages of groups, and what is owed to peers beside what the core owes. All: `Unavailable` when away."""
+    """Group messages, and deliveries to peers beside the core's. All methods: `Unavailable` when away."""
 
     async def add(self, message: StoredMessage, mail: Sequence[StoredMail]) -> None:
-        """Have this message, in the order of this node, and owe it to these; one that is there stays as it is."""
+        """Store a message in the order of this node, with its deliveries; an existing one is not changed."""
         ...
 
     async def owe(self, mail: StoredMail) -> None:
-        """Owe a peer something that is no message."""
+        """Store a delivery that is no message."""
         ...
 
     async def acknowledge(self, peer: NodeName, reference: bytes, now_ms: int) -> None:
-        """The peer has this."""
+        """The peer has acknowledged this."""
         ...
 
     async def open_for(self, peer: NodeName, limit: int) -> tuple[tuple[StoredMail, StoredMessage | None], ...]:
-        """What a peer is owed, the oldest first, with the messages."""
+        """Open deliveries for a peer, the oldest first, with the messages."""
         ...
 
     async def open_counts(self) -> Mapping[NodeName, int]:
-        """Who is owed anything, and how much."""
+        """Peers with open deliveries, and their number."""
         ...
 
     async def message(self, message: bytes) -> StoredMessage | None:
@@ -143,14 +143,14 @@ class Mail(Protocol):
         ...
 
     async def messages(self, query: Query, among: PartyNames | None = None) -> tuple[StoredMessage, ...]:
-        """Those that are looked for, of groups with a member that is `among` these parties.
+        """The messages that match a query, of groups with a member that is `among` these parties.
 
-        `Rejected` names what is wrong with the query.
+        `Rejected` names the error in the query.
         """
         ...
 
     async def messages_after(self, sequence: int, limit: int) -> tuple[StoredMessage, ...]:
-        """The next ones in this node's order."""
+        """The next messages in this node's order."""
         ...
 
     async def latest_sequence(self) -> int:
@@ -158,12 +158,12 @@ class Mail(Protocol):
         ...
 
     async def sent(self, query: Query) -> tuple[StoredMail, ...]:
-        """What is or was owed, also by the core. `Rejected` names what is wrong with the query."""
+        """Open and acknowledged deliveries, also of the core. `Rejected` names the error in the query."""
         ...
 
 
 class StateStatus(Enum):
-    """Which states are asked for; what is available is here the same as what is confirmed and unspent."""
+    """The states that a query asks for; here, available is the same as confirmed and unspent."""
 
     AVAILABLE = "available"
     CONFIRMED = "confirmed"
@@ -176,7 +176,7 @@ class StateStatus(Enum):
 class ArchivedState:
     """A private state that this node has, since when, and who made and spent it, as far as that is known.
 
-    `nullifier` is what spends it in place of its id, if that is so and its owner is one of this node's.
+    `nullifier` spends the state in place of its id, where a nullifier does and its owner is one of this node's.
     """
 
     state: State
@@ -189,14 +189,14 @@ class ArchivedState:
 
 
 class ArchivePage(NamedTuple):
-    """Some of them, and behind which the next ones are; nothing when there are no more."""
+    """Some states, and the place after which the next ones come; `None` when there are no more."""
 
     states: tuple[ArchivedState, ...]
     next_after: StateId | None
 
 
 class Archive(Protocol):
-    """The private states that this node has, for users. All: `Unavailable` when the store is away."""
+    """The private states that this node has, for users. All methods: `Unavailable` when the store is away."""
 
     async def page(
         self, contract: ContractAddress, status: StateStatus, after: StateId | None, limit: int
@@ -205,21 +205,21 @@ class Archive(Protocol):
         ...
 
     async def made_by(self, intent: IntentId) -> tuple[Leaf, ...]:
-        """What is known as made by a transaction."""
+        """The leaves that a transaction is known to have made."""
         ...
 
     async def with_leaves(self, contract: ContractAddress, leaves: Sequence[Leaf]) -> tuple[ArchivedState, ...]:
-        """All that these made and this node has."""
+        """All states of these leaves that this node has."""
         ...
 
     async def by_hand(self, contract: ContractAddress) -> tuple[ArchivedState, ...]:
-        """What users gave to this node."""
+        """The states that users stored at this node."""
         ...
 
     async def store_by_hand(self, contract: ContractAddress, state: State, now_ms: int) -> None:
-        """Have a state that no contract made; it is never on the chain, and no domain is shown it."""
+        """Store a state that no contract made; it is never on the chain, and no domain gets it."""
         ...
 
     async def schemas_seen(self, schemas: Sequence[bytes], now_ms: int) -> Mapping[bytes, int]:
-        """Since when each schema is known; those that were not are from now on."""
+        """Since when each schema is known; new ones are known from now on."""
         ...

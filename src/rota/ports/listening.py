@@ -1,4 +1,4 @@
-"""The order of receipts, and those who listen."""
+"""The order of receipts, and listeners."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rota.model.blocks import LedgerOutcome
 from rota.model.frozen import dataclass
 from rota.model.types import ContractAddress, Intent, IntentId, Leaf
 
-# In the place of a contract, of a transaction on the base ledger itself.
+# Stands for the contract in receipts of base-ledger transactions.
 BASE_LEDGER: Final = ContractAddress("")
 
 
 def undone_leaf(intent: IntentId) -> Leaf:
-    """In the place of a leaf, of a receipt that no longer holds; no transition has one of this length."""
+    """Stands for the leaf of a receipt that no longer holds; no transition has a leaf of this length."""
     return Leaf(b"undone" + intent)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedReceipt:
-    """A receipt's place in the order of this node; `type` is `private` or `public`."""
+    """A receipt and its place in the order of this node; `type` is `private` or `public`."""
 
     sequence: int
     intent: IntentId
@@ -40,8 +40,8 @@ class NumberedReceipt:
 class DueReceipt:
     """A receipt that is final and complete and has no number yet. A deployment comes with its intent.
 
-    What ended off the chain has its intent's id in the place of a leaf, and what no longer holds `undone_leaf`. With
-    `is_changed` it had a number before, and the chain's word on it has changed.
+    A receipt without a transition on the chain has its intent's id for a leaf, and one that no longer holds
+    `undone_leaf`. With `is_changed` it had a number before, and its result on the chain has changed.
     """
 
     intent: IntentId
@@ -52,7 +52,7 @@ class DueReceipt:
 
 
 class ListenerPosition(NamedTuple):
-    """How far a listener is: a sequence number, or a block and the place of a log in it."""
+    """The position of a listener: a sequence number, or a block and the place of a log in it."""
 
     number: int
     place: int = 0
@@ -60,7 +60,7 @@ class ListenerPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredListener:
-    """A listener that an application made; its definition is JSON that its family reads."""
+    """A listener of an application; its definition is JSON that its family reads."""
 
     kind: str
     name: str
@@ -71,29 +71,29 @@ class StoredListener:
 
 
 class ListeningStore(Protocol):
-    """The order of receipts, and the listeners that follow it. `Unavailable` when the store is away."""
+    """The order of receipts, and the listeners that follow it. All methods: `Unavailable` when the store is away."""
 
     async def due(self) -> tuple[DueReceipt, ...]:
-        """What is final and complete and has no number yet; some of it, in the order of the chain."""
+        """Some of the final and complete receipts without a number, in the order of the chain."""
         ...
 
     async def number(self, receipts: Sequence[tuple[DueReceipt, str]]) -> None:
-        """Give these the next numbers, in this order; with each comes its domain.
+        """Give these the next numbers, in this order; each comes with its domain.
 
-        Nothing has two numbers. A receipt that changed, because the chain's word did, has only the later one.
+        No receipt has two numbers. One that changed because its result on the chain did has only the later one.
         """
         ...
 
     async def forget_expired(self) -> None:
-        """What could be committed up to a time that has passed, and was not, will have no receipt."""
+        """Delete expected receipts of transitions that have expired without a commit."""
         ...
 
     async def receipts_after(self, sequence: int, limit: int) -> tuple[NumberedReceipt, ...]:
-        """Those with greater numbers, in order."""
+        """Receipts with greater numbers, in order."""
         ...
 
     async def latest_receipts(self, limit: int) -> tuple[NumberedReceipt, ...]:
-        """Those with the greatest numbers, in order."""
+        """Receipts with the greatest numbers, in order."""
         ...
 
     async def receipt_number(self, contract: ContractAddress, intent: IntentId) -> NumberedReceipt | None:
@@ -108,7 +108,7 @@ class ListeningStore(Protocol):
         ...
 
     async def commit_of(self, receipt: NumberedReceipt) -> tuple[int, LedgerOutcome] | None:
-        """The block that committed it, and what was told of it there."""
+        """The block that committed it, and its outcome there."""
         ...
 
     async def with_receipts(self, first: int, last: int, most: int) -> Mapping[int, frozenset[bytes]]:
@@ -116,7 +116,7 @@ class ListeningStore(Protocol):
         ...
 
     async def undone_count(self) -> int:
-        """How many receipts no longer hold that no operator has acknowledged."""
+        """The number of receipts that no longer hold and that no operator has acknowledged."""
         ...
 
     async def may_return(self, intent: IntentId) -> bool:
@@ -124,15 +124,15 @@ class ListeningStore(Protocol):
         ...
 
     async def acknowledge_undone(self) -> None:
-        """An operator knows of them; they stay marked."""
+        """An operator acknowledges them; they stay marked."""
         ...
 
     async def add_listener(self, listener: StoredListener) -> None:
-        """Have it from now on. One of its kind and name that is there already stays as it is."""
+        """Store a listener. An existing one of its kind and name is not changed."""
         ...
 
     async def listener(self, kind: str, name: str) -> StoredListener | None:
-        """The one of this name."""
+        """The listener with this name."""
         ...
 
     async def listeners(self, kind: str) -> tuple[StoredListener, ...]:
@@ -140,13 +140,13 @@ class ListeningStore(Protocol):
         ...
 
     async def start_listener(self, kind: str, name: str, is_started: bool) -> None:
-        """Whether it is given batches from now on."""
+        """Start or stop the deliveries to it."""
         ...
 
     async def note_acknowledged(self, kind: str, name: str, position: ListenerPosition) -> None:
-        """All up to there need not be sent again."""
+        """Receipts or logs up to there are not sent again."""
         ...
 
     async def remove_listener(self, kind: str, name: str) -> None:
-        """It is no more."""
+        """Delete it."""
         ...

@@ -1,4 +1,4 @@
-"""Names of parties of this node, as a credential is held to them: `alice`, or `treasury.*` for all that begin so."""
+"""Names of this node's parties to which a credential is held: `alice`, or `treasury.*` for all with this prefix."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ANY_BELOW: Final = ".*"
 
 @dataclass(frozen=True, slots=True)
 class PartyNames:
-    """Parties of a node, each by its name or by what its name begins with."""
+    """Parties of a node, each by its name or by a prefix."""
 
     patterns: tuple[str, ...]
     node: NodeName
 
     def has(self, party: str) -> bool:
-        """Whether this is one of them; it is written with or without the node's name."""
+        """Whether a party is one of them; its name may have the node's name or not."""
         name, separator, home = party.rpartition("@")
         own = name if separator else party
         if not own or "@" in own or (separator and home != self.node):
@@ -27,12 +27,12 @@ class PartyNames:
         return any(_matches(pattern, own) for pattern in self.patterns)
 
     def has_any(self, parties: Iterable[str]) -> bool:
-        """Whether one of these is one of them."""
+        """Whether one of these parties is among them."""
         return any(self.has(party) for party in parties)
 
 
 def covers(wider: Iterable[str], narrower: Iterable[str]) -> bool:
-    """Whether every party that the second patterns name is named by the first."""
+    """Whether the first patterns include every party that the second patterns include."""
     wide = tuple(wider)
     return all(any(_includes(pattern, each) for pattern in wide) for each in narrower)
 

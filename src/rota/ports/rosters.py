@@ -1,4 +1,4 @@
-"""Who may own states of a contract, as its ledger has it."""
+"""The parties that may own states of a contract, as its ledger has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RosterPage:
-    """What a contract answers: the root and the number of all words, and some of them, of one state of the chain."""
+    """A contract's answer: the root and the number of all words, and some of them, of one state of the chain."""
 
     root: bytes
     count: int

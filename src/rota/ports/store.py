@@ -1,4 +1,4 @@
-"""What a node keeps, whole: the core's records, and the tables of the families beside them."""
+"""The store of a node: the core's records, and the tables of the features."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class StoredChain:
 
 @dataclass(frozen=True, slots=True)
 class StoredTransaction:
-    """An intent of this node as its users ask for it. `sequence` orders by acceptance.
+    """An intent of this node. `sequence` orders by acceptance.
 
     The receipt is there when it is final. Height, leaf and base-ledger transaction are those of its commit as the index
     has it, final or not; `transaction` is the hash, and empty when it is not known. Of a deployment they are those of
-    the factory's word. `issued` is what its user was given of an external one, `place` that of its receipt in the order
-    of this node.
+    the factory's log. `issued` is the prepared transition that the user of an external intent got, `place` the place of
+    the receipt in the order of this node.
     """
 
     intent: Intent
@@ -76,9 +76,9 @@ class StoredTransaction:
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What changed of the states that a node holds of a contract, up to the change with this number.
+    """Changes of the states that a node holds of a contract, up to the change with this number.
 
-    `is_complete` when nothing has changed after that; else more is to be asked for.
+    `is_complete` when there are no later changes.
     """
 
     as_of: int
@@ -88,7 +88,7 @@ class StateChanges:
 
 
 class StatePlace(NamedTuple):
-    """Where on the chain a state was made: by which block and transition of it, as which output."""
+    """The place on the chain where a state was made: block, transition and output."""
 
     height: int
     place: int
@@ -97,9 +97,9 @@ class StatePlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StatePage:
-    """Some unspent states in the order of the chain, and behind which to go on; nothing when these were the last.
+    """Some unspent states in the order of the chain, and the place after which the next come; `None` on the last page.
 
-    `as_of` is the latest change when they were read: whoever reads several pages follows the changes since the first.
+    `as_of` is the latest change at that time: a reader of several pages then follows the changes since the first page.
     """
 
     as_of: int
@@ -108,7 +108,7 @@ class StatePage:
 
 
 class AccountBook(Protocol):
-    """Which account an operator chose to pay for a contract."""
+    """The accounts that an operator chose to pay for contracts."""
 
     async def choose(self, contract: ContractAddress, is_own: bool | None) -> None:
         """Durable on return. `Unavailable` when it is not."""
@@ -117,7 +117,7 @@ class AccountBook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedContract:
-    """A contract whose records the database rejected, and why: no run loads it before it is released."""
+    """A contract whose records the database rejected, and why: no run loads it until an operator releases it."""
 
     contract: ContractAddress
     reason: str
@@ -125,35 +125,35 @@ class QuarantinedContract:
 
 
 class QuarantineBook(Protocol):
-    """Which contracts are quarantined."""
+    """The quarantined contracts."""
 
     async def list(self) -> tuple[QuarantinedContract, ...]:
         """All of them, the earliest first. `Unavailable` when the store is away."""
         ...
 
     async def release(self, contract: ContractAddress) -> None:
-        """The next run loads it again. Durable on return; `Unavailable` when it is not."""
+        """Let the next run load it. Durable on return; `Unavailable` when it is not."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Written(Event):
-    """So many more of the orders to write are durable, in the order in which they were given."""
+    """This number of further write orders is durable, in the order in which they were given."""
 
     count: int
 
 
 class Store(Protocol):
-    """What a node remembers across a restart (protocol §8). Orders are answered as events, in whatever time it takes.
+    """The durable memory of a node (protocol §8). Events answer orders, after any time.
 
-    Every `Persist` is answered by `Written`: the store writes in the order in which it was ordered, and repeats a write
-    until it is done. What it cannot write at all ends the run. Every `LookUpIntents` is answered by `IntentsLookedUp`,
-    which knows of all that was told as durable when it was asked.
+    `Written` answers every `Persist`: the store writes in the order of the orders, and repeats a write until it is
+    done. A write that it cannot do at all ends the run. `IntentsLookedUp` answers every `LookUpIntents`, and includes
+    all that was reported as durable at the time of the question.
     """
 
     @property
     def wound_back(self) -> str:
-        """Says that an older copy of the database was found at the start; empty when none was."""
+        """Why the database seems to be an older copy; empty when it does not."""
         ...
 
     async def start(self) -> None:
@@ -161,11 +161,11 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Write what was ordered, and give it back."""
+        """Write all orders, and close it."""
         ...
 
     async def add_contract(self, known: KnownContract) -> None:
-        """From now on this node has this contract: before any record or block names it. `Unavailable` when not."""
+        """Add a contract, before any record or block names it. `Unavailable` when it is not written."""
         ...
 
     async def contracts(self) -> tuple[KnownContract, ...]:
@@ -177,17 +177,17 @@ class Store(Protocol):
         ...
 
     async def contracts_with_work(self) -> tuple[ContractAddress, ...]:
-        """Those of which something is unfinished: a node begins with them and loads the others when asked."""
+        """The contracts with unfinished work: a node starts with them and loads the others on demand."""
         ...
 
     async def restore(self, contracts: Sequence[ContractAddress]) -> StoredNode:
-        """What a new life of the node finds, and of its contracts these. `Unavailable` when it is away."""
+        """All that a new run of the node needs, and the records of these contracts. `Unavailable` when it is away."""
         ...
 
     async def state_changes(self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE) -> StateChanges:
-        """What is held of a contract now that was not at the change `since`, and what is no longer held.
+        """The states of a contract that are held now and were not at the change `since`, and those no longer held.
 
-        Held is what is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
+        A held state is committed, unspent and here with its bytes. At most `limit` states, or one change if that has
         more of them. `Unavailable` when the store is away.
         """
         ...
@@ -195,20 +195,21 @@ class Store(Protocol):
     async def states_since(
         self, contract: ContractAddress, since: int, limit: int = STATES_A_PAGE, *, on_chain: bool = False
     ) -> tuple[int, tuple[State, ...]]:
-        """States with their bytes that changed after `since`, spent or not, and up to which change; none when none did.
+        """States with their bytes that changed after `since`, spent or not, and the last change that was read.
 
-        As many as of `state_changes`, in the order of their changes; of one change in the order of the chain, and what
-        is not on it last: a state comes before those that stand on it, but for what arrived late. With `on_chain` only
-        those that the chain has: any peer can make up others.
+        As many as of `state_changes`, in the order of their changes; within one change in the order of the chain,
+        states off the chain last. A state comes before the states that are built on it, unless it arrived late. With
+        `on_chain` only those on the chain: any peer can make up others.
         """
         ...
 
     async def transaction(self, intent: IntentId) -> StoredTransaction | None:
-        """An intent of this node, and what became of it. `Unavailable` when the store is away."""
+        """An intent of this node, with its receipt if there is one. `Unavailable` when the store is away."""
         ...
 
     async def transactions(self, after: IntentId | None, limit: int) -> tuple[StoredTransaction, ...]:
-        """The intents of this node, latest first; those that follow this one in that order, none if it is not ours.
+        """The intents of this node, latest first, after the given one in that order; none if the node does not have
+        that.
 
         At most `TRANSACTIONS_MAX` at a time. `Unavailable` when the store is away.
         """
@@ -219,7 +220,7 @@ class Store(Protocol):
         ...
 
     async def heights_with_outcomes(self, contract: ContractAddress, first: int, last: int) -> frozenset[int]:
-        """The blocks of this range, both ends included, in which something became of a contract's transitions."""
+        """The blocks of this range, both ends included, with outcomes of a contract's transitions."""
         ...
 
     async def make_up(self, blocks: Sequence[ChainBlock]) -> None:
@@ -241,7 +242,7 @@ class Store(Protocol):
     async def leaves_without_states(
         self, contract: ContractAddress, last: int, limit: int, skip: int = 0
     ) -> tuple[Leaf, ...]:
-        """What was committed up to this height and of which this node holds no state; the earliest first."""
+        """Leaves committed up to this height of which this node holds no state; the earliest first."""
         ...
 
     async def receipt_of(self, intent: IntentId) -> Receipt | None:
@@ -251,27 +252,26 @@ class Store(Protocol):
     async def unspent_states(
         self, contract: ContractAddress, after: StatePlace | None = None, limit: int = STATES_A_PAGE
     ) -> StatePage:
-        """The states of this contract that are on the chain and unspent, and that this node holds; some at a time.
+        """Unspent states of this contract on the chain that this node holds; some at a time.
 
-        As the index has it, final or not; in the order in which they were committed, and then of their outputs.
-        `Unavailable` when it is away.
+        In the order in which they were committed, and then of their outputs; the index may not be final.
         """
         ...
 
     async def states(self, contract: ContractAddress, ids: Sequence[StateId]) -> tuple[State, ...]:
-        """Those of these states that this node holds, also spent ones and such as are not on the chain.
+        """Those of these states that this node holds, also spent ones and ones that are not on the chain.
 
-        A nullifier stands for the state that it spends. In the order asked for. `Unavailable` when it is away.
+        A nullifier stands for the state that it spends. In the order of the request. `Unavailable` when it is away.
         """
         ...
 
     async def transitions_of(
         self, contract: ContractAddress, leaves: Sequence[Leaf], bytes_max: int | None = None
     ) -> tuple[Transition, ...]:
-        """The transitions of these leaves that this node dispatched, permitted, prepared or was sent.
+        """The transitions of these leaves that this node dispatched, permitted, prepared or received.
 
-        With what it has of their states. No more are read once those that were found have `bytes_max`, if that is
-        given. `Unavailable` when the store is away.
+        With the states that this node has of them. Reading stops after `bytes_max`, if that is given. `Unavailable`
+        when the store is away.
         """
         ...
 
@@ -287,17 +287,17 @@ class Store(Protocol):
 
     @property
     def submissions(self) -> SubmissionStore:
-        """What users asked for."""
+        """Requests of users."""
         ...
 
     @property
     def traces(self) -> TraceStore:
-        """What the sequencer left of private transactions."""
+        """Traces of private transactions in the sequencer."""
         ...
 
     @property
     def public(self) -> PublicStore:
-        """What users do on the base ledger itself."""
+        """Users' transactions on the base ledger."""
         ...
 
     @property
@@ -307,7 +307,7 @@ class Store(Protocol):
 
     @property
     def accounts(self) -> AccountBook:
-        """Which accounts pay for contracts."""
+        """The accounts that pay for contracts."""
         ...
 
     @property
@@ -317,7 +317,7 @@ class Store(Protocol):
 
     @property
     def mail(self) -> Mail:
-        """Messages of groups, and what is owed to peers."""
+        """Group messages, and deliveries to peers."""
         ...
 
     @property
@@ -327,12 +327,12 @@ class Store(Protocol):
 
     @property
     def commitments(self) -> CommitmentStore:
-        """What transitions of proved contracts commit to."""
+        """The commitments of proved contracts."""
         ...
 
     @property
     def proofs(self) -> ProofBook:
-        """Proofs that were made and may be wanted again."""
+        """Proofs that may be needed again."""
         ...
 
     @property
@@ -342,7 +342,7 @@ class Store(Protocol):
 
     @property
     def triggers(self) -> TriggerBook:
-        """What automation remembers."""
+        """The records of automation."""
         ...
 
     async def chain(self) -> StoredChain:
@@ -350,11 +350,11 @@ class Store(Protocol):
         ...
 
     async def use_chain(self, confirmations: int, genesis: BlockHash | None) -> None:
-        """From now on this many confirmations make a block final; the next run finds both."""
+        """Record how many confirmations make a block final, and the chain; the next run finds both."""
         ...
 
     def perform(self, effect: StoreEffect) -> None:
-        """Begin to do this. A record that it does not know is an assertion."""
+        """Begin to carry this out. An unknown record is an assertion error."""
         ...
 
     @property
@@ -364,10 +364,10 @@ class Store(Protocol):
 
     @property
     def writes_failed(self) -> int:
-        """How many attempts to write came to nothing."""
+        """The number of failed attempts to write."""
         ...
 
     @property
     def trouble(self) -> str:
-        """What keeps the store from us, for an operator; empty when nothing does."""
+        """Why the store is away, for an operator; empty when it is not."""
         ...

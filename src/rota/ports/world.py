@@ -12,26 +12,26 @@ from rota.machine.effects import SendMessage
 from rota.machine.tables import Event
 from rota.model.types import BlockHash, ContractAddress, IntentId, NodeName
 
-# A registered endpoint names at most so many hosts and ports; others are not looked at.
+# A registered endpoint has at most so many hosts and ports; others are ignored.
 PLACES_MAX: Final = 4
 
 LedgerEffect: TypeAlias = FetchBlocks | SeeAccount | SignDispatch | SubmitTransaction
 Tell: TypeAlias = Callable[[Event], None]
 
-# A caller of an API waits for what is read: it has a session of its own and little time.
+# A caller of the API waits for this read: it has a separate session and little time.
 FOR_CALLER: Final[ContextVar[bool]] = ContextVar("for_caller", default=False)
 
 
 class Unavailable(Exception):
-    """The world did not do what it was asked to do; the same may go well later."""
+    """The world did not carry out an order or question; a retry may succeed."""
 
 
 class WriteInDoubt(Unavailable):
-    """A write was given to the store and not answered: it may have happened. The same write may be given again."""
+    """The store did not answer a write: it may have happened. The same write may be repeated."""
 
 
 class Unanswerable(Unavailable):
-    """A value that the store cannot look for or hold: the error of whoever gave it. The store is well."""
+    """A value that the store cannot look for or hold: an error of the caller. The store works."""
 
 
 class UnknownKey(Unavailable):
@@ -47,22 +47,22 @@ class Policy:
 
 
 class Contracts(Protocol):
-    """The contracts whose rounds are of interest to this node; they may become more while it runs."""
+    """The contracts whose rounds this node follows; their number may grow while it runs."""
 
     def addresses(self) -> tuple[ContractAddress, ...]:
         """All of them."""
         ...
 
     def policy_of(self, contract: ContractAddress) -> Policy | None:
-        """Who signs its rounds; nothing when it is not known."""
+        """Who signs its rounds; `None` when the contract is not known."""
         ...
 
 
 class Deployments(Protocol):
-    """Which intents deployed the contracts of this node: an endorser's key is derived from that (`keys.names`)."""
+    """The deployments of this node's contracts: an endorser's key is derived from the deployment id (`keys.names`)."""
 
     def deployment_of(self, contract: ContractAddress) -> IntentId | None:
-        """The id under which the factory deployed it; nothing when it is not known."""
+        """The id under which the factory deployed it; `None` when it is not known."""
         ...
 
 
@@ -70,7 +70,7 @@ class Signer(Protocol):
     """Holds keys by their names (`keys.names`): submitters, of which `SignDispatch` names one, parties, endorsers."""
 
     def address_of(self, signer: str) -> ContractAddress:
-        """The address that stands for what it signs. `UnknownKey` when there is no such key."""
+        """The address of this key. `UnknownKey` when there is no such key."""
         ...
 
     async def sign(self, signer: str, digest: bytes) -> bytes:
@@ -79,7 +79,7 @@ class Signer(Protocol):
 
 
 class KeyHolder(Signer, Protocol):
-    """A signer that has the keys themselves, and so can make other secrets of them."""
+    """A signer that has the keys themselves, and so can derive other secrets from them."""
 
     def public_key_of(self, name: str) -> bytes:
         """The public key: its two coordinates, 64 bytes. `UnknownKey` when there is no such key."""
@@ -91,14 +91,14 @@ class KeyHolder(Signer, Protocol):
 
 
 class Ledger(Protocol):
-    """A base ledger. What it sees and what became of its orders it tells as events."""
+    """A base ledger. It reports blocks and the results of orders as events."""
 
     async def run(self) -> None:
         """Follow the chain until cancelled."""
         ...
 
     def perform(self, effect: LedgerEffect) -> None:
-        """Begin to do this; an order that is being done already is not done twice."""
+        """Begin to carry this out; an order that is under way is not repeated."""
         ...
 
     def expect_genesis(self, genesis: BlockHash | None) -> None:
@@ -107,16 +107,16 @@ class Ledger(Protocol):
 
     @property
     def trouble(self) -> str:
-        """What keeps the chain from us, for an operator; empty when nothing does."""
+        """Why the chain cannot be reached, for an operator; empty when it can."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What is registered of a node: where it listens, and the SHA-256 of the certificate that it shows.
+    """The registration of a node: where it listens, and the SHA-256 of the certificate that it shows.
 
     A node with a standby listens at one of several places: its endpoint is a list with commas. While a certificate is
-    being exchanged there are two of them; `next_fingerprint` is empty otherwise.
+    being exchanged there are two fingerprints; `next_fingerprint` is empty otherwise.
     """
 
     endpoint: str
@@ -125,7 +125,7 @@ class Registration:
 
     @property
     def fingerprints(self) -> tuple[bytes, ...]:
-        """All that are good now."""
+        """All that are valid now."""
         return (self.fingerprint, self.next_fingerprint) if self.next_fingerprint else (self.fingerprint,)
 
     @property
@@ -138,7 +138,7 @@ class Registration:
 
 
 class Registry(Protocol):
-    """Which nodes there are. It may change at any time, and is asked often: the answer is at hand."""
+    """The registered nodes. It may change at any time, and is read often: the answer is in memory."""
 
     def registrations(self) -> Mapping[NodeName, Registration]:
         """All nodes, this one among them."""
@@ -146,20 +146,20 @@ class Registry(Protocol):
 
 
 class Peers(Protocol):
-    """The other nodes. What they say and whether they can be spoken to is told as events.
+    """The other nodes. Their messages and the state of connections are reported as events.
 
-    A message of a peer is told only between `ConnectionMade` and `ConnectionLost` of that peer, in the order in
-    which it was said, and once.
+    A message is reported only between `ConnectionMade` and `ConnectionLost` of its peer, in the order in which the peer
+    sent it, and once.
     """
 
     async def run(self) -> None:
-        """Keep connected to every registered node until cancelled, then part from them within a bound."""
+        """Keep connected to every registered node until cancelled, then disconnect within a bound."""
         ...
 
     def send(self, order: SendMessage) -> None:
-        """Say this to a peer as soon as it can be told; it may be lost."""
+        """Send this to a peer as soon as possible; it may be lost."""
         ...
 
     def troubles(self) -> Mapping[NodeName, str]:
-        """For an operator: what keeps us from each node that we are not connected to."""
+        """For an operator: why there is no connection, for each node without one."""
         ...
