@@ -1,16 +1,15 @@
-"""Who may call what: tokens and passwords, kept as hashes, each with roles, and perhaps for some families alone.
+"""Credentials of callers: tokens and passwords, stored as hashes, with roles and perhaps families and parties.
 
-Theory of operation. A token is long and random, so its SHA-256 is enough to know it again. A password is neither;
-it is kept under scrypt, which makes each guess cost what one check costs. That cost must not be paid for every
-request: a password that was right is remembered for the life of the process, under a key that nobody else has.
-Checks of passwords run in threads, a few at a time, and one at a time for an address and a user name: whoever guesses
-holds up nobody else.
+Theory of operation. A token is long and random, so its SHA-256 is enough to recognise it. A password is neither; it is
+stored under scrypt, so that each guess costs as much as a check. A request must not pay that cost each time: a password
+that was right is remembered while the process runs, under a random key of the process. Checks of passwords run in
+threads, a few at a time, and one at a time for an address and a user name: a guesser holds up no other caller.
 
 A right token is never refused because of wrong ones. Failed attempts are counted for an address together with the
-user name, if it is one of ours. From `failed_attempts_max` in a window on, each further attempt is delayed, twice as
+user name, if it is a known one. From `failed_attempts_max` in a window on, each further attempt is delayed, twice as
 long each time: a wrong token when it has been found wrong, a password before it is checked, unless it was right
-before. The address is the one that a trusted proxy names, where there is one. Neither what was presented nor a user
-name that is not ours is ever logged: people type passwords where names belong.
+before. The address is the one that a trusted proxy names, where there is one. Neither the presented secret nor an
+unknown user name is ever logged: people type passwords into the field for names.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SCRYPT_MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class Role(Enum):
-    """What a method needs of its caller; each is given by itself, none contains another."""
+    """A right that a method needs of its caller; none includes another."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -60,7 +59,7 @@ EVERY_ROLE: Final = frozenset(Role)
 
 @dataclass(frozen=True, slots=True)
 class TokenCredential:
-    """A bearer token, known by its SHA-256. `families` are those whose methods it is for; without them, all."""
+    """A bearer token, by its SHA-256. With `families`, only their methods can be called; without, all."""
 
     name: str
     roles: frozenset[Role]
@@ -74,7 +73,10 @@ class TokenCredential:
 
 @dataclass(frozen=True, slots=True)
 class PasswordCredential:
-    """A user name and the scrypt hash of a password. `families` are those whose methods it is for; without, all."""
+    """A user name and the scrypt hash of a password.
+
+    With `families`, only their methods can be called; without, all.
+    """
 
     name: str
     roles: frozenset[Role]
@@ -92,7 +94,7 @@ class PasswordCredential:
 
 @dataclass(frozen=True, slots=True)
 class CertificateCredential:
-    """A client certificate, known by its SHA-256. `families` are those whose methods it is for; without them, all."""
+    """A client certificate, by its SHA-256. With `families`, only their methods can be called; without, all."""
 
     name: str
     roles: frozenset[Role]
@@ -109,9 +111,9 @@ Credential = TokenCredential | PasswordCredential | CertificateCredential
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls, and what they may do: methods of these roles, and of these families if such are named.
+    """A caller with its roles, and the families to which it is held, if there are any.
 
-    With `parties` they may act for these parties alone, and see what these may (`service/parties.py`).
+    With `parties` it may act for these parties alone, and see what they may see (`service/parties.py`).
     """
 
     name: str
@@ -121,12 +123,12 @@ class Caller:
 
     @property
     def families_text(self) -> str:
-        """Its families, for an error."""
+        """Its families, for an error message."""
         return ", ".join(sorted(self.families or ()))
 
 
 def caller_of(credential: Credential) -> Caller:
-    """Whom a credential admits."""
+    """The caller that a credential admits."""
     return Caller(credential.name, credential.roles, credential.families, credential.parties)
 
 
@@ -134,28 +136,28 @@ ANYBODY: Final = Caller("anybody", EVERY_ROLE)
 
 
 def share_of(caller: Caller, most: int) -> int:
-    """How much of what there is for all callers one may have. Where no credentials are needed, all are one."""
+    """The part of a common limit that one caller may use. Without credentials all callers count as one."""
     return most if caller is ANYBODY else max(1, most // 2)
 
 
-# Who makes the call that is being answered, for methods to which it matters.
+# The caller of the present call, for methods that depend on it.
 CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=ANYBODY)
 
 
 def shown_trouble(trouble: object) -> str:
-    """Why the node cannot do something, as the caller may see it: where files lie is for those who run the node."""
+    """The reason for a failure, as the caller may see it: only operators see the folders of files."""
     return str(trouble) if Role.OPERATE in CALLER.get().roles else without_folders(str(trouble))
 
 
 def held_parties() -> tuple[str, ...] | None:
-    """The parties of this node that the caller is held to; without them, all."""
+    """The parties of this node to which the caller is held; `None` for all."""
     return CALLER.get().parties
 
 
 def make_token(
     name: str, roles: frozenset[Role], families: frozenset[str] | None = None, parties: tuple[str, ...] | None = None
 ) -> tuple[str, TokenCredential]:
-    """A new token, to be shown once, and what is kept of it."""
+    """A new token, to be shown once, and its credential."""
     token = secrets.token_urlsafe(TOKEN_BYTES)
     return token, token_credential(name, roles, token, families, parties)
 
@@ -167,7 +169,7 @@ def token_credential(
     families: frozenset[str] | None = None,
     parties: tuple[str, ...] | None = None,
 ) -> TokenCredential:
-    """What is kept of a token."""
+    """The credential of a token."""
     return TokenCredential(name, roles, hashlib.sha256(token.encode()).digest(), families, parties)
 
 
@@ -178,13 +180,13 @@ def password_credential(
     families: frozenset[str] | None = None,
     parties: tuple[str, ...] | None = None,
 ) -> PasswordCredential:
-    """What is kept of a password; takes as long as a check."""
+    """The credential of a password; takes as long as a check."""
     salt = secrets.token_bytes(SALT_BYTES)
     return PasswordCredential(name, roles, salt, _scrypt(password.encode(), salt), families, parties)
 
 
 class Refused(Exception):
-    """The caller is not let in; the text is for the caller and holds nothing of what was presented."""
+    """The caller is refused; the text is for the caller and contains nothing that it presented."""
 
 
 Attempt = tuple[str, str]
@@ -192,7 +194,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Doorkeeper:
-    """Knows callers by their `Authorization` header, and delays those that it does not know."""
+    """Finds callers by their `Authorization` header, and delays unknown ones."""
 
     def __init__(
         self, credentials: Sequence[Credential], attempts: FailedAttempts, sleep: Sleep = asyncio.sleep
@@ -207,14 +209,14 @@ class Doorkeeper:
         self._remembering_key: Final = secrets.token_bytes(DIGEST_BYTES)
         self._remembered: Final[OrderedDict[bytes, Caller]] = OrderedDict()
         self._checking: Final = asyncio.Semaphore(PASSWORD_CHECKS_MAX)
-        # Each is there while somebody waits for it.
+        # Each exists while a caller waits for it.
         self._turns: Final[WeakValueDictionary[Attempt, asyncio.Lock]] = WeakValueDictionary()
-        # An unknown user costs as much time as a known one, so that names cannot be told by the clock.
+        # An unknown user costs as much time as a known one, so that time does not show which names exist.
         self._nobody: Final = PasswordCredential("nobody", frozenset(), bytes(SALT_BYTES), bytes(DIGEST_BYTES))
         self._take(credentials)
 
     def use(self, credentials: Sequence[Credential]) -> None:
-        """From now on these are known and no others. A door that is open to all, or that was not, stays so."""
+        """Replace all credentials. Whether credentials are needed at all does not change."""
         assert bool(credentials) is not self._is_open, "a node is open to all or it is not, for its whole life"
         self._take(credentials)
 
@@ -226,11 +228,11 @@ class Doorkeeper:
 
     @property
     def asks_credentials(self) -> bool:
-        """Whether callers must show some."""
+        """Whether callers must present credentials."""
         return not self._is_open
 
     async def admit(self, header: str | None, address: str, certificate: bytes | None = None) -> Caller:
-        """Who this is. `Refused` with what the caller may know of the reason.
+        """The caller. `Refused` with the part of the reason that it may know.
 
         `certificate` is the digest of a client certificate, which counts where there is no header.
         """
@@ -245,7 +247,7 @@ class Doorkeeper:
         kind, presented = scheme.lower(), presented.strip()
         is_long = len(header) > HEADER_CHARACTERS_MAX
         if kind == "bearer" and not is_long:
-            # The table is asked by hash: how long that takes says nothing of a token.
+            # A look-up by hash: the time that it takes shows nothing about a token.
             token = self._tokens.get(hashlib.sha256(presented.encode(errors="replace")).digest())
             if token is not None:
                 return caller_of(token)
@@ -280,7 +282,7 @@ class Doorkeeper:
                 return self._remembered[mark]
             made = await asyncio.to_thread(_scrypt, password.encode(), credential.salt)
         is_right = hmac.compare_digest(made, credential.scrypt) and credential is not self._nobody
-        # It may have been taken away while it was being checked.
+        # It may have been removed while it was checked.
         if not is_right or self._passwords.get(name) is not credential:
             _tell_of_failure(address, "basic", self._attempts.note(attempt))
             return None
@@ -291,7 +293,7 @@ class Doorkeeper:
         return caller
 
     async def _delay(self, seconds: float) -> bool:
-        """Wait so long; whether there was room to wait."""
+        """Wait for a time; whether there was room to wait."""
         if not seconds:
             return True
         if self._delayed >= DELAYED_MAX:
@@ -305,14 +307,14 @@ class Doorkeeper:
 
 
 def _tell_of_failure(address: str, scheme: str, count: int) -> None:
-    """Log the first ones, then fewer and fewer: whoever guesses does not fill the log."""
+    """Log the first ones, then fewer and fewer, so that a guesser does not fill the log."""
     if count <= LOGGED_MAX or count & (count - 1) == 0:
         shown = scheme if scheme in ("bearer", "basic") else "other"
         catalogue.RPC_AUTHENTICATION_FAILED.log(address=address, scheme=shown, failed_attempts=count)
 
 
 class FailedAttempts:
-    """How often each address and user name failed in its present window; the oldest is forgotten if there are too many.
+    """The failures of each address and user name in its present window; at most so many, the oldest go first.
 
     Up to `attempts_max` of them are not delayed. The first delay is `DELAY_MS`; it doubles up to `delay_max_ms`.
     """
@@ -328,7 +330,7 @@ class FailedAttempts:
         self._failed: Final[OrderedDict[Attempt, tuple[int, int]]] = OrderedDict()
 
     def delay_s(self, attempt: Attempt) -> float:
-        """How long such an attempt is delayed now."""
+        """The delay of such an attempt now."""
         began_ms, count = self._failed.get(attempt, (0, 0))
         if count < self._attempts_max or self._now_ms() >= began_ms + self._window_ms:
             return 0.0
@@ -336,7 +338,7 @@ class FailedAttempts:
         return min(DELAY_MS << doublings, self._delay_max_ms) / 1_000
 
     def note(self, attempt: Attempt) -> int:
-        """It failed once more; how often in this window."""
+        """Count a failure; returns the number in this window."""
         now_ms = self._now_ms()
         began_ms, count = self._failed.pop(attempt, (now_ms, 0))
         if now_ms >= began_ms + self._window_ms:

@@ -1,7 +1,7 @@
-"""What goes wrong between a user and a node, and whose fault it is.
+"""Errors between a user and a node, by owner.
 
-Theirs: `Rejected`, with the code that JSON-RPC clients know and the field that is to be mended. The world's:
-`rota.ports.Unavailable`, which may go well later. Ours: an assertion; the user is told no more than where to look.
+The caller's: `Rejected`, with the code that JSON-RPC clients know and the field to correct. The world's:
+`rota.ports.Unavailable`; a retry may succeed. Ours: an assertion, of which the user sees only where to look.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class ErrorCode(IntEnum):
 
 
 class Rejected(Exception):
-    """The user asked for something that is not to be had as asked; asking the same again gives the same answer.
+    """The request is invalid; the same request gets the same error.
 
-    `field` is a path in the user's own words, such as `dependsOn[0]`, or empty when it is about the whole request.
-    `details` is for programs: JSON values that stand in the error's `data`.
+    `field` is a path in the request, such as `dependsOn[0]`, or empty for the whole request. `details` is for programs:
+    JSON values in the error's `data`.
     """
 
     def __init__(self, code: ErrorCode, field: str, message: str, details: Mapping[str, object] | None = None) -> None:
@@ -49,14 +49,14 @@ class Rejected(Exception):
         self.details = dict(details or {})
 
     def within(self, place: str) -> Rejected:
-        """The same, where the fields that it speaks of stand in this place of the user's request."""
+        """The same error with its fields relative to this place of the request."""
         if not self.field:
             return self
         return Rejected(self.code, f"{place}.{self.field}", self.message, self.details)
 
 
 class OutcomeUnknown(Exception):
-    """The node does not know yet whether it accepted this. It will: `ask_with` has the id and the key to ask with."""
+    """The node does not know yet whether it accepted this. It will: `ask_with` has the id and the key to query."""
 
     def __init__(self, ask_with: Mapping[str, object]) -> None:
         names = ", ".join(f"{name} {value}" for name, value in ask_with.items() if isinstance(value, str))
@@ -65,7 +65,7 @@ class OutcomeUnknown(Exception):
 
 
 class Overloaded(Unavailable):
-    """The node has too much to do and began nothing of this; it can be tried again after `retry_after_s`."""
+    """The node has too much to do and has not begun this; retry after `retry_after_s`."""
 
     def __init__(self, wait_s: float, wait_max_s: float, retry_after_s: int) -> None:
         shown = "more than an hour" if wait_s > HOUR_S else f"about {wait_s:.0f} s"
@@ -78,7 +78,7 @@ class Overloaded(Unavailable):
 
 
 class NotReached(Unavailable):
-    """The node has not seen what its caller wants to see at least; it may have later."""
+    """The node has not reached the position that its caller requires; it may later."""
 
     def __init__(self, node: str, height: int, lacks: str, waited_s: float) -> None:
         super().__init__(f"{node} still lacks {lacks} after {waited_s:g} s; its index is at block {height}; try again")
@@ -86,14 +86,14 @@ class NotReached(Unavailable):
 
 
 def invalid(field: str, message: str) -> Rejected:
-    """A parameter is not what it must be; the message says what would be right."""
+    """A parameter is invalid; the message says what is valid."""
     return Rejected(ErrorCode.INVALID_PARAMETERS, field, message)
 
 
 class KeyUsed(Rejected):
     """The idempotency key belongs to this transaction; clients look for `PD012220` and for its id in the text.
 
-    `is_same` says whether that transaction asks for the same; None where the node cannot tell, and `reason` says why.
+    `is_same`: whether that transaction requests the same; `None` where the node cannot tell, with the `reason`.
     """
 
     def __init__(
@@ -120,25 +120,25 @@ class KeyUsed(Rejected):
         self.intent = intent
 
     def compared(self, is_same: bool, first: Mapping[str, object]) -> KeyUsed:
-        """The same error, which says whether both ask for the same; if not, it has what the first asked for."""
+        """The same error after a comparison; if the requests differ, with the first request."""
         return KeyUsed(self.key, self.intent, is_same, first)
 
     def not_compared(self, reason: str) -> KeyUsed:
-        """The same error, which says why nobody can tell whether both ask for the same."""
+        """The same error where the node cannot compare the requests, with the reason."""
         return KeyUsed(self.key, self.intent, reason=reason)
 
 
 def key_used(key: str, intent: IntentId) -> KeyUsed:
-    """The idempotency key belongs to this transaction, and nobody has compared the two yet."""
+    """The idempotency key belongs to this transaction; the requests are not compared yet."""
     return KeyUsed(key, intent)
 
 
 def unknown_payee(party: str, message: str, *, is_checked: bool) -> Rejected:
-    """A transaction for known parties names this one; with `is_checked` it is not known, otherwise nobody said."""
+    """A transaction for known parties names this one. With `is_checked` the party is unknown, else nobody was asked."""
     return Rejected(ErrorCode.INVALID_PARAMETERS, "payees", message, {"party": party, "checked": is_checked})
 
 
 def command_rejected(failure: Failure) -> Rejected:
-    """What went wrong with a command, as gRPC would tell it: its status code, its error id and its metadata."""
+    """The error of a command in the form of gRPC: its status code, its error id and its metadata."""
     about = {"statusCode": failure.code.name, "errorId": failure.error_id, "metadata": dict(failure.metadata)}
     return Rejected(ErrorCode.COMMAND_REJECTED, "", failure.message, about)

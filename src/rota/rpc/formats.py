@@ -1,7 +1,7 @@
-"""How values are written in JSON, as clients know it: ids as UUIDs, bytes as 0x hex, times as text.
+"""The formats of values in JSON, as clients know them: ids as UUIDs, bytes as 0x hex, times as text.
 
-A format is a `str` of one canonical writing. What a client sends is read by `read`, which accepts what clients are
-known to send and says what would be right about anything else; what we send is made by the functions below.
+A format is a `str` in one canonical form. `read` accepts the forms that clients are known to send, and its error says
+what is valid; the functions below make the values that we send.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHOWN_CHARACTERS_MAX: Final = 80
 
 
 class Format(str):
-    """A text in one writing. `right` completes the sentence "must be ...", for errors and for the document."""
+    """A text in canonical form. `right` completes the sentence "must be ...", for errors and for the document."""
 
     __slots__ = ()
     right: ClassVar[str]
@@ -38,7 +38,7 @@ class Format(str):
 
     @classmethod
     def canonical(cls, given: object) -> str | None:
-        """The one writing of what is given; nothing when it is not of this format."""
+        """The canonical form of a value; `None` when it is not of this format."""
         raise NotImplementedError
 
     @classmethod
@@ -54,7 +54,7 @@ FormatType = TypeVar("FormatType", bound=Format)
 
 
 def read(format_type: type[FormatType], given: object) -> FormatType:
-    """Read what a client sent. `ValueError` says what would be right."""
+    """Read a value of a client. `ValueError` says what is valid."""
     canonical = format_type.canonical(given)
     if canonical is None:
         raise ValueError(f"must be {format_type.right}, not {shown(given)}")
@@ -62,13 +62,13 @@ def read(format_type: type[FormatType], given: object) -> FormatType:
 
 
 def shown(given: object) -> str:
-    """What was given, short enough for an error."""
+    """The given value, short enough for an error."""
     text = repr(given)
     return text if len(text) <= _SHOWN_CHARACTERS_MAX else f"{text[:_SHOWN_CHARACTERS_MAX]}…"
 
 
 def without_folders(text: str) -> str:
-    """The same text with the files that it names, but not the folders that they lie in."""
+    """The text with names of files but without their folders."""
     return _FOLDERS.sub("", text)
 
 
@@ -93,12 +93,12 @@ class Uuid(Format):
 
     @property
     def intent(self) -> IntentId:
-        """The id as the core knows it."""
+        """The id as in the core."""
         return IntentId(UUID(self).bytes)
 
 
 def uuid_of(intent: IntentId) -> Uuid:
-    """An intent's id as clients write it."""
+    """An intent's id in the form of clients."""
     text = intent.hex()
     return Uuid(f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}")
 
@@ -135,7 +135,7 @@ class Address(HexText):
 
     @property
     def contract(self) -> ContractAddress:
-        """The address as the core knows it."""
+        """The address as in the core."""
         return ContractAddress(str(self))
 
 
@@ -149,12 +149,12 @@ class Word(HexText):
 
 
 def hex_of(content: bytes) -> HexText:
-    """Bytes as clients read them."""
+    """Bytes in the form of clients."""
     return HexText(f"0x{content.hex()}")
 
 
 def word_of(content: bytes) -> Word:
-    """32 bytes as clients read them."""
+    """32 bytes in the form of clients."""
     return Word(f"0x{content.hex()}")
 
 
@@ -178,7 +178,7 @@ class Quantity(Format):
 
 
 def quantity_of(number: int) -> Quantity:
-    """A number as clients read it."""
+    """A number in the form of clients."""
     return Quantity(hex(number))
 
 
@@ -215,7 +215,7 @@ class BlockName(Format):
 
     @property
     def at(self) -> str | int:
-        """As the chain is asked."""
+        """In the form of the chain's API."""
         return str(self) if self in self.words else int(self, 16)
 
 
@@ -238,14 +238,14 @@ class Timestamp(Format):
 
 @lru_cache(maxsize=1_024)
 def timestamp_of(unix_ms: int) -> Timestamp:
-    """A time as clients read it. One that no calendar has, as a peer or a chain may tell it, is the last that has."""
+    """A time in the form of clients. A time after the last one of the calendar becomes the last one."""
     unix_ms = min(unix_ms, LATEST_MS)
     whole = datetime.fromtimestamp(unix_ms // 1_000, UTC)
     return Timestamp(f"{whole:%Y-%m-%dT%H:%M:%S}.{unix_ms % 1_000:03d}Z")
 
 
 class PreciseTimestamp(Timestamp):
-    """A time as protobuf writes it in JSON: with milliseconds, or with microseconds if it has some."""
+    """A time in protobuf's JSON form: with milliseconds, or with microseconds if it has some."""
 
     __slots__ = ()
     right = "a time such as 2026-01-31T23:59:59.000Z, with 3 or 6 decimals"
@@ -253,7 +253,7 @@ class PreciseTimestamp(Timestamp):
 
 
 def precise_timestamp_of(unix_us: int) -> PreciseTimestamp:
-    """A time in microseconds as clients read it: as protobuf writes times in JSON, with 3 or 6 digits."""
+    """A time in microseconds in the form of clients: with 3 or 6 digits, as in protobuf's JSON."""
     unix_ms, rest_us = divmod(min(unix_us, LATEST_MS * MICROSECONDS_PER_MS), MICROSECONDS_PER_MS)
     text = timestamp_of(unix_ms)
     return PreciseTimestamp(f"{text.removesuffix('Z')}{rest_us:03d}Z" if rest_us else text)
@@ -277,7 +277,7 @@ class Choice(Format):
 
 
 class TransactionKind(Choice):
-    """What a transaction is for."""
+    """The kind of a transaction."""
 
     __slots__ = ()
     right = "'private' or 'public'"
@@ -285,7 +285,7 @@ class TransactionKind(Choice):
 
 
 class PayeesName(Choice):
-    """Whom a transaction may name: `known` parties, or `any`."""
+    """The parties that a transaction may name: `known` ones, or `any`."""
 
     __slots__ = ()
     options = ("known", "any")
@@ -293,7 +293,7 @@ class PayeesName(Choice):
 
 
 class ModeName(Choice):
-    """Who may coordinate a contract."""
+    """Which nodes may coordinate a contract."""
 
     __slots__ = ()
     options = tuple(mode.value for mode in Mode)
@@ -309,7 +309,7 @@ class RotationName(Choice):
 
 
 class SubmitModeName(Choice):
-    """Who brings a transaction to the ledger."""
+    """How a transaction reaches the ledger."""
 
     __slots__ = ()
     right = "'auto' or 'external'"

@@ -1,4 +1,4 @@
-"""A method of the API: a typed function, from whose signature everything else follows.
+"""A method of the API: a typed function, from whose signature all else is derived.
 
 Theory of operation. `@method("family_name", role=...)` reads the signature once: the first parameter is the node,
 narrowed to the protocol that the method needs; each of the others is a parameter of the call, with its type, its
@@ -6,8 +6,8 @@ description (`Annotated[..., Meta(description=...)]`) and whether it may be left
 the errors that name the parameter, and the document that `rpc.discover` serves: none of them can disagree with the
 function.
 
-A method whose second parameter is a `Subscriber` works on a connection that stays: it is given the caller's, and over
-HTTP it is refused. One that `is_silent` is answered only when it fails.
+A method whose second parameter is a `Subscriber` needs a lasting connection and gets the caller's; over HTTP it is
+refused. One that `is_silent` is answered only when it fails.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORDS: Final = {
 }
 
 
-# Parts of one message that are under way at a time: all that one write ends goes on in one turn of the event loop.
+# Parts of one message under way at a time: all that one write ends continues in one turn of the event loop.
 UNDER_WAY_MAX: Final = 256
 # Of these, those that begin in one turn.
 BEGUN_TOGETHER_MAX: Final = 8
@@ -53,7 +53,8 @@ T = TypeVar("T")
 
 
 async def begun_in_order(work: Iterable[Coroutine[Any, Any, T]]) -> list[asyncio.Task[T]]:
-    """What parts of one message make, in tasks that have ended. Some begin in each turn of the event loop.
+    """Run parts of one message in tasks and return them when they have ended. Some begin in each turn of the event
+    loop.
 
     One begins in the first turn. Some calls take several milliseconds before they wait for anything; while a turn takes
     less than half of a time slice, the next one has twice as many.
@@ -78,7 +79,7 @@ async def begun_in_order(work: Iterable[Coroutine[Any, Any, T]]) -> list[asyncio
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a method: as clients write it, and the function's argument."""
+    """One parameter of a method: its name in JSON, and the function's argument."""
 
     name: str
     argument: str
@@ -90,7 +91,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a method answers."""
+    """The result of a method."""
 
     name: str
     type: Any
@@ -99,7 +100,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method: what it is called, what it takes and gives, who may call it, and what it does."""
+    """One method: name, parameters, result, required role, and its function."""
 
     name: str
     role: Role
@@ -113,13 +114,13 @@ class Method:
 
     @property
     def family(self) -> str:
-        """What stands before the first separator: `ptx`, `seq`, `rpc`."""
+        """The part of the name before the first separator: `ptx`, `seq`, `rpc`."""
         return re.split("[_.]", self.name)[0]
 
     def read(self, given: bytes) -> dict[str, object]:
-        """The arguments for the function, from a JSON list or object; `Rejected` names the parameter that is wrong.
+        """The arguments for the function, from a JSON list or object; `Rejected` names the invalid parameter.
 
-        What may be left out may also be null, wherever it stands.
+        An optional parameter may also be null, at any place.
         """
         arguments: dict[str, object] = {}
         for parameter, raw in zip_longest(self.parameters, self._in_order(given)):
@@ -173,7 +174,7 @@ def method(
 
 
 def decode_format(wanted: type, given: object) -> object:
-    """For msgspec: how the formats are read."""
+    """For msgspec: the reader of formats."""
     assert issubclass(wanted, Format), f"there is no way to read {wanted.__name__}"
     return read(wanted, given)
 
@@ -205,7 +206,7 @@ def _read_one(parameter: Parameter, raw: msgspec.Raw) -> object:
 
 
 def rejection_of(name: str, text: str) -> Rejected:
-    """An error of msgspec in our words: the path in the client's own names, and what would be right."""
+    """An error of msgspec as ours: the path in the client's names, and what is valid."""
     at = _AT.fullmatch(text)
     flaw, path = (at[1], at[2]) if at else (text, "")
     if missing := _MISSING.fullmatch(flaw):

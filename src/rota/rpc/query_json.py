@@ -1,4 +1,4 @@
-"""QueryJSON as a parameter: what it may hold is the same for every method that takes one."""
+"""QueryJSON as a parameter, with the same bounds for every method that takes one."""
 
 from __future__ import annotations
 

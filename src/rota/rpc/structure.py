@@ -2,9 +2,9 @@
 
 Theory of operation. A token is a text, a comma or a bracket. Counting certain bytes takes a millisecond a megabyte and
 gives an upper bound of the tokens and of the nesting, which is enough for nearly every request. Where that bound is too
-high, because brackets and commas may also stand within texts, the tokens themselves are looked at: by iterators that
-run in C, and never more of them than are allowed. What is no part of a token is removed before: a search would go over
-it byte by byte. So the cost follows the limit and not the length of a body.
+high, because brackets and commas may also be inside texts, the tokens themselves are examined: by iterators that run in
+C, and never more of them than are allowed. Other bytes are removed before: a search would go over them byte by byte. So
+the cost follows the limit and not the length of a body.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _group_of: Final = attrgetter("lastindex")
 
 
 class Walked(NamedTuple):
-    """How many tokens were looked at, and how deep they are nested."""
+    """The number of tokens that were examined, and their deepest nesting."""
 
     tokens: int
     depth: int
 
 
 def flaw_of(text: bytes, depth_max: int, tokens_max: int) -> str:
-    """What makes this text too much to be decoded; empty when nothing does."""
+    """Why this text is too large to be decoded; empty when it is not."""
     opening = text.count(b"[") + text.count(b"{")
     # Each closing bracket needs an opening one, and each text two quotation marks: else it is no JSON.
     most = text.count(b'"') // 2 + text.count(b",") + 2 * opening

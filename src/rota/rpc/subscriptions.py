@@ -1,12 +1,12 @@
-"""What a connection that stays has subscribed to.
+"""The subscriptions of a lasting connection.
 
-Theory of operation. A method that is given a `Subscriber` opens subscriptions in it and finds them again by their ids;
-no connection sees another's. A subscription pushes nothing before the answer with its id has been sent, since a client
-would not know whose it is. What is offered waits for the client's word: taken, or not taken. When the connection ends,
-so do its subscriptions: whoever waits in one is told by `ReceiverLeft`.
+Theory of operation. A method with a `Subscriber` opens subscriptions in it and finds them again by their ids; a
+connection cannot see another's. A subscription pushes nothing before the answer with its id has been sent, since a
+client could not assign the push. An offer waits for the client to accept or refuse it. When the connection ends, so do
+its subscriptions: `ReceiverLeft` is raised in whatever waits for one.
 
-A subscription holds one push at a time, and whoever pushes waits until it has left: a client that does not read keeps
-its feeds waiting, and is cut off by its connection.
+A subscription holds one push at a time, and its feed waits until that has left: a client that does not read delays its
+feeds, and its connection is cut.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Push(msgspec.Struct, frozen=True):
 
 
 class Subscription:
-    """One of a connection's. `method` is what pushes are called. `opened` are transactions that its client looks at."""
+    """One subscription. Pushes have the name `method`. `opened` are transactions that its client looks at."""
 
     def __init__(self, subscription_id: str, method: str, send: Send) -> None:
         self.id: Final = subscription_id
@@ -54,21 +54,21 @@ class Subscription:
         self._may_push.set()
 
     def on_end(self, leave: Callable[[], None]) -> None:
-        """What is to be done when it ends; at once if it has."""
+        """Call this when it ends; at once if it has."""
         if self.has_ended:
             leave()
         else:
             self._on_end.append(leave)
 
     async def push(self, result: object) -> None:
-        """Send this when the client can be sent to. `ReceiverLeft` when it is gone."""
+        """Send this as soon as the client can receive it. `ReceiverLeft` when it is gone."""
         await self._may_push.wait()
         if self.has_ended:
             raise ReceiverLeft
         await self._send(encode(_Push("2.0", self.method, _Params(self.id, result))))
 
     async def offer(self, result: object) -> bool:
-        """Send this and wait for the client's word on it: whether it is taken. `ReceiverLeft` when it is gone."""
+        """Send this and return whether the client accepts it. `ReceiverLeft` when it is gone."""
         assert self._word is None, "one offer at a time"
         self._word = asyncio.get_running_loop().create_future()
         try:
@@ -78,12 +78,12 @@ class Subscription:
             self._word = None
 
     def answer(self, is_taken: bool) -> None:
-        """The client's word on what it was offered; without an offer it means nothing."""
+        """The client's answer to an offer; without an offer it has no effect."""
         if self._word is not None and not self._word.done():
             self._word.set_result(is_taken)
 
     def end(self) -> None:
-        """Nothing is pushed any more."""
+        """Stop all pushes."""
         if self.has_ended:
             return
         self.has_ended = True
@@ -95,7 +95,7 @@ class Subscription:
 
 
 class Subscriptions:
-    """Those of one connection."""
+    """The subscriptions of one connection."""
 
     def __init__(self, send: Send, subscriptions_max: int) -> None:
         self._send: Final = send
@@ -104,7 +104,7 @@ class Subscriptions:
         self._has_ended = False
 
     def open(self, method: str) -> Subscription:
-        """A new one. `Rejected` when there are too many."""
+        """Open a subscription. `Rejected` when there are too many."""
         if len(self._open) >= self._subscriptions_max:
             text = f"a connection has at most {self._subscriptions_max} subscriptions; end one, or connect once more"
             raise Rejected(ErrorCode.INVALID_REQUEST, "", text)
@@ -115,41 +115,41 @@ class Subscriptions:
         return made
 
     def find(self, subscription_id: str, method: str) -> Subscription:
-        """The one with this id. `Rejected` when this connection has none."""
+        """The subscription with this id. `Rejected` when this connection has none."""
         found = self._open.get(subscription_id)
         if found is None or found.method != method:
             raise invalid("subscription", "must be the id of a subscription of this connection")
         return found
 
     def close(self, subscription: Subscription) -> None:
-        """End it, and forget it."""
+        """End and remove it."""
         self._open.pop(subscription.id, None)
         subscription.end()
 
     def end(self) -> None:
-        """The connection is gone."""
+        """The connection has ended."""
         self._has_ended = True
         for subscription in tuple(self._open.values()):
             self.close(subscription)
 
 
 class Subscriber:
-    """A connection, as the methods of one message see it: what they open begins when their answer has been sent."""
+    """A connection for the methods of one message: their subscriptions begin when their answer has been sent."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions: Final = subscriptions
         self._opened: Final[list[Subscription]] = []
 
     def open(self, method: str) -> Subscription:
-        """A new subscription, whose pushes have this method. `Rejected` when the connection has too many."""
+        """Open a subscription whose pushes have this name. `Rejected` when the connection has too many."""
         made = self._subscriptions.open(method)
         self._opened.append(made)
         return made
 
     async def follow(self, method: str, attach: Callable[[Subscription], Awaitable[Callable[[], None]]]) -> str:
-        """The id of a new one that is attached to what it follows, and leaves that when it ends.
+        """Open a subscription, attach it to a source, detach it when it ends; returns its id.
 
-        What cannot be attached leaves no subscription behind.
+        If it cannot be attached, it is closed.
         """
         subscription = self.open(method)
         try:
@@ -161,11 +161,11 @@ class Subscriber:
         return subscription.id
 
     def find(self, subscription_id: str, method: str) -> Subscription:
-        """The one with this id. `Rejected` when this connection has none."""
+        """The subscription with this id. `Rejected` when this connection has none."""
         return self._subscriptions.find(subscription_id, method)
 
     def close(self, subscription: Subscription) -> None:
-        """End it, and forget it."""
+        """End and remove it."""
         self._subscriptions.close(subscription)
 
     def begin(self) -> None:
@@ -175,4 +175,4 @@ class Subscriber:
 
 
 class ReceiverLeft(Exception):
-    """Whoever was given something has left before it could say that it has taken it."""
+    """The receiver left before it accepted or refused."""

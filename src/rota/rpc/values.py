@@ -1,4 +1,4 @@
-"""Values of JSON, as methods take and give them."""
+"""Values of JSON in parameters and results of methods."""
 
 from __future__ import annotations
 
