@@ -1,4 +1,4 @@
-"""What a node remembers of a change that it accepted."""
+"""The record of an accepted change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which change a submission means: its parties, its application and the command's id; nothing else.
+"""The change that a submission means: its parties, its application and the command's id; nothing else.
 
-Parties are a set: their order and how often one is named do not matter, nor by which field they came. What the command
-does is no part of it: another payload under the same id is the same change, and is told so.
+Parties are a set: their order, repetitions and the fields that they came in do not matter. The content of the command
+is no part of it: another payload under the same id is the same change, and its answer shows that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LENGTH_BYTES: Final = 4
 
 
 def change_of(command: Command) -> ChangeId:
-    """Every part with its length before it, so that no two changes are written alike."""
+    """The hash of all parts, each with its length before it, so that no two changes have the same bytes."""
     parts = (command.application_id, command.command_id, *command.parties)
     encoded = [part.encode() for part in parts]
     return ChangeId(keccak(_TEXT + b"".join(len(each).to_bytes(_LENGTH_BYTES, "big") + each for each in encoded)))
@@ -43,7 +43,7 @@ def command_of(
     submission_id: str,
     period: Period | None,
 ) -> Command:
-    """What a user submits, checked. `CommandRejected` names the field, before anything is remembered of it."""
+    """A user's command, checked. `CommandRejected` names the field, before anything of it is stored."""
     for field, text in (("application_id", application_id), ("command_id", command_id)):
         if not text:
             raise missing_field(field)
@@ -56,7 +56,7 @@ def command_of(
 
 
 def parties_of(node: NodeName, named: Sequence[tuple[str, str]]) -> tuple[Party, ...]:
-    """Parties of this node from fields and texts such as `alice` or `alice@node1`: whole, sorted, each once."""
+    """Parties of this node from fields and texts such as `alice` or `alice@node1`: full names, sorted, each once."""
     if not named:
         raise missing_field("act_as", "or party: a command has at least one party")
     if len(named) > PARTIES_MAX:
@@ -76,13 +76,13 @@ def party_of(node: NodeName, field: str, text: str) -> Party:
 
 
 def check_id(field: str, text: str) -> None:
-    """A text that is not too long, and that every database can hold."""
+    """Check that a text is not too long, and that every database can hold it."""
     if len(text) > ID_CHARACTERS_MAX or _UNFIT.search(text):
         raise invalid_field(field, f"must be at most {ID_CHARACTERS_MAX} characters, no NUL and no half of a pair")
 
 
 def check_period(period: Period | None) -> None:
-    """A period that can be meant at all; whether it can be had is for the desk to say."""
+    """Check that a period is possible at all; the desk decides whether it can be granted."""
     match period:
         case None:
             return

@@ -1,35 +1,34 @@
-"""The desk: every command passes it, from its submission to its completion.
+"""The desk: every command passes through it, from its submission to its completion.
 
-Theory of operation. A change is in flight once. A submission of a change that is not in flight is first written down as
-in flight, then it is looked whether the change was accepted within the period, then its transaction is handed over to
-the sequencer, and only then is it acknowledged. So there is no moment at which a change is neither in flight nor among
-the acceptances while its transaction is under way: a second submission finds it in the one or in the other.
+Theory of operation. A change is in flight once. A submission of a change that is not in flight is first recorded as in
+flight; then the desk looks up whether the change was accepted within the period, hands its transaction over to the
+sequencer, and only then acknowledges it. So at every moment while its transaction is under way a change is in flight or
+among the acceptances: a second submission finds it in one or the other.
 
     submitted -> ADMITTED -> CHECKED -> HANDED_OVER -> AWAITED -> COMPLETED -> gone
                     |           |           |
-                    +-----------+-----------+--> WITHDRAWN -> gone        nothing came of it, and the caller is told
+                    +-----------+-----------+--> WITHDRAWN -> gone        it has no effect, and the caller gets an error
 
 The outcome is the transaction's final receipt. Completion, acceptance and the end of being in flight are one database
-transaction; then the caller is answered and subscribers are told. Completions are written one batch at a time, in the
-order of their offsets: what subscribers see has no gaps, and a batch that may not have been written is written again
-in the same words.
+transaction; then the caller is answered and subscribers are notified. Completions are written one batch at a time, in
+the order of their offsets: subscribers see no gaps, and a batch whose write is in doubt is written again unchanged.
 
-After a crash the store says what is in flight. Each of these was handed over, which its key tells, and then its receipt
-is awaited; or it was not, and then nobody was told that it was: it is checked and handed over now. Either way it ends
-with one completion. What is found out about a submission after a crash is a completion, because nobody waits for an
-answer any more; what is found out before it is acknowledged is the answer, and no completion.
+After a crash the store has the submissions in flight. If a submission was handed over, which its key shows, its receipt
+is awaited; if not, no caller was told that it was, and it is checked and handed over now. Either way it ends with one
+completion. A failure that is found after a crash is a completion, because no caller waits for an answer any more; one
+that is found before the acknowledgement is the answer, and no completion.
 
-Who submits a change that is in flight is told which submission to look for. It must be one that will have a completion:
-while that is not clear yet, the second one waits behind the first.
+The submitter of a change that is in flight gets the id of the other submission. That one must be sure to have a
+completion: until then, the second submission waits behind the first.
 
-The chain can take back blocks that were final. Then a completion that was published no longer holds, and a correction
-follows it: a completion of the same submission with the offset of the one that it corrects. A success that is withdrawn
-is in flight again, in the same database transaction, and ends with another completion when the chain has its
-transaction again or cannot have it any more. Until then its change is neither a duplicate nor free to happen twice.
+The chain can take back blocks that were final. Then a published completion no longer holds, and a correction follows
+it: a completion of the same submission with the offset of the one that it corrects. A success that is withdrawn is in
+flight again, in the same database transaction, and ends with another completion when the chain has its transaction
+again or cannot have it any more. Until then its change is neither a duplicate nor free to happen twice.
 
-What the store or the sequencer cannot do now is told to a caller who waits, and the submission is withdrawn; where
-nobody waits it is asked for again after a pause. A withdrawal is durable before the caller hears of it: otherwise the
-submission could come back to life after a crash, long after its submitter was told that nothing came of it.
+While the store or the sequencer is unavailable, a waiting caller gets that error and the submission is withdrawn;
+without a caller the desk retries after a pause. A withdrawal is durable before the caller is answered: otherwise the
+submission could return after a crash, long after its submitter got the error.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class DeskLimits:
-    """How much the desk takes on, and how long it waits before it asks again."""
+    """How many submissions the desk accepts, and how long it waits before a retry."""
 
     in_flight_max: int = 100_000
     batch_max: int = 512
@@ -104,7 +103,7 @@ class DeskLimits:
 
 
 class Stage(Enum):
-    """What is being done about a submission."""
+    """The stage of a submission."""
 
     ADMITTED = "being written down as in flight"
     CHECKED = "being looked up among the acceptances"
@@ -118,9 +117,9 @@ class Stage(Enum):
 
 @dataclass(slots=True)
 class Entry:
-    """A submission in flight. Who has a `call` has not been answered yet; after a crash nobody has.
+    """A submission in flight. One with a `call` has not been answered yet; after a crash none has one.
 
-    `behind` are submissions of the same change that came before it was clear whether this one will have a completion.
+    `behind` are submissions of the same change that came before it was sure that this one will have a completion.
     """
 
     submission: InFlight
@@ -133,13 +132,13 @@ class Entry:
 
     @property
     def is_promised(self) -> bool:
-        """It will have a completion, whatever happens: it was handed over, or is one of an earlier life."""
+        """It will have a completion, whatever happens: it was handed over, or is from an earlier run."""
         return self.transaction is not None or (self.call is None and self.stage is not Stage.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """An operator's request that is being carried out."""
+    """An operator's request to prune, under way."""
 
     call: int
     offset: int
@@ -158,7 +157,7 @@ class Ending:
 
 
 class Desk:
-    """Of one node, in one life of it. `stream` and `in_flight` are what the store has."""
+    """The desk of one node in one run. `stream` and `in_flight` come from the store."""
 
     def __init__(
         self, stream: Stream, in_flight: tuple[InFlight, ...], maximum_us: int, limits: DeskLimits | None = None
@@ -170,16 +169,16 @@ class Desk:
         self._ended: Final[list[Ending]] = []
         self._writing: tuple[Closing, ...] = ()
         self._pruning: Pruning | None = None
-        # Writes that failed, to be ordered again.
+        # Failed writes, to be ordered again.
         self._repeated: Final[list[WriteCompletions | WritePruning]] = []
         self._effects: list[DeskEffect] = []
 
     def begin(self) -> list[DeskEffect]:
-        """What the last life left in flight is looked after."""
+        """Continue with the submissions that the previous run left in flight."""
         return [FindTransaction(entry.submission) for entry in self.entries.values()]
 
     def step(self, clock_us: int, event: DeskEvent) -> list[DeskEffect]:
-        """Something happened; what is to be done about it, in this order."""
+        """Handle an event; returns the effects in order."""
         self._effects = []
         match event:
             case CommandSubmitted():
@@ -210,7 +209,7 @@ class Desk:
     # From the submission to the hand-over.
 
     def _take(self, clock_us: int, event: CommandSubmitted) -> None:
-        """Write it down, unless its change is in flight: that is told at once, and never as a completion."""
+        """Record it, unless its change is in flight: that is answered at once, and never as a completion."""
         change = change_of(event.command)
         existing = self.entries.get(change)
         if existing is not None:
@@ -228,12 +227,12 @@ class Desk:
         self._effects.append(WriteInFlight(submission))
 
     def _go_on(self, clock_us: int, event: DeskEvent) -> None:
-        """What happened to one submission."""
+        """Handle an event of one submission."""
         match event:
             case InFlightWritten(change):
                 self._ask(change, Stage.CHECKED)
             case InFlightNotWritten(change, reason):
-                # It may be there all the same, so that it is taken back like one that is.
+                # It may have been written all the same, so it is removed like one that was.
                 self._withdraw(self.entries[change], errors.unavailable(reason))
             case AcceptanceLookedUp(change, acceptance):
                 entry = self.entries[change]
@@ -269,7 +268,7 @@ class Desk:
                 raise AssertionError(f"the desk does not know {type(event).__name__}")
 
     def _ask(self, change: ChangeId, stage: Stage) -> None:
-        """Whatever is next for a submission, for the first time or again."""
+        """Order the next thing for a submission, for the first time or again."""
         entry = self.entries[change]
         entry.stage = stage
         match stage:
@@ -295,14 +294,14 @@ class Desk:
             self._answer_caller(entry, Acknowledged(entry.submission.command.submission_id, transaction))
 
     def _end_unsent(self, entry: Entry, failure: Failure) -> None:
-        """Found out at once, it is the answer and no completion; found out after a crash, it is a completion."""
+        """Before the acknowledgement a failure is the answer and no completion; after a crash it is a completion."""
         if entry.call is not None:
             self._withdraw(entry, failure)
         else:
             self._end(entry, failure)
 
     def _hold(self, entry: Entry, failure: Failure) -> None:
-        """The world cannot do its part now: a caller is told so, and without one it is tried again."""
+        """Something is unavailable now: the caller gets that error; without one the desk retries."""
         if entry.call is not None:
             self._withdraw(entry, failure)
         else:
@@ -316,7 +315,7 @@ class Desk:
 
     @property
     def is_writing(self) -> bool:
-        """Completions are on their way to the disk."""
+        """Completions are being written."""
         return bool(self._writing or self._ended)
 
     def _end(self, entry: Entry, failure: Failure | None) -> None:
@@ -324,7 +323,7 @@ class Desk:
         self._ended.append(Ending(entry.submission, entry.transaction, failure))
 
     def _correct(self, contradicted: Contradicted) -> None:
-        """A failure becomes a success. A success is in flight again; if its change is in flight now, that comes first.
+        """A failure becomes a success. A success is in flight again, after the present submission of its change if any.
 
         A submission that is being checked against the acceptances must not miss the one that is withdrawn here.
         """
@@ -340,7 +339,7 @@ class Desk:
             self._ended.append(Ending(submission, transaction, errors.finality_broken(offset), offset, reopens=True))
 
     def _write_next(self, clock_us: int) -> None:
-        """What has ended since is written as one batch, when the one before is durable."""
+        """Write all new endings as one batch, when the previous one is durable."""
         if self._writing or not self._ended:
             return
         batch = self._ended[: self.limits.batch_max]
@@ -389,7 +388,7 @@ class Desk:
                 if pruning.offset > safe_offset:
                     self._end_pruning(pruning, errors.unsafe_to_prune(pruning.offset, safe_offset))
                     return
-                # From now on no period may reach into it: what is looked up meanwhile may be gone already.
+                # From now on no period may reach into it: records that are looked up meanwhile may be gone already.
                 self.stream = replace(self.stream, pruned=pruning.offset, pruned_at_us=published_at_us)
                 self._pruning = replace(pruning, published_at_us=published_at_us)
                 self._effects.append(PublishStream(self.stream))

@@ -1,4 +1,4 @@
-"""All that the desk may ask for. Whoever runs it carries each out and tells what became of it (`events`)."""
+"""The desk's orders. Its driver carries out each of them and reports the result (`events`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rota.schema.commands import ChangeId, Command, Completion, Failure, Period
 class InFlight:
     """A submission that has not ended, as the store has it. `period` is the effective one.
 
-    By `submitted_at_us` it is judged, and its completion is not published with an earlier time: so the period that the
-    completion tells holds, whatever the clock does in between.
+    It is judged by `submitted_at_us`, and its completion is not published with an earlier time: so the period in the
+    completion holds, whatever the clock does in between.
     """
 
     change: ChangeId
@@ -28,7 +28,7 @@ class InFlight:
 
 @dataclass(frozen=True, slots=True)
 class DeskEffect:
-    """Something is to be done."""
+    """An order of the desk."""
 
 
 # The store.
@@ -43,14 +43,14 @@ class WriteInFlight(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpAcceptance(DeskEffect):
-    """When was this change accepted last?"""
+    """Look up the last acceptance of this change."""
 
     change: ChangeId
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveInFlight(DeskEffect):
-    """Forget this submission: nothing came of it."""
+    """Delete this submission: it has no effect."""
 
     submission: InFlight
 
@@ -69,9 +69,9 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class WriteCompletions(DeskEffect):
-    """In one database transaction: completions, acceptances of those that happened, and no longer in flight.
+    """In one database transaction: write completions, acceptances of the successes, and the end of being in flight.
 
-    Asked for again in the same words when it may not have happened, it changes nothing the second time.
+    If the write is in doubt the desk orders it again unchanged, and the second write changes nothing.
     """
 
     closings: tuple[Closing, ...]
@@ -79,7 +79,7 @@ class WriteCompletions(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class LookUpPruning(DeskEffect):
-    """When was the completion at this offset published, and which is the latest before the horizon?"""
+    """Look up when the completion at this offset was published, and the latest one before the horizon."""
 
     offset: int
     horizon_us: int
@@ -87,7 +87,7 @@ class LookUpPruning(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class WritePruning(DeskEffect):
-    """In one database transaction: forget completions and acceptances up to an offset, and note that."""
+    """In one database transaction: delete completions and acceptances up to an offset, and record that."""
 
     offset: int
     published_at_us: int
@@ -98,7 +98,7 @@ class WritePruning(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class FindTransaction(DeskEffect):
-    """Was this submission handed over before the crash?"""
+    """Look up whether this submission was handed over before the crash."""
 
     submission: InFlight
 
@@ -112,7 +112,7 @@ class HandOver(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class AwaitEnd(DeskEffect):
-    """Tell when this transaction has its final receipt."""
+    """Report the final receipt of this transaction."""
 
     change: ChangeId
     transaction: IntentId
@@ -123,7 +123,7 @@ class AwaitEnd(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """The submission was handed over: there will be one completion of it."""
+    """The submission was handed over: it will have one completion."""
 
     submission_id: str
     transaction: IntentId
@@ -131,7 +131,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Completions up to this offset are forgotten."""
+    """Completions up to this offset are deleted."""
 
     offset: int
 
@@ -141,7 +141,7 @@ Answer: TypeAlias = Acknowledged | Completion | Pruned | Failure
 
 @dataclass(frozen=True, slots=True)
 class AnswerCall(DeskEffect):
-    """Whoever called is told; one who has gone is not."""
+    """Answer a caller, if it is still there."""
 
     call: int
     answer: Answer
@@ -159,7 +159,7 @@ class PublishStream(DeskEffect):
 
 @dataclass(frozen=True, slots=True)
 class Pause(DeskEffect):
-    """Tell `RetryDue` after the pause."""
+    """Report `RetryDue` after the pause."""
 
     pause_ms: int
     change: ChangeId | None = None

@@ -1,7 +1,7 @@
-"""Every failure that commands know: its code, its id and its metadata, in one place and nowhere else.
+"""Every failure of commands: its code, its id and its metadata; no other module defines one.
 
-Those of deduplication have the codes, ids and keys of the seed. The others are named as users of Daml ledgers know
-them, where there is such a name.
+Those of deduplication have the codes, ids and keys of the seed. The others have the names that users of Daml ledgers
+know, where there is such a name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MISSING_FIELD: Final = "MISSING_FIELD"
 INVALID_FIELD: Final = "INVALID_FIELD"
 PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 
-# What a failure says of its submission is for good, although its code is one that often is not; and the reverse.
+# The failure of this submission is permanent, although the code usually means a temporary one; and the reverse.
 DEFINITE: Final = ("definite_answer", "true")
 NOT_DEFINITE: Final = ("definite_answer", "false")
 
@@ -52,7 +52,7 @@ def duplicate(change: ChangeId, acceptance: Acceptance) -> Failure:
 
 
 def compared(failure: Failure, digest: bytes, is_same: bool) -> Failure:
-    """A duplicate, with the digest of what was accepted. One that asks for something else is a conflict."""
+    """A duplicate, with the digest of the accepted command. A different command is a conflict."""
     about = (*failure.metadata, ("digest", digest.hex()), ("same", "true" if is_same else "false"))
     if is_same:
         return replace(failure, metadata=about)
@@ -61,7 +61,7 @@ def compared(failure: Failure, digest: bytes, is_same: bool) -> Failure:
 
 
 def not_compared(failure: Failure, reason: str) -> Failure:
-    """A duplicate of which nobody can tell whether it asks for what was accepted: neither a success nor a conflict."""
+    """A duplicate that cannot be compared with the accepted command: neither a success nor a conflict."""
     message = f"{failure.message}; whether that asks for the same cannot be told: {reason}"
     return replace(failure, message=message, metadata=(*failure.metadata, ("same", "unknown")))
 
@@ -77,7 +77,7 @@ def in_flight(change: ChangeId, existing_submission_id: str) -> Failure:
 
 
 def duration_too_long(duration_us: int, longest_us: int) -> Failure:
-    """The duration reaches into what was pruned."""
+    """The duration reaches into the pruned part."""
     longest = duration_text(longest_us)
     return Failure(
         StatusCode.FAILED_PRECONDITION,
@@ -88,7 +88,7 @@ def duration_too_long(duration_us: int, longest_us: int) -> Failure:
 
 
 def offset_beyond_end(offset: int, end: int, earliest: int) -> Failure:
-    """The deduplication offset has not come yet."""
+    """The deduplication offset is beyond the end of the stream."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         INVALID_DEDUPLICATION_PERIOD,
@@ -98,7 +98,7 @@ def offset_beyond_end(offset: int, end: int, earliest: int) -> Failure:
 
 
 def pruned_accessed(offset: int, last_pruned: int, pruned_at_us: int) -> Failure:
-    """What follows this offset was pruned in part; the last that was pruned was published at this time."""
+    """Part of what follows this offset was pruned; the last pruned completion was published at this time."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         PARTICIPANT_PRUNED_DATA_ACCESSED,
@@ -108,7 +108,7 @@ def pruned_accessed(offset: int, last_pruned: int, pruned_at_us: int) -> Failure
 
 
 def stream_beyond_end(offset: int, end: int) -> Failure:
-    """A subscriber wants to begin where nothing is yet."""
+    """A subscription begins beyond the end of the stream."""
     return Failure(
         StatusCode.OUT_OF_RANGE,
         OFFSET_AFTER_LEDGER_END,
@@ -118,7 +118,7 @@ def stream_beyond_end(offset: int, end: int) -> Failure:
 
 
 def prune_beyond_end(offset: int, end: int) -> Failure:
-    """An operator wants to prune what is not there yet."""
+    """An operator asks to prune beyond the end of the stream."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         OFFSET_AFTER_LEDGER_END,
@@ -128,7 +128,7 @@ def prune_beyond_end(offset: int, end: int) -> Failure:
 
 
 def unsafe_to_prune(offset: int, safe_offset: int) -> Failure:
-    """Periods that are promised to be supported would reach into what was pruned."""
+    """Supported periods would reach into the pruned part."""
     return Failure(
         StatusCode.FAILED_PRECONDITION,
         UNSAFE_TO_PRUNE,
@@ -143,19 +143,19 @@ def busy(reason: str) -> Failure:
 
 
 def unavailable(reason: str) -> Failure:
-    """The world did not do its part: nothing came of the submission, and nothing will."""
+    """A part of the world was unavailable: the submission has no effect and will have none."""
     return Failure(StatusCode.UNAVAILABLE, PARTICIPANT_UNAVAILABLE, f"{reason}; try again", (DEFINITE,))
 
 
 def outcome_unknown(submission_id: str, waited_s: float) -> Failure:
-    """The submission may still be accepted: only a later submission of the same change tells."""
+    """The submission may still be accepted: only a later submission of the same change shows whether it was."""
     message = f"not settled within {waited_s:g} s whether this was accepted; submit the same change again to find out"
     about = (("submission_id", submission_id), NOT_DEFINITE)
     return Failure(StatusCode.UNKNOWN, OUTCOME_UNKNOWN, message, about)
 
 
 def finality_broken(corrected_offset: int) -> Failure:
-    """The chain took back the block that had the transaction: the success that was published holds no longer."""
+    """The chain took back the block that had the transaction: the published success no longer holds."""
     message = (
         f"the chain took back the final block that had the transaction, so that the completion at offset "
         f"{corrected_offset} no longer holds; the submission is in flight again, and another completion will follow"
@@ -170,7 +170,7 @@ def lost() -> Failure:
 
 
 def refused(field: str, message: str) -> Failure:
-    """The transaction that the command wraps is not one that this node takes."""
+    """The node does not accept the transaction of the command."""
     about = (("field", field),) if field else ()
     return Failure(StatusCode.INVALID_ARGUMENT, TRANSACTION_REFUSED, f"{field}: {message}" if field else message, about)
 
@@ -182,11 +182,11 @@ def missing_field(field: str, more: str = "") -> CommandRejected:
 
 
 def invalid_field(field: str, message: str) -> CommandRejected:
-    """A field is not what it must be; the message says what would be right."""
+    """A field is invalid; the message says what is valid."""
     failure = Failure(StatusCode.INVALID_ARGUMENT, INVALID_FIELD, f"{field}: {message}", (("field", field),))
     return CommandRejected(failure)
 
 
 def permission_denied(message: str) -> CommandRejected:
-    """The caller may not do this in the name that it gives."""
+    """The caller may not do this in the given name."""
     return CommandRejected(Failure(StatusCode.PERMISSION_DENIED, PERMISSION_DENIED, message))

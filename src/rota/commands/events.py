@@ -1,7 +1,7 @@
-"""All that the desk may be told: what users ask for, and what became of what it asked for itself.
+"""The inputs of the desk: requests of users, and the results of its own orders.
 
-What is about one change names it. A change is in flight once, and the desk is told the end of what it asked for before
-it asks for the next thing, so that no event can be about an earlier submission of the same change.
+An event about one change names it. A change is in flight once, and the desk gets the result of an order before it gives
+the next one, so no event can be about an earlier submission of the same change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.schema.commands import ChangeId, Command, Completion, Failure
 
 @dataclass(frozen=True, slots=True)
 class DeskEvent:
-    """Something happened."""
+    """An input of the desk."""
 
 
 # Users and operators.
@@ -26,8 +26,8 @@ class DeskEvent:
 class CommandSubmitted(DeskEvent):
     """A user submits a command; `call` is answered when it is handed over, or, if wanted, when its outcome is known.
 
-    `key` is drawn for this submission alone: the transaction has it as its idempotency key. `transaction` is what the
-    command does, in bytes that are nobody's business here.
+    `key` is drawn for this submission alone: the transaction has it as its idempotency key. `transaction` is the
+    content of the command, in bytes that this package does not interpret.
     """
 
     call: int
@@ -39,7 +39,7 @@ class CommandSubmitted(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class PruningRequested(DeskEvent):
-    """An operator wants completions up to this offset, itself included, to be forgotten."""
+    """An operator wants completions up to and including this offset to be deleted."""
 
     call: int
     offset: int
@@ -64,7 +64,7 @@ class InFlightWritten(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class InFlightNotWritten(DeskEvent):
-    """The store did not take it, or did and could not say so."""
+    """The store did not write it, or its write is in doubt."""
 
     change: ChangeId
     reason: str
@@ -88,7 +88,7 @@ class AcceptanceNotLookedUp(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class InFlightRemoved(DeskEvent):
-    """The submission is durably forgotten."""
+    """The submission is durably deleted."""
 
     change: ChangeId
 
@@ -102,17 +102,17 @@ class InFlightNotRemoved(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class CompletionsWritten(DeskEvent):
-    """The completions that were to be written are durable, with all that belongs to them."""
+    """The completions are durable, with all records that belong to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionsNotWritten(DeskEvent):
-    """None of it may be there, or all of it."""
+    """Either all of it is durable or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruningLookedUp(DeskEvent):
-    """When the completion at the offset to be pruned was published, and up to which offset it would be safe."""
+    """When the completion at the offset to be pruned was published, and up to which offset pruning would be safe."""
 
     published_at_us: int
     safe_offset: int
@@ -127,12 +127,12 @@ class PruningNotLookedUp(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class PruningWritten(DeskEvent):
-    """What was to be forgotten is forgotten."""
+    """The pruned records are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class PruningNotWritten(DeskEvent):
-    """It may still be there, or not."""
+    """They may be deleted or not."""
 
 
 # Transactions.
@@ -155,7 +155,7 @@ class TransactionNotFound(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionRefused(DeskEvent):
-    """The node does not take it; it never will as it is."""
+    """The node does not accept it, and never will unchanged."""
 
     change: ChangeId
     failure: Failure
@@ -163,7 +163,7 @@ class TransactionRefused(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class TransactionNotTaken(DeskEvent):
-    """The node cannot take it now; it was not accepted."""
+    """The node cannot accept it now; it was not accepted."""
 
     change: ChangeId
     failure: Failure
@@ -182,7 +182,7 @@ class TransactionEnded(DeskEvent):
 
 @dataclass(frozen=True, slots=True)
 class RetryDue(DeskEvent):
-    """The pause before asking for something again is over."""
+    """The pause before a retry is over."""
 
     change: ChangeId | None = None
 
@@ -197,10 +197,10 @@ class Contradicted:
 
 @dataclass(frozen=True, slots=True)
 class OutcomesContradicted(DeskEvent):
-    """The chain's word on these transactions has changed since their completions were published.
+    """The chain's outcome of these transactions has changed since their completions were published.
 
-    Those that had succeeded are not on the chain for good any more; those that had failed are. The same is told again
-    until its correction is durable.
+    Successes that are no longer on the chain, and failures that are, each final. The event is repeated until its
+    correction is durable.
     """
 
     contradicted: tuple[Contradicted, ...]

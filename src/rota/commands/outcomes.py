@@ -1,8 +1,8 @@
-"""What the end of a transaction means for its command: the receipt's code, as a status code and an error id.
+"""The failure of a command whose transaction failed: the receipt's code, as a status code and an error id.
 
 A receipt says in words why a transaction failed, as its domain, the sequencer or the ledger put it. Programs need more:
-whether the same command may succeed another time, and whether something that it names is gone. They go by the receipt's
-code alone: words may change, and a domain may write what it likes.
+whether a retry of the command may succeed, and whether something that it names is gone. They use the receipt's code
+alone: words may change, and a domain may write any text.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final
 from rota.commands.errors import CONTRACT_NOT_ACTIVE, INTENT_ID_USED, TRANSACTION_CANCELLED, TRANSACTION_REVERTED
 from rota.schema.commands import Failure, StatusCode
 
-# What the sequencer gives as the reason when a user cancelled the transaction; nothing else is said by words.
+# The sequencer's reason when a user cancelled the transaction; only this one is recognised by its words.
 CANCELLED: Final = "cancelled"
 
 MEANINGS: Final = {
-    # A state that the command names is not there: another transaction was faster, or it was this very change, long ago.
+    # A state that the command names does not exist: another transaction was faster, or this very change, long ago.
     CONTRACT_NOT_ACTIVE: StatusCode.NOT_FOUND,
-    # A person has to find out whether the change happened: no program may submit it again.
+    # An operator has to find out whether the change happened: no program may submit it again.
     INTENT_ID_USED: StatusCode.FAILED_PRECONDITION,
 }
 
 
 def failure_of(reason: str, code: str) -> Failure:
-    """Why a command whose transaction failed with this reason, under this code, did not happen."""
+    """The failure of a command whose transaction failed with this reason, under this code."""
     if code in MEANINGS:
         return Failure(MEANINGS[code], code, reason)
     if reason == CANCELLED:

@@ -1,8 +1,8 @@
-"""What counts as a duplicate, and what may be pruned.
+"""Which submissions are duplicates, and what may be pruned.
 
 Theory of operation. Completions have offsets and times, and both only grow: a completion is published at the node's
-clock, or with the last one's time where the clock has stepped back. So the latest acceptance of a change is the only
-one that has to be looked at: if it lies before the period, all do. A rejection is no acceptance and resets nothing.
+clock, or with the last one's time where the clock has stepped back. So only the latest acceptance of a change matters:
+if it lies before the period, all do. A rejection is no acceptance and resets nothing.
 
     duration d   from max(own clock, last publication) minus d on, the boundary included
     offset o     from o on, o included
@@ -27,7 +27,7 @@ from rota.schema.commands import BEGIN_OFFSET, ChangeId, DeduplicationDuration, 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The completions of a node at a moment: where they end, and up to where they were pruned, each with its time."""
+    """The completions of a node at a moment: their end, and up to where they were pruned, each with its time."""
 
     end: int = BEGIN_OFFSET
     published_at_us: int = 0
@@ -35,12 +35,12 @@ class Stream:
     pruned_at_us: int = 0
 
     def now_us(self, clock_us: int) -> int:
-        """The time as the stream has it: it does not step back when the clock does."""
+        """The time of the stream: it does not step back when the clock does."""
         return max(clock_us, self.published_at_us)
 
 
 def effective_period(period: Period | None, maximum_us: int, stream: Stream, clock_us: int) -> Period:
-    """What a submission is judged by: what was asked for, or the maximum duration as far as it is left."""
+    """The period by which a submission is judged: the requested one, or the part of the maximum that was not pruned."""
     if period is not None:
         return period
     longest_us = longest_duration_us(stream, clock_us)
@@ -65,10 +65,10 @@ def flaw_of_period(period: Period, stream: Stream, clock_us: int) -> Failure | N
 
 
 def longest_duration_us(stream: Stream, clock_us: int) -> int | None:
-    """The longest duration that does not reach into what was pruned; nothing where nothing was."""
+    """The longest duration that does not reach into the pruned part; `None` if nothing was pruned."""
     if stream.pruned == BEGIN_OFFSET:
         return None
-    # What was pruned last was published at this very millisecond, and the boundary is inside.
+    # The last pruned completion was published at this very millisecond, and the boundary is inside.
     return max(stream.now_us(clock_us) - stream.pruned_at_us - 1, 0)
 
 
@@ -94,12 +94,12 @@ def objection_to(
 
 
 def pruning_horizon_us(stream: Stream, clock_us: int, maximum_us: int) -> int:
-    """What was published before this time may be forgotten: no supported period reaches back to it."""
+    """Completions before this time may be deleted: no supported period reaches back to it."""
     return stream.now_us(clock_us) - maximum_us
 
 
 def flaw_of_subscription(begin_exclusive: int, stream: Stream) -> Failure | None:
-    """Why completions cannot be told from here on."""
+    """Why a subscription cannot begin here."""
     if begin_exclusive > stream.end:
         return errors.stream_beyond_end(begin_exclusive, stream.end)
     if begin_exclusive < stream.pruned:
