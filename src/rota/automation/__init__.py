@@ -1,11 +1,11 @@
 """Automation without a leader: tasks that every node attempts, and that the ledger lets one perform. Pure.
 
-automation.py    start reading here: `step(now, event) -> effects` over all triggers of a node
+automation.py    start here: `step(now, event) -> effects` over all triggers of a node
 duty.py          one trigger: which task is attempted when     attempts.py   an attempt and its phases
-strategies.py    `random` and `rank`                           standing.py   who is at work, how long things take
-breaker.py       a trigger that fails rests                    tallies.py    what attempts came to
-triggers.py      what users write                              settings.py   what is set, and all bounds
-events.py        all that a step may be told                   effects.py    all that it may ask for
+strategies.py    `random` and `rank`                           standing.py   which members are at work; durations
+breaker.py       pauses a trigger that fails                   tallies.py    counts of results
+triggers.py      the interface for authors of triggers         settings.py   settings and all bounds
+events.py        the inputs of a step                          effects.py    its orders
 """
 
 from rota.automation.settings import Strategy, TriggerSettings

@@ -1,4 +1,4 @@
-"""Attempts that are under way, and the book in which a trigger keeps them.
+"""Attempts under way, and the book in which a trigger keeps them.
 
 An attempt is for one task, or for several with one action key. It is in one of six phases:
 
@@ -7,8 +7,8 @@ An attempt is for one task, or for several with one action key. It is in one of 
        done?        │ └──────────────── backoff ◄────────────────────────────┘ not done: refused, or the world was away
                     └─► gone, as soon as all its tasks are seen to be done
 
-An attempt that was refused is *judged* by whether its tasks are done: what is done was lost to somebody, what is not
-has failed. So contention is told apart from failure by the ledger and not by the words of an error.
+A refused attempt is *judged* by whether its tasks are done: a task that is done was lost to another member, the others
+have failed. So the ledger separates contention from failure, and not the words of an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STALE_ENTRIES_MIN: Final = 64
 
 
 class Phase(Enum):
-    """Where an attempt is."""
+    """The phase of an attempt."""
 
     CHECKING = "checking"
     WAITING = "waiting"
@@ -36,7 +36,7 @@ class Phase(Enum):
     JUDGING = "judging"
 
 
-# Those that hold one of the trigger's places.
+# Those that occupy one of the trigger's places.
 AT_WORK: Final = (Phase.CHECKING_AGAIN, Phase.PERFORMING, Phase.JUDGING)
 # Those that more tasks may join.
 OPEN: Final = (Phase.CHECKING, Phase.WAITING, Phase.QUEUED)
@@ -44,7 +44,7 @@ OPEN: Final = (Phase.CHECKING, Phase.WAITING, Phase.QUEUED)
 
 @dataclass(slots=True)
 class Attempt:
-    """One of them."""
+    """One attempt."""
 
     number: int
     key: str
@@ -59,18 +59,18 @@ class Attempt:
     postponed: int = 0
     performing_since_ms: int = 0
     trouble: str = ""
-    # The world was away when it was performed.
+    # The node or its chain was unavailable when it was performed.
     is_away: bool = False
-    # So it was once, and what we sent then may still be what performs it.
+    # That was so once, and our action of then may still be the one that performs it.
     may_be_ours: bool = False
-    # A part of a batch that was refused: nothing joins it.
+    # A part of a refused batch: no task joins it.
     is_part: bool = False
-    # An operator asked for it: no delay, no retry.
+    # Requested by an operator: no delay, no retry.
     is_forced: bool = False
 
     @property
     def group(self) -> int:
-        """What falls to us first is performed first."""
+        """Its order in the queue: tasks whose turn is ours come first."""
         return self.turn.group if self.turn is not None else 0
 
 
@@ -87,7 +87,7 @@ class Attempts:
     _next_number: int = 1
 
     def begin(self, key: str, tasks: dict[str, Task], now_ms: int, ready_ms: int) -> Attempt:
-        """A new one."""
+        """Create an attempt."""
         attempt = Attempt(self._next_number, key, tasks, now_ms, ready_ms)
         self._next_number += 1
         self.by_number[attempt.number] = attempt
@@ -105,24 +105,24 @@ class Attempts:
         return attempt
 
     def join(self, attempt: Attempt, task: Task) -> None:
-        """One more task in an attempt that has not begun."""
+        """Add a task to an attempt that has not begun."""
         attempt.tasks[task.id] = task
         self.by_task[task.id] = attempt.number
 
     def of(self, task: str) -> Attempt | None:
-        """The attempt that a task is in."""
+        """The attempt with this task."""
         number = self.by_task.get(task)
         return None if number is None else self.by_number[number]
 
     def drop_task(self, attempt: Attempt, task: str) -> None:
-        """It is not part of the attempt any more; an attempt without tasks is gone."""
+        """Remove a task; an attempt without tasks ends."""
         del attempt.tasks[task]
         del self.by_task[task]
         if not attempt.tasks:
             self.end(attempt)
 
     def end(self, attempt: Attempt) -> None:
-        """It is over, with all tasks that are still in it."""
+        """End it, with all tasks that are still in it."""
         self.enter(attempt, Phase.WAITING)
         for task in attempt.tasks:
             del self.by_task[task]
@@ -131,14 +131,14 @@ class Attempts:
             del self._open_by_key[attempt.key]
 
     def enter(self, attempt: Attempt, phase: Phase) -> None:
-        """It is in another phase."""
+        """Change its phase."""
         self.at_work += (phase in AT_WORK) - (attempt.phase in AT_WORK)
         attempt.phase = phase
 
-    # What is due.
+    # Due attempts.
 
     def wait(self, attempt: Attempt, due_ms: int) -> None:
-        """It is due then."""
+        """Let it be due at this time."""
         self.enter(attempt, Phase.WAITING)
         attempt.due_ms = due_ms
         heappush(self._due, (due_ms, attempt.number))
@@ -164,7 +164,7 @@ class Attempts:
     def _waiting(self) -> list[Attempt]:
         return [each for each in self.by_number.values() if each.phase is Phase.WAITING]
 
-    # What waits for a place.
+    # Attempts that wait for a place.
 
     def queue(self, attempt: Attempt) -> None:
         """It is due, and begins when there is a place."""

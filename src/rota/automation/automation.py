@@ -1,7 +1,7 @@
 """The automation of one node: `step(now, event) -> effects`, like the core's, over all its triggers.
 
-`now_ms` is the node's own clock, in milliseconds of the Unix epoch, and never runs backwards; the ledger's time is
-told by `LedgerTimeSeen`. `next_deadline_ms` tells when a `Tick` is due.
+`now_ms` is the node's own clock, in milliseconds of the Unix epoch, and never runs backwards; the ledger's time comes
+with `LedgerTimeSeen`. `next_deadline_ms` is when a `Tick` is due.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rota.automation.triggers import TRIGGERS_MAX
 
 
 class Automation:
-    """All triggers of one node in one life. `seed` is what its delays are drawn from."""
+    """All triggers of one node in one run. Its delays are drawn from `seed`."""
 
     def __init__(self, setups: Iterable[DutySetup], seed: bytes) -> None:
         self.clock: Final = LedgerClock()
@@ -47,7 +47,7 @@ class Automation:
         self._now_ms = 0
 
     def step(self, now_ms: int, event: Event) -> tuple[Effect, ...]:
-        """What is to be done because of this."""
+        """Handle an event; returns the effects."""
         self._now_ms = max(self._now_ms, now_ms)
         match event:
             case Tick():
@@ -59,7 +59,7 @@ class Automation:
                 return self._take(self.duties[event.trigger], event)
 
     def next_deadline_ms(self) -> int | None:
-        """When a `Tick` is due; none while nothing waits."""
+        """When a `Tick` is due; `None` while nothing waits."""
         deadlines = (duty.next_deadline_ms() for duty in self.duties.values())
         return min((each for each in deadlines if each is not None), default=None)
 

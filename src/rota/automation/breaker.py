@@ -1,7 +1,8 @@
-"""A circuit breaker: when a trigger fails as such, it is left alone for a while and then tried with one attempt.
+"""A circuit breaker: a trigger that fails as a whole is paused for a while and then tried with one attempt.
 
-One task that fails, however often, says nothing of the trigger: it is set aside. Several *different* tasks refused in
-a row, or the world away several times in a row, do. Whatever goes through, be it a lost race, closes the breaker.
+One task that fails, however often, shows nothing about the trigger: it is set aside. Several *different* tasks refused
+in a row do, and so do several attempts in a row while the world is unavailable. Any accepted attempt, even a lost race,
+closes the breaker.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from rota.automation.settings import BREAKER_FAILURES_MAX, BREAKER_OPEN_MAX_MS, 
 
 
 class BreakerState(Enum):
-    """Whether attempts are made: all, none for a while, or one to see."""
+    """Whether attempts are made: all, none for a while, or one as a test."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -21,7 +22,7 @@ class BreakerState(Enum):
 
 
 class Breaker:
-    """Of one trigger at one node."""
+    """The breaker of one trigger at one node."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -38,23 +39,23 @@ class Breaker:
 
     @property
     def open_until_ms(self) -> int | None:
-        """When it may be tried again; none while it is closed."""
+        """When it may be tried again; `None` while it is closed."""
         return self._open_until_ms
 
     def went_through(self) -> None:
-        """The ledger took an attempt, or said that somebody was faster."""
+        """The ledger took an attempt, or another member was faster."""
         self._refused.clear()
         self._away = 0
         self._open_until_ms = None
         self._open_for_ms = BREAKER_OPEN_MS
 
     def refused(self, task: str, now_ms: int) -> bool:
-        """A task alone was refused; whether that opens the breaker."""
+        """A single task was refused; whether that opens the breaker."""
         self._refused[task] = None
         return self._trip(len(self._refused), now_ms)
 
     def was_away(self, now_ms: int) -> bool:
-        """The world did not do it; whether that opens the breaker."""
+        """The world was unavailable; whether that opens the breaker."""
         self._away += 1
         return self._trip(self._away, now_ms)
 

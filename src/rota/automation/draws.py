@@ -1,7 +1,7 @@
-"""Chance as a value: fractions drawn from a seed, in an order that a replay repeats.
+"""Randomness as a value: fractions drawn from a seed, in an order that a replay repeats.
 
-Pure code has no random numbers (decision 15). The runtime hands in a seed that differs from life to life, the simulator
-one that it can hand in again.
+Pure code has no random numbers (decision 15). The running node passes in a seed that differs in each run, the simulator
+one that it can pass in again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Draws:
         self._counter = 0
 
     def fraction(self) -> float:
-        """The next one."""
+        """The next fraction."""
         self._counter += 1
         digest = hashlib.sha256(self._seed + self._counter.to_bytes(_COUNTER_BYTES, "big")).digest()
         return (int.from_bytes(digest[:_COUNTER_BYTES], "big") >> (64 - _FRACTION_BITS)) / (1 << _FRACTION_BITS)
 
     def below(self, bound_ms: int) -> int:
-        """A time from 0 up to this bound, every one as likely as any other."""
+        """A time from 0 up to this bound, all equally likely."""
         return int(self.fraction() * bound_ms)

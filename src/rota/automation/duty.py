@@ -1,13 +1,13 @@
-"""One trigger at one node: which of its tasks are attempted, when, and what is made of how that went.
+"""One trigger at one node: which of its tasks are attempted, when, and how results are handled.
 
-Theory of operation. Every member attempts every task, and the ledger lets the first one win. A duty is told of tasks by
-looks at everything there is to do (`TasksListed`), by events of the ledger (`TasksFound`, `TaskDone`) and by its own
-schedule. Each becomes an attempt (`attempts`): checked, delayed by the strategy, checked again, performed. A task
-that is seen to be done is cancelled wherever it waits.
+Theory of operation. Every member attempts every task, and the ledger lets the first one win. A duty learns of tasks by
+listing all of them (`TasksListed`), by events of the ledger (`TasksFound`, `TaskDone`) and by its own schedule. Each
+becomes an attempt (`attempts`): checked, delayed by the strategy, checked again, performed. A task that is seen to be
+done is cancelled in any phase.
 
-Nothing that goes wrong is lost: what was refused and is not done is tried again with backoff, a batch in halves, so
-that a bad task is found; a task that is refused `REFUSALS_MAX` times alone is set aside and reported. When the trigger
-fails as such, its breaker opens. What is beyond a bound is left to a later look.
+No failure is lost: a refused task that is not done is retried with backoff, a batch in halves, so that a bad task is
+found; a task that is refused `REFUSALS_MAX` times alone is set aside and reported. When the trigger fails as a whole,
+its breaker opens. Tasks beyond a bound are left to a later listing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NO_MEMBERS: Final = "who the members are has not been seen yet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutySetup:
-    """What a duty begins with. `has_endings` tells that the ledger tells who performed what."""
+    """The start of a duty. `has_endings`: events of the ledger name the member that performed a task."""
 
     name: str
     settings: TriggerSettings
@@ -58,14 +58,14 @@ class DutySetup:
 
 @dataclass(slots=True)
 class _Run:
-    """A run that an operator asked for."""
+    """A run that an operator requested."""
 
     is_listing: bool
     tally: dict[Outcome, int]
 
 
 class Duty:
-    """One of them. Effects gather in `effects` and are taken from there after each step."""
+    """One trigger at one node. Effects gather in `effects` and are taken from there after each step."""
 
     def __init__(self, setup: DutySetup, draws: Draws, clock: LedgerClock) -> None:
         self.name: Final = setup.name
@@ -94,11 +94,11 @@ class Duty:
         self._latest_period = -1
         self._endings: Final[dict[str, Member | None]] = {}
         self._own_wins: Final[dict[str, int]] = {}
-        # The key and the ready time of tasks that fall to members in an order.
+        # The key and the ready time of tasks for which members have an order.
         self._ranked_tasks: Final[dict[str, tuple[str, int]]] = {}
         self._run: _Run | None = None
 
-    # What it is now.
+    # The present state.
 
     @property
     def is_able(self) -> bool:
@@ -107,14 +107,14 @@ class Duty:
 
     @property
     def strategy(self) -> Strategy:
-        """The one that is used: `rank` when it is ours and every member announces it."""
+        """The strategy in use: `rank` when it is ours and every member announces it."""
         if self.settings.strategy is Strategy.RANK and all(each in self._ranked for each in self.members):
             return Strategy.RANK
         return Strategy.RANDOM
 
     @property
     def slot_ms(self) -> int:
-        """How long a slot of `rank` is now."""
+        """The present length of a slot of `rank`."""
         return self._durations.slot_ms
 
     def next_deadline_ms(self) -> int | None:
@@ -128,7 +128,7 @@ class Duty:
     # Time.
 
     def tick(self) -> None:
-        """Look for tasks, and go on with what is due."""
+        """List tasks if that is due, and continue due attempts."""
         if self.is_able:
             if not self._is_looking and self.now_ms >= self._look_due_ms:
                 self._look()
@@ -138,7 +138,7 @@ class Duty:
         self._fill_places()
 
     def look_soon(self) -> None:
-        """At once, and again when a look is under way that may have seen too little."""
+        """List at once, and again if a listing is under way that may be too old."""
         self._look_due_ms = self.now_ms
 
     def _look(self) -> None:
@@ -152,7 +152,7 @@ class Duty:
         return self._clock.own_ms((self._latest_period + 1) * self._setup.period_ms)
 
     def _take_period(self) -> None:
-        """The task of the present period; what was missed while this node was away is over."""
+        """The task of the present period; periods that this node missed are over."""
         if self._setup.period_ms is None:
             return
         period = self._clock.ledger_ms(self.now_ms) // self._setup.period_ms
@@ -163,7 +163,7 @@ class Duty:
     # Members.
 
     def members_seen(self, members: tuple[Member, ...], ranked: tuple[Member, ...]) -> None:
-        """Who may perform tasks; one that has become a member looks at once."""
+        """The members that may perform tasks; a new member lists at once."""
         was_able = self.is_able
         self.members = members
         self._ranked = (*ranked, self.member)
@@ -176,7 +176,7 @@ class Duty:
     # Tasks.
 
     def tasks_listed(self, tasks: tuple[Task, ...]) -> None:
-        """All there is to do: what was listed before and is not any more is done."""
+        """All open tasks: those that were listed before and are not any more are done."""
         self._is_looking = False
         self.trouble = ""
         listed = {task.id: task for task in tasks[:TASKS_MAX]}
@@ -191,7 +191,7 @@ class Duty:
         self._fill_places()
 
     def listing_failed(self, reason: str) -> None:
-        """It is tried again at the next look."""
+        """The next listing retries it."""
         self._is_looking = False
         self.trouble = reason[:TEXT_MAX]
         if self._run is not None and self._run.is_listing:
@@ -199,11 +199,11 @@ class Duty:
             self.effects.append(ReportRun(self.name, 0, 0, 0, 0, self.trouble))
 
     def tasks_found(self, tasks: tuple[Task, ...]) -> None:
-        """Some, from an event; one that is known to be done is an old story."""
+        """Some tasks, from an event; one that is known to be done is ignored."""
         self.take(task for task in tasks if task.id not in self._endings)
 
     def take(self, tasks: Iterable[Task]) -> None:
-        """Each is attempted, together with others of its key that have not begun."""
+        """Attempt each, together with others of its key that have not begun."""
         if not self.is_able:
             return
         for task in tasks:
@@ -230,7 +230,7 @@ class Duty:
             self.effects.append(Warn(self.name, f"more than {TASKS_MAX} tasks: the others wait for a later look"))
 
     def task_done(self, task: str, by: Member | None) -> None:
-        """Cancel it wherever it waits, and remember who was at work."""
+        """Cancel it in any phase, and record which member was at work."""
         if by is not None:
             self._learn(task, by)
         self._remember_ending(task, by)
@@ -253,7 +253,7 @@ class Duty:
             self._durations.measured(self.now_ms - since_ms)
 
     def _learn_misses(self, task: str, by: Member) -> None:
-        """By the order as everybody has it by now, and not by the one that we had when the task was new."""
+        """By the present order of all members, and not by the order when the task was new."""
         found = self._ranked_tasks.pop(task, None)
         if found is not None:
             key, ready_ms = found
@@ -266,7 +266,7 @@ class Duty:
         _keep(self._endings, task, by if by is not None else self._endings.get(task))
 
     def _skip(self, attempt: Attempt, task: str) -> None:
-        """Somebody has done it before we began; unless it was a transaction of ours of which we had not heard."""
+        """Another member has done it before we began, unless it was an unnoticed transaction of ours."""
         is_ours = attempt.may_be_ours and self._endings.get(task) == self.member
         self._count(attempt, Outcome.WON if is_ours else Outcome.SKIPPED)
         self._drop(attempt, task)
@@ -274,7 +274,7 @@ class Duty:
     # An attempt, from its first check to its place.
 
     def staleness_known(self, number: int, stale: tuple[str, ...]) -> None:
-        """An answer; what is not asked any more is no answer."""
+        """The answer to a check; answers to checks that are no longer open are ignored."""
         attempt = self.attempts.by_number.get(number)
         if attempt is None:
             return
@@ -288,7 +288,7 @@ class Duty:
         self._fill_places()
 
     def staleness_unknown(self, number: int, reason: str) -> None:
-        """The first check is not needed for what comes; the others are."""
+        """The first check may be skipped; the later ones may not."""
         attempt = self.attempts.by_number.get(number)
         if attempt is None:
             return
@@ -339,7 +339,7 @@ class Duty:
             self.attempts.queue(attempt)
 
     def _gives_way(self, attempt: Attempt) -> bool:
-        """Somebody before us is at work and will come to this task: a backlog stays with those that it falls to."""
+        """A member before us is at work and will reach this task: a backlog stays with the members whose turn it is."""
         if attempt.turn is None or attempt.postponed >= POSTPONED_MAX or attempt.retries:
             return False
         since_ms = self.now_ms - self.slot_ms
@@ -351,13 +351,13 @@ class Duty:
             self._check(attempt, Phase.CHECKING_AGAIN)
 
     def _places(self) -> int:
-        """One alone shows whether a trigger that failed works again."""
+        """One attempt alone shows whether a trigger that failed works again."""
         return self.settings.parallel_tasks if self.breaker.state(self.now_ms) is BreakerState.CLOSED else 1
 
-    # How it went.
+    # Results.
 
     def performed(self, number: int, done: tuple[str, ...]) -> None:
-        """Ours was first for what is done; what is not done of what was meant is judged."""
+        """Our action was first for the `done` tasks; the other tasks of the attempt are judged."""
         attempt = self.attempts.by_number.get(number)
         if attempt is None or attempt.phase is not Phase.PERFORMING:
             return
@@ -383,11 +383,11 @@ class Duty:
             self._drop(holder, task)
 
     def refused(self, number: int, reason: str) -> None:
-        """Somebody was faster, or the task is bad: whether it is done tells."""
+        """Another member was faster, or the task is bad: whether it is done decides."""
         self._end_performing(number, reason, is_away=False)
 
     def not_performed(self, number: int, reason: str) -> None:
-        """It may have been performed all the same: whether it is done, and by whom, tells."""
+        """It may have been performed all the same: whether it is done, and by whom, decides."""
         self._end_performing(number, reason, is_away=True)
 
     def _end_performing(self, number: int, reason: str, *, is_away: bool) -> None:
@@ -420,7 +420,7 @@ class Duty:
             self._fail(attempt)
 
     def _fail(self, attempt: Attempt) -> None:
-        """It is not done: again, in halves, or not for now."""
+        """It is not done: retry it, in halves, or set it aside."""
         self._count(attempt, Outcome.FAILED, len(attempt.tasks))
         self.trouble = attempt.trouble[:TEXT_MAX]
         if attempt.is_away:
@@ -445,7 +445,7 @@ class Duty:
         self.attempts.wait(attempt, self.now_ms + delay_ms)
 
     def _halve(self, attempt: Attempt) -> None:
-        """One of them may be bad: the halves are tried at once, each by itself."""
+        """One of the tasks may be bad: try the halves at once, each by itself."""
         tasks = tuple(attempt.tasks.items())
         self.attempts.end(attempt)
         for part in (tasks[: len(tasks) // 2], tasks[len(tasks) // 2 :]):
@@ -469,7 +469,7 @@ class Duty:
         self.effects.append(KeepSetAside(self.name, task, None))
 
     def _rest_if(self, has_opened: bool) -> None:
-        """What waits for a place waits for the breaker now, but for what an operator asked for."""
+        """Attempts that wait for a place wait for the breaker now, except those that an operator requested."""
         if not has_opened:
             return
         self.effects.append(Warn(self.name, f"its breaker is open, the trigger rests: {self.trouble}"))
@@ -480,13 +480,13 @@ class Duty:
     # Operators.
 
     def pause(self) -> None:
-        """What is being performed is not undone; nothing else is begun."""
+        """An action under way is not undone; nothing else begins."""
         self.is_paused = True
         self.effects.append(KeepPause(self.name, is_paused=True))
         self._drop_waiting()
 
     def resume(self) -> None:
-        """Look at once, and try again what was set aside or left alone."""
+        """List at once, and retry tasks that were set aside."""
         self.is_paused = False
         self.effects.append(KeepPause(self.name, is_paused=False))
         for task in tuple(self.set_aside):
@@ -495,7 +495,7 @@ class Duty:
         self._look_due_ms = self.now_ms
 
     def run_once(self) -> None:
-        """Attempt everything that is ready, now; whoever asks while a run is under way is answered with it."""
+        """Attempt all ready tasks now; a request during a run gets the result of that run."""
         if self.member not in self.members:
             self.effects.append(ReportRun(self.name, 0, 0, 0, 0, NOT_A_MEMBER if self.members else NO_MEMBERS))
         elif self._run is None:
@@ -526,7 +526,7 @@ class Duty:
         self._end_run()
 
     def _end_run(self) -> None:
-        """Over when nothing of it is under way any more."""
+        """It ends when none of its attempts is under way."""
         run = self._run
         if run is None or run.is_listing or any(each.is_forced for each in self.attempts.by_number.values()):
             return
@@ -566,7 +566,7 @@ class Duty:
 
 
 def _keep(book: dict[str, Kept], task: str, value: Kept) -> None:
-    """The latest `ENDINGS_KEPT` of them."""
+    """Record a value; the latest `ENDINGS_KEPT` stay."""
     book.pop(task, None)
     book[task] = value
     if len(book) > ENDINGS_KEPT:
@@ -574,5 +574,5 @@ def _keep(book: dict[str, Kept], task: str, value: Kept) -> None:
 
 
 def period_task(trigger: str, period: int, period_ms: int) -> Task:
-    """The task of one period of a schedule; all nodes name it alike."""
+    """The task of one period of a schedule; all nodes give it the same id."""
     return Task(f"{trigger}/{period}", period * period_ms, arguments=(period,))

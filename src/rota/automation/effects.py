@@ -1,4 +1,4 @@
-"""All that the automation of a node may ask for: orders."""
+"""The orders of a node's automation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Perform:
 
 @dataclass(frozen=True, slots=True)
 class KeepPause:
-    """Remember across restarts whether a trigger is paused."""
+    """Record durably whether a trigger is paused."""
 
     trigger: str
     is_paused: bool
@@ -43,7 +43,7 @@ class KeepPause:
 
 @dataclass(frozen=True, slots=True)
 class KeepSetAside:
-    """Remember across restarts that a task is set aside, and why; without a reason, that it is not any more."""
+    """Record durably why a task is set aside; without a reason, that it is not any more."""
 
     trigger: str
     task: str
@@ -52,7 +52,7 @@ class KeepSetAside:
 
 @dataclass(frozen=True, slots=True)
 class ReportRun:
-    """A run that an operator asked for has ended, with these numbers of tasks."""
+    """A run that an operator requested has ended, with these numbers of tasks."""
 
     trigger: str
     won: int
@@ -64,7 +64,7 @@ class ReportRun:
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Tell an operator."""
+    """Warn an operator."""
 
     trigger: str
     text: str

@@ -1,4 +1,4 @@
-"""All that the automation of a node may be told: facts of the past."""
+"""The inputs of a node's automation: facts of the past."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class LedgerTimeSeen:
-    """A block that bears this time was seen for the first time."""
+    """A block with this time was seen for the first time."""
 
     ledger_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class MembersSeen:
-    """Who may perform the tasks of a trigger by the ledger's word now, and who of them announces `rank` for it."""
+    """The members that may perform the tasks of a trigger by the ledger, and those that announce `rank` for it."""
 
     trigger: str
     members: tuple[Member, ...]
@@ -32,7 +32,7 @@ class MembersSeen:
 
 @dataclass(frozen=True, slots=True)
 class LookWanted:
-    """An event of the ledger gives reason to look for tasks before the next look is due."""
+    """An event of the ledger is a reason to list tasks before that is due."""
 
     trigger: str
 
@@ -55,7 +55,7 @@ class ListingFailed:
 
 @dataclass(frozen=True, slots=True)
 class TasksFound:
-    """An event of the ledger told of these; there may be others."""
+    """Tasks from an event of the ledger; there may be others."""
 
     trigger: str
     tasks: tuple[Task, ...]
@@ -63,7 +63,7 @@ class TasksFound:
 
 @dataclass(frozen=True, slots=True)
 class TaskDone:
-    """An event of the ledger told that a task is done, and perhaps by whom."""
+    """An event of the ledger: a task is done, and perhaps by whom."""
 
     trigger: str
     task: str
@@ -81,7 +81,7 @@ class StalenessKnown:
 
 @dataclass(frozen=True, slots=True)
 class StalenessUnknown:
-    """Whether they are done could not be found out."""
+    """The check failed."""
 
     trigger: str
     attempt: int
@@ -90,7 +90,7 @@ class StalenessUnknown:
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """The ledger took our action; these tasks were done by it, which may be others than were meant."""
+    """The ledger took our action. It did these tasks, which may be others than the attempt's."""
 
     trigger: str
     attempt: int
@@ -99,7 +99,7 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The ledger did not take our action: somebody was faster, or it is a bad one."""
+    """The ledger did not take our action: another member was faster, or the action is bad."""
 
     trigger: str
     attempt: int
@@ -108,7 +108,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class NotPerformed:
-    """The world was away. The action may have been performed all the same."""
+    """The world was unavailable. The action may have been performed all the same."""
 
     trigger: str
     attempt: int
@@ -117,21 +117,21 @@ class NotPerformed:
 
 @dataclass(frozen=True, slots=True)
 class PauseRequested:
-    """An operator does not want a trigger to run."""
+    """An operator pauses a trigger."""
 
     trigger: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeRequested:
-    """An operator wants it to run again, and what was set aside to be tried again."""
+    """An operator resumes a trigger, and has tasks retried that were set aside."""
 
     trigger: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunOnceRequested:
-    """An operator wants its tasks to be attempted now, once and without delay, paused or not."""
+    """An operator has its tasks attempted now, once and without delay, paused or not."""
 
     trigger: str
 

@@ -1,4 +1,4 @@
-"""What can be set of a trigger, and the bounds that hold for all of them."""
+"""Settings of a trigger, and the bounds for all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-# Tasks of one trigger that a node knows of; what is beyond them is found again by a later look.
+# Tasks of one trigger that a node knows; a later listing finds the others.
 TASKS_MAX: Final = 10_000
 # Tasks with one action key that are performed together.
 BATCH_TASKS_MAX: Final = 64
@@ -18,22 +18,22 @@ SET_ASIDE_MAX: Final = 1_000
 BREAKER_FAILURES_MAX: Final = 5
 BREAKER_OPEN_MS: Final = 30_000
 BREAKER_OPEN_MAX_MS: Final = 600_000
-# How often a waiting attempt gives way to a node before it that is known to be at work.
+# How often a waiting attempt gives way to a member before it that is at work.
 POSTPONED_MAX: Final = 8
-# How long a node that missed its slot goes to the back: the first time, and at most.
+# How long a member that missed its slot is at the back: the first time, and at most.
 BACK_MS: Final = 60_000
 BACK_MAX_MS: Final = 600_000
-# Durations that the length of a slot follows.
+# Durations that determine the length of a slot.
 DURATIONS_KEPT: Final = 16
 SLOT_MIN_MS: Final = 100
 SLOT_MARGIN_PERCENT: Final = 25
 # The longest slot, in expected durations.
 SLOT_DURATIONS_MAX: Final = 4
-# Endings that are remembered to tell who was first.
+# Endings that are remembered to recognise the first member.
 ENDINGS_KEPT: Final = 4_096
-# Samples from which a node tells how its clock stands to the ledger's.
+# Samples from which a node computes the offset of its clock to the ledger's.
 LEDGER_SAMPLES_KEPT: Final = 16
-# Retries wait twice as long each time, up to so many expected durations.
+# The backoff doubles with each retry, up to so many expected durations.
 BACKOFF_DURATIONS_MAX: Final = 2
 # A retry's delay is its backoff, shortened by up to so much.
 BACKOFF_JITTER: Final = 0.5
@@ -49,7 +49,7 @@ class Strategy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerSettings:
-    """How one trigger is run at one node."""
+    """The settings of one trigger at one node."""
 
     expected_task_duration_ms: int = 5_000
     polling_interval_ms: int = 30_000

@@ -1,4 +1,4 @@
-"""Rota's own duties: what any member may do for all, and what each node does for itself.
+"""Rota's own triggers: those that any member may perform for all, and those of each node for itself.
 
     advance-epochs       begin the next epoch of an `Epochs` contract when it is due
     execute-proposals    execute proposals of a `Proposals` contract that have their votes
@@ -6,9 +6,9 @@
     cancel-expired-locks give expired locks of tokens back to their owners, as far as this node knows them
     prune-completions    forget completions of commands that are old enough
 
-The first two are told their contracts by the configuration and do not run without; who may act is what the contract
-says: its members, by the addresses of their accounts. What is pruned is gone, so that it is an operator who says that
-it may be, and how old it has to be.
+The contracts of the first two come from the configuration, and they do not run without; the contract determines who may
+act: its members, by the addresses of their accounts. Pruned completions are deleted, so an operator decides that they
+may be, and how old they have to be.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from rota.automation.triggers import (
 )
 from rota.model.types import ContractAddress
 
-# What beginning an epoch costs at most; it is measured by a test.
+# The most gas that beginning an epoch takes; a test measures it.
 ADVANCE_GAS: Final = 150_000
 # The most gas that cancelling a lock takes; a test measures it.
 CANCEL_GAS: Final = 200_000
 PROPOSALS_LOOKED_AT_MAX: Final = 1_000
 VOTES_REMEMBERED_MAX: Final = 1_000
-# The services of a node that lacks states.
+# The node's service for states that it lacks.
 LACKING_STATES: Final = "contracts that lack states"
 ASK_FOR_STATES: Final = "ask peers for states"
-# The services of a node that knows locks with a record on the ledger.
+# The node's service for locks with a record on the ledger.
 EXPIRED_LOCKS: Final = "locks that have expired"
 CANCEL_ARGUMENTS: Final = "what cancels a lock"
-# Those of a node that takes commands.
+# The service of a node that takes commands.
 PRUNABLE_COMPLETIONS: Final = "completions that may be pruned"
 PRUNE_COMPLETIONS: Final = "prune completions"
 DAY_MS: Final = 86_400_000
@@ -57,7 +57,7 @@ _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
 
 class _OfContract(Trigger):
-    """A trigger that is about one contract, which its options name."""
+    """A trigger for one contract, which its options name."""
 
     def __init__(self, contract: ContractAddress) -> None:
         self.contract: Final = contract
@@ -74,12 +74,12 @@ class _OfContract(Trigger):
         return cls(ContractAddress(contract.lower()))
 
     def member(self, here: Here) -> Member:
-        """The address that it acts with."""
+        """The address with which it acts."""
         return Member(here.account)
 
 
 class AdvanceEpochs(_OfContract):
-    """Every epoch is a task that is ready when the epoch is due; `Advanced` tells who began it."""
+    """Every epoch is a task that is ready when the epoch is due; `Advanced` names the member that began it."""
 
     name: ClassVar[str] = "advance-epochs"
     ADVANCED: Final = "Advanced(uint256 indexed, address indexed)"
@@ -87,17 +87,17 @@ class AdvanceEpochs(_OfContract):
     def __init__(self, contract: ContractAddress) -> None:
         super().__init__(contract)
         self.watches = (Watch(contract, self.ADVANCED),)
-        # When epoch 0 began, and how long an epoch is; both never change.
+        # The start of epoch 0 and the length of an epoch; neither ever changes.
         self._schedule: tuple[int, int] | None = None
 
     def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
-        """Those that the contract lets advance."""
+        """The members that may advance by the contract."""
         membership = yield Read(self.contract, "membership()", returns=("address",))
         found = yield Read(membership, "members()", returns=("address[]",))
         return tuple(Member(each) for each in found)
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """The next epoch; those after it follow one by one."""
+        """The next epoch; later ones follow one by one."""
         if self._schedule is None:
             started_s = yield Read(self.contract, "startedAt()", returns=("uint256",))
             duration_s = yield Read(self.contract, "duration()", returns=("uint256",))
@@ -111,16 +111,16 @@ class AdvanceEpochs(_OfContract):
         return bool(epoch >= task.arguments[0])
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """In our own name, as in no other it would be taken."""
+        """With our own account; the contract takes it from no other."""
         return Call(self.contract, "advance(address)", (here.account,), ADVANCE_GAS)
 
     def seen(self, event: LedgerEvent, here: Here) -> Sighting:
-        """One epoch has begun, and the next is to begin."""
+        """One epoch has begun, and the next one becomes a task."""
         epoch, member = event.arguments
         return Sighting(self._task(epoch + 1), (Ending(self._id(epoch), Member(member)),))
 
     def done_in(self, tasks: tuple[Task, ...], events: tuple[LedgerEvent, ...], here: Here) -> tuple[str, ...]:
-        """The epoch that began, which is not the one that was meant if somebody was faster and the next was due too."""
+        """The epoch that began; it is a later one than the task's if another member was faster and the next was due."""
         return tuple(self._id(event.arguments[0]) for event in events)
 
     def _task(self, epoch: int) -> tuple[Task, ...]:
@@ -134,7 +134,7 @@ class AdvanceEpochs(_OfContract):
 
 
 class ExecuteProposals(_OfContract):
-    """Every proposal with enough votes is a task; `Executed` tells who executed it."""
+    """Every proposal with enough votes is a task; `Executed` names the member that executed it."""
 
     name: ClassVar[str] = "execute-proposals"
     VOTED: Final = "Voted(uint256 indexed, address indexed)"
@@ -143,22 +143,22 @@ class ExecuteProposals(_OfContract):
     def __init__(self, contract: ContractAddress) -> None:
         super().__init__(contract)
         self.watches = (Watch(contract, self.VOTED), Watch(contract, self.EXECUTED))
-        # Below this number all are executed or have expired.
+        # All proposals below this number are executed or have expired.
         self._first_open = 0
-        # Where the next look begins, and what the last one found.
+        # The place where the next listing begins, and what the last one found.
         self._look_from = 0
         self._found: tuple[int, ...] = ()
         self._voted_ms: Final[dict[int, int]] = {}
 
     def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
-        """Those of the contract itself."""
+        """The members of the contract."""
         found = yield Read(self.contract, "members()", returns=("address[]",))
         return tuple(Member(each) for each in found)
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """Those that have their votes and are not executed; each look continues the previous one.
+        """Proposals with enough votes that are not executed; each listing continues the previous one.
 
-        A member may propose more than a look goes through. Proposals that the previous look found are read again.
+        A member may propose more than a listing goes through. Proposals that the previous listing found are read again.
         """
         required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
         first = max(self._look_from, self._first_open)
@@ -178,18 +178,18 @@ class ExecuteProposals(_OfContract):
         return tuple(Task(self._id(each), self._voted_ms.get(each, 0), arguments=(each,)) for each in self._found)
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
-        """It is executed, or has lost its votes with those that have left."""
+        """It is executed, or has lost its votes with members that have left."""
         required = yield Read(self.contract, "requiredVotes()", returns=("uint256",))
         number: Any = task.arguments[0]
         _, _, votes, is_executed = yield self._proposal(number)
         return bool(is_executed or votes < required)
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """In our own name."""
+        """With our own account."""
         return Call(self.contract, "execute(uint256,address)", (tasks[0].arguments[0], here.account))
 
     def seen(self, event: LedgerEvent, here: Here) -> Sighting:
-        """A vote may be the one that was missing."""
+        """A vote may be the last one that was missing."""
         number, member = event.arguments
         if event.event == self.EXECUTED:
             self._voted_ms.pop(number, None)
@@ -200,14 +200,14 @@ class ExecuteProposals(_OfContract):
         return Sighting(is_look_wanted=True)
 
     def done_in(self, tasks: tuple[Task, ...], events: tuple[LedgerEvent, ...], here: Here) -> tuple[str, ...]:
-        """What was executed."""
+        """The executed proposal."""
         return tuple(self._id(event.arguments[0]) for event in events if event.event == self.EXECUTED)
 
     def _proposal(self, number: int) -> Read:
         return Read(self.contract, "proposalOf(uint256)", (number,), ("address", "bytes", "uint256", "bool"))
 
     def _is_open(self, number: int) -> Work[bool]:
-        """Whether it can still be executed; in a contract of before, proposals do not expire."""
+        """Whether it can still be executed; in contracts of earlier releases proposals do not expire."""
         try:
             return bool((yield Read(self.contract, "isOpen(uint256)", (number,), ("bool",))))
         except Reverted:
@@ -218,37 +218,37 @@ class ExecuteProposals(_OfContract):
 
 
 class AskForStates(Trigger):
-    """Each contract of which this node lacks states is a task, as often as asking may help."""
+    """Each contract of which this node lacks states is a task, as often as a question may help."""
 
     name: ClassVar[str] = "ask-for-states"
     is_local: ClassVar[bool] = True
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """The node knows which, and how often each was asked for."""
+        """The node knows these contracts, and how often it asked for each."""
         lacking = yield Ask(LACKING_STATES)
         return tuple(Task(f"states/{contract}/{asked}", arguments=(contract,)) for contract, asked in lacking)
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
-        """It lacks nothing any more, or was asked for meanwhile."""
+        """It lacks nothing any more, or the node asked meanwhile."""
         lacking = yield Ask(LACKING_STATES, task.arguments)
         return task.id not in [f"states/{contract}/{asked}" for contract, asked in lacking]
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """A question to peers; what comes of it is seen by a later look."""
+        """A question to peers; a later listing sees the result."""
         return Ask(ASK_FOR_STATES, tasks[0].arguments)
 
 
 class CancelExpiredLocks(Trigger):
-    """Each lock that has expired is a task: the ledger lets every account cancel it.
+    """Each expired lock is a task: the ledger lets every account cancel it.
 
-    The node whose user made it offers it, and the notary's a bounded number. Where two of them are as fast, the ledger
-    refuses the second.
+    The node whose user made it offers it, and the notary's node a bounded number. Where two nodes are equally fast, the
+    ledger refuses the second.
     """
 
     name: ClassVar[str] = "cancel-expired-locks"
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """Those that have expired and that this node knows, some at a time."""
+        """Expired locks that this node knows, some at a time."""
         expired = yield Ask(EXPIRED_LOCKS, (here.ledger_ms // 1_000,))
         tasks = []
         for contract, lock, expires_at_s in expired:
@@ -259,7 +259,7 @@ class CancelExpiredLocks(Trigger):
         return tuple(tasks)
 
     def _arguments(self, contract: ContractAddress, lock: bytes) -> Work[bytes]:
-        """What the ledger's own record wants; nothing when there is no record, or this node does not know its leaf."""
+        """The arguments in the ledger's record; `None` when there is none, or this node does not know its leaf."""
         try:
             record = yield Read(contract, "getLock(bytes32)", (lock,), _LOCK_INFO)
         except Reverted:
@@ -273,14 +273,14 @@ class CancelExpiredLocks(Trigger):
         return not (yield Read(ContractAddress(contract), "isLockActive(bytes32)", (lock,), ("bool",)))
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """In our own name. The owner gets everything back, and the caller nothing."""
+        """With our own account. The owner gets everything back, and the caller nothing."""
         contract, lock, arguments = tasks[0].arguments
         call = (lock, arguments, b"")
         return Call(ContractAddress(str(contract)), "cancelLock(bytes32,bytes,bytes)", call, CANCEL_GAS)
 
 
 class PruneCompletions(Trigger):
-    """Whatever is old enough by now is one task."""
+    """All completions that are old enough are one task."""
 
     name: ClassVar[str] = "prune-completions"
     is_local: ClassVar[bool] = True
@@ -290,7 +290,7 @@ class PruneCompletions(Trigger):
 
     @classmethod
     def from_options(cls, options: Mapping[str, object]) -> Self:
-        """`keep_days` is how long completions are kept; never shorter than the longest supported deduplication."""
+        """`keep_days` is how long completions stay; never shorter than the longest supported deduplication."""
         for option in options:
             if option != "keep_days":
                 raise ValueError(f"{option}: is not known; {cls.name} has the option keep_days")
@@ -300,12 +300,12 @@ class PruneCompletions(Trigger):
         return cls(keep_days)
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """Up to which offset they may go."""
+        """The offset up to which they may be deleted."""
         offset = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
         return (Task(f"completions/{offset}", arguments=(offset,)),) if offset else ()
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
-        """They are gone."""
+        """They are deleted."""
         offset: Any = yield Ask(PRUNABLE_COMPLETIONS, (self._keep_ms,))
         number: Any = task.arguments[0]
         return bool(offset < number)

@@ -1,12 +1,12 @@
-"""What a node has learnt of the others and of the time: who is at work, who missed its slots, how long things take.
+"""A node's view of the other members and of time: who is at work, who missed its slots, how long tasks take.
 
-All of it comes from the ledger's word: who performed which task, and when that was seen. So nodes that follow the same
-ledger come to the same view, and one that does not yet have it makes a duplicate and loses nothing.
+All of it comes from the ledger: who performed which task, and when that was seen. So nodes that follow the same ledger
+reach the same view, and one that does not have it yet causes a duplicate and loses nothing.
 
-A node *missed* its slot when a task was performed by one whose slot came later, and nothing was heard of it since the
-task was ready: one that is busy wins something, one that is down or always fails does not. It goes to the
-back for a while, each time for twice as long; what it wins brings it forward again. How long is counted in the
-ledger's time, from the time at which that task was ready, so that it ends for everybody with the same task.
+A member *missed* its slot when a task was performed by one whose slot came later, and the ledger shows no task that it
+performed since this one was ready: a busy member wins something, one that is down or always fails does not. It goes to
+the back for a while, each time for twice as long; a win brings it forward again. The while is counted in the ledger's
+time, from the time at which that task was ready, so that it ends for all members with the same task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rota.automation.strategies import Member
 
 
 class Standing:
-    """Who won lately, and who is at the back. There are no more entries than members."""
+    """The members that won lately, and those at the back. There are no more entries than members."""
 
     def __init__(self) -> None:
         self._won_ms: Final[dict[Member, int]] = {}
@@ -35,13 +35,13 @@ class Standing:
         self._back_for_ms: Final[dict[Member, int]] = {}
 
     def won(self, member: Member, now_ms: int) -> None:
-        """This member has performed something."""
+        """This member has performed a task."""
         self._won_ms[member] = now_ms
         self._back_until_ms.pop(member, None)
         self._back_for_ms.pop(member, None)
 
     def missed(self, member: Member, ledger_ms: int, ready_ms: int) -> None:
-        """Somebody behind it performed a task that has been ready since then, by the ledger's clock and by ours."""
+        """A later member performed a task that was ready at these times of the ledger's clock and of ours."""
         if self.has_won_since(member, ready_ms) or self._back_until_ms.get(member, 0) > ledger_ms:
             return
         for_ms = min(2 * self._back_for_ms.get(member, BACK_MS // 2), BACK_MAX_MS)
@@ -49,26 +49,26 @@ class Standing:
         self._back_until_ms[member] = ledger_ms + for_ms
 
     def has_won_since(self, member: Member, since_ms: int) -> bool:
-        """Whether it performed anything after this time."""
+        """Whether it performed a task after this time."""
         won_ms = self._won_ms.get(member)
         return won_ms is not None and won_ms >= since_ms
 
     def back(self, ledger_ms: int) -> tuple[Member, ...]:
-        """Those that stand at the back for a task that is ready at this time of the ledger."""
+        """The members at the back for a task that is ready at this time of the ledger."""
         return tuple(member for member, until_ms in self._back_until_ms.items() if until_ms > ledger_ms)
 
     def keep(self, members: tuple[Member, ...]) -> None:
-        """Forget those that are no members any more."""
+        """Remove members that have left."""
         for book in (self._won_ms, self._back_until_ms, self._back_for_ms):
             for member in [each for each in book if each not in members]:
                 del book[member]
 
 
 class Durations:
-    """How long a slot is: as long as the longest of the latest durations, from an attempt's start to its being seen.
+    """The length of a slot: the longest of the latest durations from an attempt's start until its result is seen.
 
-    In the beginning all of them are the expected one, so that a slot becomes shorter only after several measurements,
-    and longer after one.
+    At the start all of them are the expected one, so that a slot becomes shorter only after several measurements, and
+    longer after one.
     """
 
     def __init__(self, expected_ms: int) -> None:
@@ -76,11 +76,11 @@ class Durations:
         self._latest: Final = deque([expected_ms] * DURATIONS_KEPT, DURATIONS_KEPT)
 
     def measured(self, duration_ms: int) -> None:
-        """One more."""
+        """Add a measurement."""
         self._latest.append(max(0, duration_ms))
 
     def was_too_short(self) -> None:
-        """We began in our slot, and somebody before us was not through: slots have to be longer."""
+        """We began in our slot while a member before us was not done: slots must be longer."""
         self._latest.append(self.slot_ms * 3 // 2)
 
     @property
@@ -92,9 +92,8 @@ class Durations:
 class LedgerClock:
     """The ledger's time by our clock.
 
-    A block is seen some time after the time that it bears. The least such difference of late is how our clock
-    stands to the ledger's, whatever it says otherwise: nodes whose clocks differ by seconds agree on when a slot
-    begins.
+    A block is seen some time after its own time. The least such difference of late is the offset of our clock to the
+    ledger's: nodes whose clocks differ by seconds agree on the beginning of a slot.
     """
 
     def __init__(self) -> None:
@@ -106,13 +105,13 @@ class LedgerClock:
 
     @property
     def ahead_ms(self) -> int:
-        """By how much our clock is ahead of the ledger's; as long as no block was seen, they are taken to agree."""
+        """By how much our clock is ahead of the ledger's; 0 before the first block."""
         return min(self._ahead_ms, default=0)
 
     def own_ms(self, ledger_ms: int) -> int:
-        """What our clock says at this time of the ledger."""
+        """Our clock at this time of the ledger."""
         return ledger_ms + self.ahead_ms
 
     def ledger_ms(self, own_ms: int) -> int:
-        """What the ledger's clock says at this time of ours."""
+        """The ledger's clock at this time of ours."""
         return own_ms - self.ahead_ms

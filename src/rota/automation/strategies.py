@@ -1,15 +1,15 @@
 """When a node attempts a task: the two strategies, as arithmetic.
 
-`random` is CIP 64's: everybody waits for a time drawn from `Uniform(0, max(n · duration, polling interval))`. The one
+`random` is CIP 64's: each member waits for a time drawn from `Uniform(0, max(n · duration, polling interval))`. The one
 with the shortest wait performs the task, and the others notice. With n nodes, a window W, and τ the part of W
 that passes from the start of an attempt until the others see its effect, E[duplicates] = nτ - τⁿ; the mean wait is
 W / (n + 1).
 
-`rank` gives each task an order of the nodes that all of them work out alike: by the SHA-256 of `{task}/{node}`. The
+`rank` gives each task an order of the nodes that all of them compute alike: by the SHA-256 of `{task}/{node}`. The
 first one begins when the task is ready on the ledger, the second a slot later, the third and fourth together a slot
-after that, then four, then eight: whatever number is down, a task waits for a logarithm of slots. Nodes that missed
-their slots lately go to the back (`standing`). Who sees a task when its own slot is over waits for its next one: slots
-come round again and again.
+after that, then four, then eight: however many are down, a task waits for a logarithm of slots. Nodes that missed their
+slots lately go to the back (`standing`). A node that learns of a task after its own slot waits for its next one: slots
+recur in the same order.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def random_delay_ms(settings: TriggerSettings, member_count: int, draws: Draws) 
 
 
 def backoff_ms(settings: TriggerSettings, retry: int, draws: Draws) -> int:
-    """The delay before a retry, the first being 0: it doubles up to its bound, and is then shortened by chance."""
+    """The delay before a retry, the first being 0: it doubles up to its bound, and is then shortened at random."""
     most_ms = BACKOFF_DURATIONS_MAX * settings.expected_task_duration_ms
     grown_ms = min(settings.expected_task_duration_ms << min(retry, 16), most_ms)
     return grown_ms - draws.below(int(grown_ms * BACKOFF_JITTER))
@@ -47,7 +47,7 @@ def backoff_ms(settings: TriggerSettings, retry: int, draws: Draws) -> int:
 
 @lru_cache(maxsize=ORDERS_KEPT)
 def order_of(task: str, members: tuple[Member, ...]) -> tuple[Member, ...]:
-    """All members, in the order in which this task falls to them."""
+    """All members in the order of their turns for this task."""
     return tuple(sorted(members, key=lambda member: hashlib.sha256(f"{task}/{member}".encode()).digest()))
 
 
@@ -58,7 +58,7 @@ def group_of(place: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """When a task falls to this node: who stands before it, and the slots of all, from the ready time on."""
+    """A node's turn for a task: the members before it, and the slots of all, from the ready time on."""
 
     order: tuple[Member, ...]
     group: int
@@ -67,7 +67,7 @@ class Turn:
 
     @property
     def ahead(self) -> tuple[Member, ...]:
-        """Those whose slots come before ours."""
+        """The members whose slots come before ours."""
         return self.order[: _first_place(self.group)]
 
     def start_ms(self, now_ms: int) -> int:
@@ -83,7 +83,7 @@ class Turn:
 def turn_of(
     task: str, member: Member, members: tuple[Member, ...], back: Collection[Member], ready_ms: int, slot_ms: int
 ) -> Turn:
-    """Our turn; those in `back` stand behind all others, in the same order among themselves."""
+    """Our turn; the members in `back` come after all others, in the same order among themselves."""
     natural = order_of(task, members)
     if back:
         front = tuple(each for each in natural if each not in back)

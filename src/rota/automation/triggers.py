@@ -1,7 +1,7 @@
-"""What a trigger is: it names tasks, says whether one is done, and how one is performed.
+"""A trigger: it names tasks, recognises done ones, and performs them.
 
-Theory of operation. A trigger is written once and runs at every node. It asks the world by *yielding questions*, and is
-sent the answers, so that the same text runs at a node, against a chain, and in the simulator, against a model:
+Theory of operation. A trigger is written once and runs at every node. It *yields questions* to the world and receives
+the answers, so that the same code runs at a node, against a chain, and in the simulator, against a model:
 
     class AdvanceEpochs(Trigger):
         name = "advance-epochs"
@@ -10,10 +10,10 @@ sent the answers, so that the same text runs at a node, against a chain, and in 
             due_s = yield Read(self.contract, "dueAt()", returns=("uint256",))
             ...
 
-A call that a contract refuses is raised at the `yield` as `Reverted`; what the world cannot say ends the work, and is
-asked again later. A task is known by its id, which has to be the same at every node and is never used for another task.
-The ledger decides who was first: a task must be such that it can be performed once only, and by any member in its own
-name.
+A call that a contract refuses is raised at the `yield` as `Reverted`; a question that the world cannot answer now ends
+the work, which is repeated later. A task is known by its id, which has to be the same at every node and is never used
+for another task. The ledger decides which member is first: a task must be such that it can be performed once only, and
+by any member with its own account.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something that is to be done once.
+    """A piece of work to be done once.
 
-    `ready_ms` is when it may be done by the ledger's time, in milliseconds of the Unix epoch; it may lie ahead. Tasks
-    with one `action_key` are performed together. `arguments` are for the trigger itself.
+    `ready_ms` is when it may be done by the ledger's time, in milliseconds of the Unix epoch; it may be in the future.
+    Tasks with one `action_key` are performed together. `arguments` are for the trigger itself.
     """
 
     id: str
@@ -52,13 +52,13 @@ class Task:
 
     @property
     def key(self) -> str:
-        """By which it is ranked, and performed together with others."""
+        """The key by which it is ranked, and performed together with others."""
         return self.action_key or self.id
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Who asks: the node, the account that it acts with, as which member it is known, and the ledger's time."""
+    """The present node: its name, its account, its member name, and the ledger's time."""
 
     node: NodeName
     account: ContractAddress
@@ -66,12 +66,12 @@ class Here:
     ledger_ms: int
 
 
-# Questions, and what may be done.
+# Questions and actions.
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a contract answers now. `function` is a signature such as `dueAt()`, `returns` the types of the answer.
+    """A contract's present answer. `function` is a signature such as `dueAt()`, `returns` the types of the answer.
 
     The answer is a value when there is one type, else a tuple.
     """
@@ -84,7 +84,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What this node itself answers: one of the services that its runtime offers."""
+    """An answer of this node itself, by one of the services that it offers."""
 
     service: str
     arguments: tuple[object, ...] = ()
@@ -94,8 +94,8 @@ class Ask:
 class Call:
     """A transaction of this node's own account.
 
-    Its gas is estimated, so that what would be refused is not sent; with a limit it is not. A limit is for what depends
-    on the time: the latest block may refuse what the next one takes.
+    Its gas is estimated, so that a call that would be refused is not sent; with a limit it is not estimated. A limit is
+    for calls that depend on the time: the latest block may refuse one that the next block takes.
     """
 
     contract: ContractAddress
@@ -111,15 +111,15 @@ Work: TypeAlias = Generator[Question, Any, Answer]
 
 
 class Reverted(Exception):
-    """A contract does not take a call; the text has its own error."""
+    """A contract refused a call; the text has its own error."""
 
 
-# What is seen on the ledger.
+# Events of the ledger.
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """An event of a contract that is told to the trigger: `Advanced(uint256 indexed, address indexed)`."""
+    """An event of a contract that the trigger receives: `Advanced(uint256 indexed, address indexed)`."""
 
     contract: ContractAddress
     event: str
@@ -127,7 +127,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEvent:
-    """One that was seen: its arguments in their order, and the time of its block."""
+    """A received event: its arguments in order, and the time of its block."""
 
     contract: ContractAddress
     event: str
@@ -138,7 +138,7 @@ class LedgerEvent:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A task that is done, and who did it, if that can be told."""
+    """A task that is done, and by whom, if that is known."""
 
     task: str
     by: Member | None = None
@@ -146,7 +146,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What an event means to a trigger: tasks that there are now, tasks that are done, and whether to look at once."""
+    """The meaning of an event for a trigger: present tasks, done tasks, and whether to list tasks at once."""
 
     tasks: tuple[Task, ...] = ()
     endings: tuple[Ending, ...] = ()
@@ -154,11 +154,11 @@ class Sighting:
 
 
 class Trigger:
-    """What users write: give it a name and override what is needed. One object serves one node.
+    """The base class for authors: give it a name and override the methods needed. One object serves one node.
 
-    `period_ms`  a task of its own for every such period of the ledger's time, beside what `tasks` names
-    `watches`    events of the ledger that are told to `seen`
-    `is_local`   each node does this for itself: there is nobody to contend with, and no delay
+    `period_ms`  one task for every such period of the ledger's time, beside those of `tasks`
+    `watches`    events of the ledger that `seen` receives
+    `is_local`   each node does this for itself: without contention and delay
     """
 
     name: ClassVar[str] = ""
@@ -175,30 +175,30 @@ class Trigger:
         return cls()
 
     def members(self, here: Here) -> Work[tuple[Member, ...] | None]:
-        """Who may perform its tasks now; without it, the nodes that are registered on the ledger."""
+        """The members that may perform its tasks now; by default the nodes that are registered on the ledger."""
         yield from ()
         return None
 
     def member(self, here: Here) -> Member:
-        """As whom this node stands among the members."""
+        """The name of this node among the members."""
         return here.member
 
     def tasks(self, here: Here) -> Work[tuple[Task, ...]]:
-        """All tasks that are not done, also such as are not ready yet."""
+        """All tasks that are not done, also those that are not ready yet."""
         yield from ()
         return ()
 
     def is_stale(self, task: Task, here: Here) -> Work[bool]:
-        """Whether a task is done, or is none any more."""
+        """Whether a task is done, or no longer exists."""
         yield from ()
         raise NotImplementedError(f"{self.name}: is_stale must say whether a task is done")
 
     def action(self, tasks: tuple[Task, ...], here: Here) -> Action:
-        """How these tasks, which have one action key, are performed together."""
+        """The action that performs these tasks together; they have one action key."""
         raise NotImplementedError(f"{self.name}: action must say how tasks are performed")
 
     def seen(self, event: LedgerEvent, here: Here) -> Sighting:
-        """What an event that is watched means."""
+        """The meaning of a watched event."""
         return Sighting()
 
     def done_in(self, tasks: tuple[Task, ...], events: tuple[LedgerEvent, ...], here: Here) -> tuple[str, ...]:
@@ -207,6 +207,6 @@ class Trigger:
 
 
 def require_trigger(kind: type[Trigger]) -> None:
-    """A `ValueError` when a class cannot be run as a trigger."""
+    """`ValueError` when a class cannot be run as a trigger."""
     if not NAME.fullmatch(kind.name):
         raise ValueError(f"name: must be 1 to 63 of a to z, 0 to 9 and hyphen, and begin with a letter: {kind.name!r}")
