@@ -3,9 +3,9 @@
 Every task that is attempted counts once for each attempt:
 
     won      our transaction performed it, by the ledger's events
-        lost     we sent or were about to send ours, and another member's was first (contention)
-        skipped  it was done before we began
-        failed   it was refused, or the world was unavailable, and it is not done
+    lost     we sent or were about to send ours, and another member's was first (contention)
+    skipped  it was done before we began
+    failed   it was refused, or the world was unavailable, and it is not done
 
 A lost race is never a success and never a failure.
 """
