@@ -1,10 +1,10 @@
-"""How a node shows who it is: a certificate of its own making, known by its fingerprint.
+"""A node's certificate: self-signed, known by its fingerprint.
 
-A node's certificate is signed by its own key and by nobody else. Trust comes from the registry, where the owner of a
-name has put the SHA-256 of the certificate; an authority beside it could only contradict. There is therefore nothing
-to revoke but the entry in the registry. The certificate names the node, as its common name and as its only DNS name,
-because TLS libraries look there, and serves both ends of a connection. Its key is on P-256: the TLS library of gRPC
-does not offer Ed25519 unless it is told to, and it cannot be told from Python.
+A node's certificate is signed by its own key and no other. Trust comes from the registry, where the owner of a name has
+put the SHA-256 of the certificate; an authority beside it could only contradict. So there is nothing to revoke but the
+entry in the registry. The certificate names the node, as its common name and as its only DNS name, because TLS
+libraries look there, and serves both ends of a connection. Its key is on P-256: the TLS library of gRPC does not offer
+Ed25519 by default, and Python cannot change that.
 
 A certificate is good for a year, from an hour ago so that clocks may differ, and is renewed in its last 30 days.
 """
@@ -38,7 +38,7 @@ _CERTIFICATE_HEAD: Final = b"-----BEGIN CERTIFICATE-----"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate, and what we read from it."""
+    """A certificate and the fields that Rota uses."""
 
     node: NodeName
     der: bytes
@@ -47,20 +47,20 @@ class Certificate:
 
     @property
     def fingerprint(self) -> bytes:
-        """By which the registry knows it: the SHA-256 of its bytes."""
+        """The SHA-256 of its bytes, as in the registry."""
         return hashlib.sha256(self.der).digest()
 
     @property
     def pem(self) -> bytes:
-        """As TLS libraries take it."""
+        """In the form of TLS libraries."""
         return x509.load_der_x509_certificate(self.der).public_bytes(serialization.Encoding.PEM)
 
     def is_valid_at(self, now_s: int) -> bool:
-        """Whether peers would take it at this time."""
+        """Whether peers would accept it at this time."""
         return self.valid_from_s <= now_s <= self.valid_until_s
 
     def is_due_for_renewal(self, now_s: int) -> bool:
-        """Whether a next one should be announced."""
+        """Whether the next one should be announced."""
         return now_s > self.valid_until_s - RENEWAL_S
 
 
@@ -101,7 +101,7 @@ def make_identity(node: NodeName, now_s: int, validity_s: int = VALIDITY_S) -> I
 
 
 def read_certificate(content: bytes) -> Certificate:
-    """What a certificate in DER says. A `ValueError` names what is wrong."""
+    """Read a certificate in DER. A `ValueError` names the error."""
     if len(content) > CERTIFICATE_BYTES_MAX:
         raise ValueError(f"certificate: at most {CERTIFICATE_BYTES_MAX} bytes, not {len(content)}")
     try:
@@ -123,7 +123,10 @@ def read_certificate(content: bytes) -> Certificate:
 
 
 def read_identity(pem: Secret) -> Identity:
-    """A private key and its certificate, as `Identity.pem` writes them. A `ValueError` repeats nothing of the key."""
+    """Read a private key and its certificate, as `Identity.pem` writes them.
+
+    A `ValueError` contains no part of the key.
+    """
     key_part, certificate_part = (Secret(part) for part in _split(pem))
     try:
         key = serialization.load_pem_private_key(key_part.reveal(), None)
@@ -138,7 +141,7 @@ def read_identity(pem: Secret) -> Identity:
 
 
 def require_node_name(node: str) -> None:
-    """A name as the registry takes it; `ValueError` otherwise."""
+    """`ValueError` if the registry would not accept this name."""
     if not NODE_NAME.fullmatch(node):
         raise ValueError(f"node: 1 to 63 of a to z, 0 to 9, hyphen, dot and underscore, not {node!r}")
 

@@ -1,12 +1,12 @@
 """A tree of keys from one seed (BIP-32) on Ethereum's curve, and paths into it (BIP-44).
 
 A node of the tree is a key and a chain code, both 32 bytes; child number i is the key plus a number that HMAC-SHA512
-makes of the chain code, the key and i. From 2³¹ on a child is *hardened*: that number is made of the private key, so
-that a child's key together with the parent's public one tells nothing about the parent. The others are made of the
+computes from the chain code, the key and i. From 2³¹ on a child is *hardened*: that number comes from the private key,
+so that a child's key together with the parent's public one shows nothing about the parent. The others come from the
 public key, and can therefore be derived from it alone.
 
-Written down (`xprv…`, `xpub…`), a node also tells its depth, its number and its parent's fingerprint, in base 58 with
-a checksum. What is read is checked wholly, because it comes from outside.
+The text of a node (`xprv…`, `xpub…`) also has its depth, its number and its parent's fingerprint, in base 58 with a
+checksum. The reader checks all of it, because it comes from outside.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class ExtendedPublicKey:
 
     @property
     def fingerprint(self) -> bytes:
-        """By which a child names its parent: four bytes, enough to notice a mistake."""
+        """Four bytes by which a child names its parent, enough to notice a mistake."""
         return hashlib.new("ripemd160", hashlib.sha256(self.key).digest()).digest()[:4]
 
     def serialised(self) -> str:
-        """`xpub…`: not a secret, but whoever has it sees which addresses belong together."""
+        """`xpub…`: not a secret, but it shows which addresses belong together."""
         return _base58(_head(_PUBLIC_VERSION, self) + self.chain_code + self.key)
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +114,7 @@ class ExtendedPrivateKey:
     def key_at(self, path: Path) -> PrivateKey:
         """The key at the end of a path from here; for a hardened path much faster than `at`.
 
-        Nobody sees the nodes in between, so that their fingerprints, which cost a point each, need not be made.
+        The nodes in between are not returned, so their fingerprints, which cost a point each, are not computed.
         """
         node = self
         for index in path:
@@ -127,7 +127,7 @@ class ExtendedPrivateKey:
         return ExtendedPublicKey(_public(self._key), self._chain_code.reveal(), self.depth, self.index, self.parent)
 
     def serialised(self) -> Secret:
-        """`xprv…`: whoever has it has every key below."""
+        """`xprv…`: it gives every key below."""
         content = _head(_PRIVATE_VERSION, self) + self._chain_code.reveal() + b"\0" + self._key.reveal()
         return Secret(_base58(content))
 
@@ -160,7 +160,7 @@ def master_key(seed: Secret) -> ExtendedPrivateKey:
 
 
 def read_extended_private_key(text: Secret) -> ExtendedPrivateKey:
-    """What an `xprv…` stands for. A `ValueError` says what is wrong and repeats nothing of it."""
+    """Read an `xprv…`. A `ValueError` names the error and contains no part of the text."""
     content = Secret(_checked_content(text, _PRIVATE_VERSION, "xprv"))
     key = Secret(content.reveal()[46:])
     if content.reveal()[45] != 0 or not _is_private_key(key):
@@ -170,7 +170,7 @@ def read_extended_private_key(text: Secret) -> ExtendedPrivateKey:
 
 
 def read_extended_public_key(text: str) -> ExtendedPublicKey:
-    """What an `xpub…` stands for. A `ValueError` says what is wrong."""
+    """Read an `xpub…`. A `ValueError` names the error."""
     content = _checked_content(Secret(text), _PUBLIC_VERSION, "xpub")
     try:
         coincurve.PublicKey(content[45:])
@@ -221,7 +221,7 @@ def _head(version: bytes, node: ExtendedPrivateKey | ExtendedPublicKey) -> bytes
 
 
 def _read_head(head: bytes) -> tuple[int, bytes, int]:
-    """Depth, parent and number. The root has no parent and no number, and what claims otherwise was made up."""
+    """Depth, parent and number. The root has no parent and no number; a text with other values is invalid."""
     depth, parent, index = head[4], head[5:9], int.from_bytes(head[9:], "big")
     if depth == 0 and (parent != _NO_PARENT or index != 0):
         raise ValueError("extended key: one of depth 0 has no parent and the number 0")

@@ -1,8 +1,8 @@
-"""Files that only their owner reads: written whole or not at all, and not read when others could have.
+"""Files that only their owner can read: written whole or not at all, and not read when others could have.
 
-A file is written under another name, made durable, and then given its own. `write_new` gives it by a link, which
-fails when the name is taken: no key is ever overwritten, whoever runs at the same time.
-Reading looks at the open file and not at its name, so that nobody exchanges it between the look and the read.
+A file is written under a temporary name, made durable, and then renamed. `write_new` uses a link, which fails when the
+name exists: no key is ever overwritten, even by another process at the same time. Reading checks the open file and not
+its name, so that it cannot be exchanged between the check and the read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER_MODE: Final = 0o700
 
 
 class KeyFileError(Exception):
-    """A file of keys is not as it has to be. The message names the file and what would be right, and no secret."""
+    """A file of keys is invalid. The message names the file and the valid form, and no secret."""
 
 
 class AlreadyThere(KeyFileError):
@@ -33,15 +33,15 @@ class NotThere(KeyFileError):
 
 
 class UnsafePermissions(KeyFileError):
-    """Others than the owner may read or write the file, or its owner is somebody else."""
+    """Others than the owner may read or write the file, or it has another owner."""
 
 
 class Unreadable(KeyFileError):
-    """The operating system does not let us read or write, or what is there is no plain file of a usual size."""
+    """The operating system refuses to read or write, or the file is no plain file of a usual size."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that only its owner enters, and those above it; one that is there must be so already."""
+    """Make a folder for its owner alone, and the folders above it; an existing one must be private already."""
     try:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     except OSError as error:
@@ -50,7 +50,7 @@ def make_folder(folder: Path) -> None:
 
 
 def require_private_folder(folder: Path) -> None:
-    """Whoever may write to a folder may exchange the files in it."""
+    """A user who may write to a folder can exchange the files in it."""
     try:
         status = folder.stat()
     except FileNotFoundError:
@@ -63,9 +63,9 @@ def require_private_folder(folder: Path) -> None:
 
 
 def read_private(path: Path) -> Secret:
-    """What a file holds that only its owner may read."""
+    """The content of a file that only its owner may read."""
     try:
-        # Without `O_NONBLOCK` a pipe that somebody put there would hold us up.
+        # Without `O_NONBLOCK` a pipe in its place would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         raise NotThere(f"{path}: there is no such file") from None
@@ -86,7 +86,7 @@ def read_private(path: Path) -> Secret:
 
 
 def write_new(path: Path, content: Secret) -> None:
-    """Write a file that was not there; `AlreadyThere` when it was."""
+    """Write a new file; `AlreadyThere` if it exists."""
     written = _write_beside(path, content)
     try:
         os.link(written, path)
@@ -100,12 +100,12 @@ def write_new(path: Path, content: Secret) -> None:
 
 
 def write_over(path: Path, content: Secret) -> None:
-    """Write a file in place of what was there; durable when this returns."""
+    """Write a file in place of an existing one; durable on return."""
     move(_write_beside(path, content), path)
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file the name of another, which is gone then; durable when this returns."""
+    """Give a file the name of another, which is replaced; durable on return."""
     try:
         os.replace(source, target)
     except FileNotFoundError:

@@ -1,12 +1,12 @@
-"""Secrets under a password, in the format that all Ethereum tools read: keystore version 3.
+"""Secrets under a password, in the format of all Ethereum tools: keystore version 3.
 
-The password and a salt are stretched by scrypt to 32 bytes. The first half is the key of AES-128 in counter mode,
-which hides the secret; the second is hashed with the ciphertext, and that tells a wrong password or a changed file
-from a right one before anything is deciphered. We write scrypt with the cost that the format's tools use, and read
-PBKDF2 too. What a file asks for is bounded, because a hostile one could ask for all memory and days of work.
+The password and a salt are stretched by scrypt to 32 bytes. The first half is the key of AES-128 in counter mode, which
+hides the secret; the second is hashed with the ciphertext, which shows a wrong password or a changed file before
+anything is deciphered. We write scrypt with the cost that the format's tools use, and read PBKDF2 too. The cost that a
+file asks for is bounded, because a hostile one could ask for all memory and days of work.
 
-A wrong password and a changed ciphertext look the same: the error says so. No error holds the password, the secret,
-or anything made of them.
+A wrong password and a changed ciphertext have the same error, because they look the same. No error contains the
+password, the secret, or anything made of them.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _HEX: Final = re.compile("(?:[0-9a-fA-F]{2})*")
 
 
 class DamagedKeystore(ValueError):
-    """What should be a keystore is not one; the message names the field."""
+    """The content is no keystore; the message names the field."""
 
 
 class WrongPassword(ValueError):
-    """The password is wrong, or the ciphertext has changed: by design nothing tells which."""
+    """The password is wrong, or the ciphertext has changed: by design they look the same."""
 
 
 class Keystore(dict[str, Any]):
-    """The fields of a file that claims to be a keystore."""
+    """The fields of a file that should be a keystore."""
 
     def __repr__(self) -> str:
         return "Keystore(not shown)"
@@ -61,7 +61,7 @@ class Keystore(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class ScryptCost:
-    """How hard guessing passwords is. As given: a quarter of a gigabyte and most of a second for each guess."""
+    """The cost of guessing passwords. By default a quarter of a gigabyte and most of a second for each guess."""
 
     n: int = 1 << 18
     r: int = 8
@@ -71,7 +71,7 @@ class ScryptCost:
         if self.n < 2 or self.n & (self.n - 1) or self.r < 1 or self.p < 1:
             raise DamagedKeystore("crypto.kdfparams: n is a power of two above 1, r and p are at least 1")
         if self.n.bit_length() > 16 * self.r:
-            # OpenSSL holds to this. The format's own example does not, but no tool of today writes such files.
+            # OpenSSL demands this. The format's own example does not comply, but no tool of today writes such files.
             raise DamagedKeystore("crypto.kdfparams: n is below 2^(16 r), as RFC 7914 has it")
         if 128 * self.n * self.r > SCRYPT_MEMORY_BYTES_MAX or self.n * self.r * self.p > SCRYPT_WORK_MAX:
             raise DamagedKeystore(
@@ -80,7 +80,7 @@ class ScryptCost:
 
 
 def encrypt(secret: Secret, password: Secret, cost: ScryptCost, fields: Mapping[str, object]) -> bytes:
-    """A keystore with this secret, as JSON. The fields stand beside it in the clear."""
+    """A keystore with this secret, as JSON, and these fields in clear text."""
     assert 1 <= len(secret) <= SECRET_BYTES_MAX, f"a secret has 1 to {SECRET_BYTES_MAX} bytes, not {len(secret)}"
     require_password(password)
     salt, iv = os.urandom(SALT_BYTES), os.urandom(_IV_BYTES)
@@ -103,7 +103,7 @@ def encrypt(secret: Secret, password: Secret, cost: ScryptCost, fields: Mapping[
 
 
 def decrypt(keystore: Keystore, password: Secret) -> Secret:
-    """The secret of a keystore that `parse` has read."""
+    """The secret of a parsed keystore."""
     crypto = _Section("crypto", keystore.get("crypto"))
     ciphertext = crypto.hexadecimal("ciphertext", 1, SECRET_BYTES_MAX)
     mac = crypto.hexadecimal("mac", _MAC_BYTES, _MAC_BYTES)
@@ -117,7 +117,10 @@ def decrypt(keystore: Keystore, password: Secret) -> Secret:
 
 
 def parse(content: Secret) -> Keystore:
-    """The fields of a keystore. The content is boxed because what is no keystore may be a key in the clear."""
+    """The fields of a keystore.
+
+    The content is a `Secret` because a file that is no keystore may be a key in clear text.
+    """
     keystore = _object_in(content)
     if keystore is None:
         raise DamagedKeystore("a keystore is a JSON object")
@@ -127,27 +130,27 @@ def parse(content: Secret) -> Keystore:
 
 
 def require_kind(keystore: Keystore, kind: str) -> None:
-    """A wallet is not taken for a key, nor a key for a wallet."""
+    """A wallet is not accepted as a key, nor a key as a wallet."""
     ours = keystore.get("rota")
     if not isinstance(ours, dict) or ours.get("kind") != kind:
         raise DamagedKeystore(f"rota.kind: must be {kind}")
 
 
 def require_address(keystore: Keystore, address: bytes) -> None:
-    """The address stands there in the clear, so that somebody may have changed it alone."""
+    """The address is in clear text, so it may have been changed alone."""
     told = keystore.get("address")
     if told is not None and (not isinstance(told, str) or told.lower().removeprefix("0x") != address.hex()):
         raise DamagedKeystore(f"address: must be that of the key within, which is 0x{address.hex()}")
 
 
 def require_password(password: Secret) -> None:
-    """An empty password would be none, and everybody's."""
+    """An empty password protects nothing."""
     if not 1 <= len(password) <= PASSWORD_BYTES_MAX:
         raise ValueError(f"password: 1 to {PASSWORD_BYTES_MAX} bytes")
 
 
 def _object_in(content: Secret) -> Keystore | None:
-    """Some tools begin a name with a capital letter. No error is raised here: a JSON decoder's holds what it read."""
+    """Some tools begin a name with a capital letter. No error is raised here: a JSON decoder's contains its input."""
     try:
         read = json.loads(content.reveal())
     except (ValueError, RecursionError):
@@ -156,7 +159,7 @@ def _object_in(content: Secret) -> Keystore | None:
 
 
 class _Section:
-    """An object within a keystore, read field by field; an error names the whole way to the field."""
+    """An object within a keystore, read field by field; an error names the full path of the field."""
 
     def __init__(self, name: str, content: object) -> None:
         if not isinstance(content, dict):
@@ -214,7 +217,7 @@ def _scrypt(password: Secret, salt: bytes, cost: ScryptCost) -> Secret:
 
 
 def _in_counter_mode(derived: Secret, iv: bytes, text: Secret) -> Secret:
-    """There and back: in counter mode both are the same."""
+    """Encrypts and decrypts: in counter mode both are the same."""
     cipher = Cipher(AES128(derived.reveal()[:16]), CTR(iv)).encryptor()
     return Secret(cipher.update(text.reveal()) + cipher.finalize())
 

@@ -1,8 +1,8 @@
-"""A wallet as a list of words (BIP-39): what an operator writes on paper and restores everything from.
+"""A wallet as a list of words (BIP-39), which an operator writes on paper and restores everything from.
 
-The words stand for 128 to 256 random bits and a checksum. The seed that all keys grow from is made of the words and
-an optional passphrase; every passphrase gives a valid and different wallet, so that a mistyped one is not noticed here.
-The word list and the stretching are the `mnemonic` package's; ours are the bounds, and errors that repeat no word.
+The words encode 128 to 256 random bits and a checksum. The seed of all keys is made of the words and an optional
+passphrase; every passphrase gives a valid and different wallet, so that a mistyped one is not noticed here. The word
+list and the stretching are the `mnemonic` package's; ours are the bounds, and errors that repeat no word.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def new_phrase() -> Secret:
 
 
 def phrase_of(entropy: Secret) -> Secret:
-    """The words that stand for these random bytes."""
+    """The words for these random bytes."""
     assert len(entropy) in ENTROPY_BYTES_ALLOWED, f"entropy has 16, 20, 24, 28 or 32 bytes, not {len(entropy)}"
     return Secret(_ENGLISH.to_mnemonic(entropy.reveal()))
 
 
 def read_phrase(text: Secret) -> Secret:
-    """The words as they were typed, put in order: lower case, single spaces. A `ValueError` says what is wrong."""
+    """The words as they were typed, normalised: lower case, single spaces. A `ValueError` names the error."""
     if len(text) > PHRASE_BYTES_MAX:
         raise ValueError(f"mnemonic: at most {PHRASE_BYTES_MAX} bytes, not {len(text)}")
     phrase = Secret(_tidied(text))
@@ -51,7 +51,7 @@ def read_phrase(text: Secret) -> Secret:
 
 
 def seed_of(phrase: Secret, passphrase: Secret | None = None) -> Secret:
-    """The 64 bytes that a wallet grows from."""
+    """The 64 bytes of seed of a wallet."""
     return Secret(
         Mnemonic.to_seed(phrase.reveal().decode(), "" if passphrase is None else passphrase.reveal().decode())
     )

@@ -1,4 +1,4 @@
-"""Which key is for what: the names of keys, and the path at which a wallet has each of them.
+"""The names of keys, their purposes, and the path at which a wallet has each of them.
 
     submitter                         pays for what the node submits      m/44'/60'/0'/0/0
     registrar                         owns the node's registration        m/44'/60'/0'/0/1
@@ -8,11 +8,11 @@
     coins/PARTY                       owns a party's coins                m/44'/60'/4'/[PARTY]
 
 [X] is eight hardened steps: the first 248 bits of the SHA-256 of X in UTF-8, 31 bits a step, the highest first. A
-single step would hold 31 bits, and whoever may choose names or addresses finds two that agree in 31, or in 62, with
-little work; with 248 nobody does. As all steps are hardened, one key that becomes known tells nothing of another. The
-first two paths are those that every wallet shows first, so that an operator sees and funds them with any tool. The
-registrar is not the submitter, because two that take nonces of one account without knowing of each other stand in each
-other's way: a node may run while it is registered.
+single step would hold 31 bits, and an attacker who chooses names or addresses finds two that agree in 31, or in 62,
+with little work; with 248 this is infeasible. As all steps are hardened, one key that becomes known shows nothing about
+another. The first two paths are those that every wallet shows first, so that an operator sees and funds them with any
+tool. The registrar is not the submitter, because two users of one account's nonces that do not know of each other
+conflict: a node may run while it is registered.
 
 A party has one address, wherever it acts: it signs transitions and public transactions with the same key, and is
 `msg.sender` of a private contract by the same address (decision 81). What the chain shows of a private contract are its
@@ -64,24 +64,24 @@ _FORMS: Final = (
 
 
 def submitter_key(contract: ContractAddress) -> KeyName:
-    """Pays for the rounds of one contract, where an operator wants an address for each."""
+    """The key that pays for the rounds of one contract, where an operator wants an address for each."""
     address_bytes(contract)
     return KeyName(f"submitter/{contract}")
 
 
 def account_key(account: ContractAddress) -> KeyName:
-    """Pays from this account: of the contract that it is named by, or the one that a node's contracts share."""
+    """The key that pays from this account: of the contract that it is named by, or the one that contracts share."""
     return SUBMITTER if account == SHARED_ACCOUNT else submitter_key(account)
 
 
 def party_key(party: Party) -> KeyName:
-    """Signs what a party does, privately and publicly."""
+    """The key that signs for a party, privately and publicly."""
     _require_name("party", party)
     return KeyName(f"party/{party}")
 
 
 def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
-    """Signs rounds of the contract that this intent deploys; the name is known before the contract is there."""
+    """The key that signs rounds of the contract that this intent deploys; its name is known before the contract is."""
     _require_name("node", node)
     assert "/" not in node, "a node's name has no slash"
     assert len(deployment) == DEPLOYMENT_BYTES, f"an intent id is {DEPLOYMENT_BYTES} bytes, not {len(deployment)}"
@@ -89,13 +89,13 @@ def endorser_key(node: NodeName, deployment: IntentId) -> KeyName:
 
 
 def coins_key(party: Party) -> KeyName:
-    """Has the secret by which a party owns coins whose owners nobody sees; it signs nothing."""
+    """The secret by which a party owns coins whose owners are hidden; it signs nothing."""
     _require_name("party", party)
     return KeyName(f"coins/{party}")
 
 
 def path_of(name: str) -> Path:
-    """Where a wallet has the key of this name. A `ValueError` when it is not one of the six forms."""
+    """The path of the key of this name in a wallet. `ValueError` when the name is not one of the six forms."""
     if name in _PATHS:
         return _PATHS[name]
     for form, root in _FORMS:

@@ -4,11 +4,11 @@
     transport/current.pem     its certificate and the key of that
     imported/                 keys that come from elsewhere, one keystore each under the same password; may be missing
 
-Making is idempotent: what is there is opened and checked with what was asked for, what is missing is made, and
-nothing is overwritten, so that a run that was cut short is simply run again.
+Making is idempotent: existing files are opened and compared with the request, missing ones are made, and nothing is
+overwritten, so that an interrupted run can be repeated.
 
-The transport key lies there without a password, as its file's mode protects it: it signs for no asset, and is replaced
-within a block when it gets lost. What signs lies under the password.
+The transport key has no password, as its file's mode protects it: it signs for no asset, and is replaced within a block
+when it gets lost. Keys that sign are under the password.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class NodeKeys:
 
 @dataclass(frozen=True, slots=True)
 class MadeKeys:
-    """What `make_node_keys` did. The words are there when they are new: they are to be shown once and written down."""
+    """The result of `make_node_keys`. It has the words if they are new: show them once, to be written down."""
 
     keys: NodeKeys
     written: tuple[Path, ...]
@@ -72,10 +72,10 @@ def make_node_keys(
     wallet: Wallet | None = None,
     cost: ScryptCost | None = None,
 ) -> MadeKeys:
-    """Make what is missing of a node's keys; with `wallet`, from words that its operator has already.
+    """Make the missing files of a node's keys; with `wallet`, from words that its operator has.
 
-    A `KeyFileError` when something is there that does not fit: another wallet, another password, another node's
-    certificate. Nothing is written then that was not missing.
+    A `KeyFileError` when an existing file does not fit: another wallet, another password, another node's certificate.
+    Then only missing files were written.
     """
     require_password(password)
     transport = TransportFolder(folder / TRANSPORT, node)
@@ -88,7 +88,7 @@ def make_node_keys(
 
 
 def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
-    """The keys of a node that `make_node_keys` has made. A `KeyFileError` names what is missing or wrong."""
+    """The keys of a node that `make_node_keys` has made. A `KeyFileError` names the missing or invalid file."""
     transport = TransportFolder(folder / TRANSPORT, node)
     certificate = transport.current().certificate
     wallet = open_wallet(folder / WALLET, password)
@@ -96,12 +96,12 @@ def open_node_keys(folder: Path, node: NodeName, password: Secret) -> NodeKeys:
 
 
 def open_signer(folder: Path, password: Secret) -> KeyHolder:
-    """What signs for a node, whether or not its certificate is there. A `KeyFileError` names what is wrong."""
+    """The signer of a node, whether or not its certificate exists. A `KeyFileError` names the error."""
     return _signer_of(folder, open_wallet(folder / WALLET, password), password)
 
 
 def read_password(path: Path) -> Secret:
-    """The password in a file that only its owner reads: its first line."""
+    """The password in a file that only its owner can read: its first line."""
     password = Secret(read_private(path).reveal().partition(b"\n")[0].removesuffix(b"\r"))
     try:
         require_password(password)
@@ -111,7 +111,7 @@ def read_password(path: Path) -> Secret:
 
 
 def _signer_of(folder: Path, wallet: Wallet, password: Secret) -> KeyHolder:
-    """An imported key stands before the wallet's of the same name."""
+    """An imported key takes precedence over the wallet's of the same name."""
     derived = WalletSigner(wallet)
     if not (folder / IMPORTED).exists():
         return derived

@@ -1,6 +1,6 @@
-"""One-time keys: whose an intent's id is in a contract whose transitions are proved (decision 130).
+"""One-time keys: the owner of an intent's id in a contract whose transitions are proved (decision 130).
 
-Such a contract has no endorsers that could check whose page an id is on. So the id itself is the hash of an address,
+Such a contract has no endorsers that could check the owner of an id's page. So the id itself is the hash of an address,
 and the contract takes a transition only with a signature by that address's key. The key is derived from the party's key
 for coins, the contract and the intent's nonce, 16 random bytes that are stored with the intent. It is never stored and
 can be derived again after a restart. Nothing links two ids of one party.
@@ -21,23 +21,23 @@ from rota.model.types import ContractAddress, IntentId, Leaf, NodeName, Party, a
 from rota.ports import KeyHolder, UnknownKey
 
 _PURPOSE: Final = b"rota zeto intent"
-# More than a key has, so that reducing it leaves no bias.
+# Longer than a key, so that the reduction leaves no bias.
 _DERIVED_BYTES: Final = 48
 
 
 class OneTimeKeys:
-    """Of the parties of one node."""
+    """The one-time keys of one node's parties."""
 
     def __init__(self, node: NodeName, keys: KeyHolder) -> None:
         self._node: Final = node
         self._keys: Final = keys
 
     def id_of(self, party: Party, contract: ContractAddress, nonce: bytes) -> IntentId:
-        """The intent id that belongs to this nonce. `UnknownKey` when the party is none of this node's."""
+        """The intent id that belongs to this nonce. `UnknownKey` when the party is of another node."""
         return intent_of(self._key_of(party, contract, nonce).address)
 
     def sign(self, party: Party, contract: ContractAddress, nonce: bytes, intent: IntentId, binding: bytes) -> bytes:
-        """What makes a transition this intent's. `UnknownKey` when the id is not this party's by that nonce."""
+        """The signature that binds a transition to its intent. `UnknownKey` when the party does not own the id."""
         key = self._key_of(party, contract, nonce)
         if intent_of(key.address) != intent:
             raise UnknownKey(f"{intent.hex()} is not an id of {party} in {contract}")
@@ -53,7 +53,7 @@ class OneTimeKeys:
 
 
 def is_signed_by_intent(intent: IntentId, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
-    """Whether the key of this id signed that leaf and bound. A proof may stand behind the signature."""
+    """Whether the key of this id signed that leaf and bound. A proof may follow the signature."""
     try:
         own = signature[:COMPACT_SIGNATURE_BYTES]
         return intent_of(recover_address(bound_hash(leaf, valid_until_s), own)) == intent

@@ -1,4 +1,4 @@
-"""Signatures on Ethereum's curve: sign a hash, and tell from a signature who made it.
+"""Signatures on Ethereum's curve: sign a hash, and recover the signer's address from a signature.
 
 A signature has two forms. The long one is r 32 | s 32 | recovery id, 65 bytes; we write the recovery id as 0
 or 1, as transactions do, and read 27 and 28 too, as messages to wallets do. The compact one (EIP-2098), 64
@@ -36,7 +36,7 @@ _RECOVERY_IDS: Final = {0: 0, 1: 1, 27: 0, 28: 1}
 
 
 class PrivateKey:
-    """A key that signs. Its secret shows neither in its `repr` nor in an error."""
+    """A signing key. Its secret appears neither in its `repr` nor in an error."""
 
     __slots__ = ("_key", "address", "public")
 
@@ -59,7 +59,7 @@ class PrivateKey:
         return to_compact(self.sign(digest))
 
     def derive(self, purpose: bytes, size_bytes: int) -> bytes:
-        """Another secret, for another purpose, that tells nothing of this one (HKDF-SHA-256 without a salt)."""
+        """Another secret, for another purpose, that shows nothing of this one (HKDF-SHA-256 without a salt)."""
         key = hmac.digest(bytes(DIGEST_BYTES), self._key.secret, "sha256")
         derived = block = b""
         for number in range(-(-size_bytes // DIGEST_BYTES)):
@@ -78,7 +78,7 @@ def private_key(secret: bytes) -> PrivateKey:
 
 
 def recover_address(digest: bytes, signature: bytes) -> bytes:
-    """The address whose key signed this hash; both forms are read. A `ValueError` names what is wrong.
+    """The address whose key signed this hash; both forms are read. A `ValueError` names the error.
 
     Any well-formed signature recovers to some address: it proves something only when that address is expected.
     """
@@ -137,5 +137,5 @@ def address_of(public: bytes) -> bytes:
 
 
 def _coordinates_of(public: coincurve.PublicKey) -> bytes:
-    """The point in 64 bytes, without the byte that tells how it is written."""
+    """The point in 64 bytes, without the byte of its form."""
     return public.format(compressed=False)[1:]

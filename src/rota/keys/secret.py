@@ -1,8 +1,8 @@
-"""A secret that shows nowhere by accident: not in a `repr`, a message, a log line, a pickle or a copy.
+"""A secret that does not appear by accident: not in a `repr`, a message, a log line, a pickle or a copy.
 
-Python cannot wipe memory, so this guards against telling, not against whoever reads the process. All code in `keys`
-holds passwords, words and key bytes in this box and opens it inside the expression that needs them. A traceback that
-is printed with the local variables of its frames then shows boxes.
+Python cannot wipe memory, so this prevents disclosure by accident, not reading of the process's memory. All code in
+`keys` holds passwords, words and key bytes in this box and opens it inside the expression that needs them. A traceback
+that is printed with the local variables of its frames then shows boxes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 
 class Secret:
-    """Bytes that are not to be told."""
+    """Bytes that must not be disclosed."""
 
     __slots__ = ("_content",)
 
@@ -20,11 +20,11 @@ class Secret:
         self._content: Final = _encoded(content) if isinstance(content, str) else bytes(content)
 
     def reveal(self) -> bytes:
-        """The bytes. Give them to what needs them, and to no variable that outlives the statement."""
+        """The bytes. Pass them on directly, and store them in no variable that outlives the statement."""
         return self._content
 
     def is_text(self) -> bool:
-        """Whether it is UTF-8; asked before it is decoded, as the error of a decoder holds what it was given."""
+        """Whether it is UTF-8; checked before it is decoded, as the error of a decoder contains its input."""
         try:
             self._content.decode()
         except UnicodeDecodeError:
@@ -50,7 +50,7 @@ class Secret:
 
 
 def _encoded(text: str) -> bytes:
-    """As the environment encodes what is no UTF-8. It must not fail, because the error would hold the text."""
+    """As the environment encodes text that is no UTF-8. It must not fail, because the error would contain the text."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:

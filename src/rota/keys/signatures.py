@@ -1,4 +1,4 @@
-"""Who signs what, and how it is checked: the answers to the core's orders about signatures.
+"""Signatures: the signed bytes, their signers and their verifiers; the answers to the core's orders about them.
 
     what                       signed bytes                               form         checked by
     a leaf, by a party         EIP-191 of `bound_hash(leaf, validUntil)`  64 or 65     endorsers, the party's own node
@@ -33,14 +33,14 @@ from rota.sequencer.events import (
     TransitionSigned,
 )
 
-# Number of true signatures of leaves that are kept: a leaf is checked within seconds of being signed.
+# The number of true signatures of leaves that are remembered: a leaf is checked within seconds of being signed.
 TRUE_KEPT_MAX: Final = 8_192
 
 _MESSAGE_HEAD: Final = b"\x19Ethereum Signed Message:\n32"
 
 
 def leaf_hash(leaf: Leaf, valid_until_s: int) -> bytes:
-    """What a party signs of a leaf: the hash that a wallet makes of a message of 32 bytes (EIP-191)."""
+    """The hash that a party signs for a leaf: that of a wallet for a message of 32 bytes (EIP-191)."""
     return keccak(_MESSAGE_HEAD + bound_hash(leaf, valid_until_s))
 
 
@@ -55,7 +55,7 @@ def has_endorsed(verifier: str, digest: Digest, signature: bytes) -> bool:
 
 
 class Signatures:
-    """Signs and verifies for one node. What the world could not do raises `Unavailable`, and is not answered."""
+    """Signs and verifies for one node. `Unavailable` when the signer is, and then there is no answer."""
 
     def __init__(self, node: NodeName, signer: Signer, contracts: Contracts, deployments: Deployments) -> None:
         self._node: Final = node
@@ -86,7 +86,8 @@ class Signatures:
     def has_signed(self, verifier: str, leaf: Leaf, valid_until_s: int, signature: bytes) -> bool:
         """The answer of `has_signed_leaf`. The node does not check a signature again that it made or found to be true.
 
-        A true signature stays true, whichever peer sends it. A false one is not kept, since any peer can make it up.
+        A true signature stays true, whichever peer sends it. A false one is not remembered, since any peer can make it
+        up.
         """
         if (verifier, leaf, valid_until_s, signature) in self._true:
             return True
@@ -101,7 +102,7 @@ class Signatures:
             self._true.popitem(last=False)
 
     def look_up_verifier(self, order: LookUpVerifier) -> VerifierLookedUp:
-        """The address by which others know a party of ours, or nothing."""
+        """The address by which others know a party of ours; empty when there is none."""
         verifier = self.verifier_of(order.party)
         return VerifierLookedUp(order.peer, order.request_id, order.party, verifier)
 
@@ -113,7 +114,7 @@ class Signatures:
             return ""
 
     async def sign_as_endorser(self, contract: ContractAddress, digest: Digest) -> bytes:
-        """Our endorsement of a round that the domain has found right, or our refusal of a leaf."""
+        """Our endorsement of a round that the domain accepts, or our refusal of a leaf."""
         deployment = self._deployments.deployment_of(contract)
         if deployment is None:
             raise Unavailable(f"it is not known which intent deployed {contract}")

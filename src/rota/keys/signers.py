@@ -1,10 +1,10 @@
-"""What holds keys and signs with them: from memory, from files, from a wallet. All three are a `KeyHolder` (ports).
+"""Signers with their keys: from memory, from files, from a wallet. All three are a `KeyHolder` (ports).
 
-A memory signer has the keys that it is given, under their names. A file signer reads a folder of keystores once, at
-start; each costs a scrypt, so it is for the few keys that come from elsewhere. A wallet signer has a key for every
-name that `names` knows, and derives it when it is first asked for.
+A memory signer has the keys passed to it, under their names. A file signer reads a folder of keystores once, at start;
+each costs a scrypt, so it is for the few imported keys. A wallet signer has a key for every name that `names` knows,
+and derives it on first use.
 
-Signing takes microseconds, so that it is done at once; `sign` is asynchronous for signers that ask a machine.
+Signing takes microseconds and happens at once; `sign` is asynchronous for signers that use another machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ KIND: Final = "key"
 
 
 class MemorySigner:
-    """Has the keys that it is given."""
+    """Has the keys passed to it."""
 
     def __init__(self, keys: Mapping[str, PrivateKey]) -> None:
         self._keys: Final = dict(keys)
@@ -71,7 +71,7 @@ class FileSigner(MemorySigner):
     """Has the keys of a folder, one keystore file each."""
 
     def __init__(self, folder: Path, password: Secret) -> None:
-        """Read them all. A `KeyFileError` names the file that is wrong, and none of them is used then."""
+        """Read all files. A `KeyFileError` names the invalid file, and then none of the keys is used."""
         require_private_folder(folder)
         paths = sorted(folder.glob("*.json"))
         if len(paths) > FILES_MAX:
@@ -108,7 +108,7 @@ class WalletSigner:
         return "WalletSigner(keys not shown)"
 
     def _key_of(self, signer: str) -> PrivateKey:
-        """Keys that were asked for last are kept; the rest are derived again."""
+        """The keys used last stay in memory; the others are derived again."""
         key = self._kept.pop(signer, None)
         if key is None:
             try:
@@ -123,7 +123,7 @@ class WalletSigner:
 
 
 class FirstSigner:
-    """Asks several signers in their order, and takes the first that has the key: own keys before derived ones."""
+    """Uses the first of several signers that has the key: imported keys before derived ones."""
 
     def __init__(self, *signers: KeyHolder) -> None:
         self._signers: Final = signers
@@ -176,7 +176,7 @@ def read_key(path: Path, password: Secret) -> tuple[str, PrivateKey]:
 
 
 def address_text(key: PrivateKey) -> ContractAddress:
-    """An address as we always write it."""
+    """An address in our canonical form."""
     return ContractAddress("0x" + key.address.hex())
 
 
@@ -189,7 +189,7 @@ def _name_of(keystore: Keystore) -> str:
 
 
 def _private_key_of(secret: Secret) -> PrivateKey:
-    """Early tools wrote a key without its leading zeros. What is wrong is told here, where no key shows in a frame."""
+    """Early tools wrote a key without its leading zeros. Errors are raised here, where no frame shows a key."""
     if len(secret) > SECRET_BYTES or not 0 < int.from_bytes(secret.reveal(), "big") < ORDER:
         raise DamagedKeystore(f"the secret must be a private key of secp256k1, at most {SECRET_BYTES} bytes")
     return PrivateKey(secret.reveal().rjust(SECRET_BYTES, b"\0"))

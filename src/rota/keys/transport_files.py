@@ -1,4 +1,4 @@
-"""The certificates of a node on its disk, and how one follows another without an outage.
+"""The certificates of a node on its disk, and their exchange without an outage.
 
     current.pem     the key and the certificate that the node shows
     next.pem        those that it will show, from the time at which they are made until they are current
@@ -10,7 +10,7 @@ A certificate is exchanged in four steps, each of which may be repeated, and aft
     3  PROMOTE      when the registry shows it, next.pem becomes current.pem, and new connections show it
     4  ROTATE       the registry drops the old fingerprint
 
-`next_step` tells from the files and the registry which of them is due. It does not remember anything.
+`next_step` computes from the files and the registry which of them is due. It remembers nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_FINGERPRINT: Final = bytes(32)
 
 
 class Step(Enum):
-    """What is to be done about a node's certificate."""
+    """The next step for a node's certificate."""
 
     NOTHING = "nothing"
     PREPARE = "prepare"
@@ -42,7 +42,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The fingerprints that the registry has for a node; zero where there is none."""
+    """The fingerprints of a node in the registry; zero where there is none."""
 
     current: bytes = NO_FINGERPRINT
     next: bytes = NO_FINGERPRINT
@@ -76,7 +76,7 @@ class TransportFolder:
             return None
 
     def promote(self) -> Identity:
-        """The next identity becomes the current one, and the old one is gone."""
+        """Make the next identity the current one, and delete the old one."""
         identity = self._read(NEXT)
         move(self.folder / NEXT, self.folder / CURRENT)
         return identity
@@ -93,7 +93,7 @@ class TransportFolder:
         try:
             write_new(self.folder / name, identity.pem)
         except AlreadyThere:
-            # Somebody else was faster: what lies there counts.
+            # Another process was faster: its file counts.
             return self._read(name), False
         return identity, True
 
@@ -109,7 +109,7 @@ class TransportFolder:
 
 
 def next_step(current: Certificate, following: Certificate | None, registered: Registered, now_s: int) -> Step:
-    """Which step of an exchange is due. `REGISTER` means that the registry does not know what we show."""
+    """The step of an exchange that is due. `REGISTER`: the registry does not have the certificate that we show."""
     shown = current.fingerprint
     if registered.next == shown:
         return Step.ROTATE

@@ -1,8 +1,8 @@
 """The wallet of a node: one list of words from which every key of the node and of its parties is derived.
 
-The words lie in a keystore file under the node's password, with the passphrase behind them if there is one. The
-content is text, so that a tool that takes every keystore for a single key refuses it. Beside it stands the address of
-the submitter, in the clear: it shows which wallet this is, and that the words are still those that were written.
+The words are in a keystore file under the node's password, followed by the passphrase if there is one. The content is
+text, so that a tool that takes every keystore for a single key refuses it. The file has the submitter's address in
+clear text: it shows which wallet this is, and that the words are still those that were written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PASSPHRASE_BYTES_MAX: Final = 1024
 
 
 class Wallet:
-    """Words, a passphrase or none, and the tree that grows from both."""
+    """Words, a passphrase or none, and the tree of keys of both."""
 
     __slots__ = ("passphrase", "phrase", "root")
 
@@ -60,7 +60,7 @@ class Wallet:
 
 
 def write_wallet(path: Path, wallet: Wallet, password: Secret, cost: ScryptCost) -> None:
-    """Write a wallet to a file that is not there yet."""
+    """Write a wallet to a new file."""
     content = wallet.phrase
     if wallet.passphrase is not None:
         content = Secret(wallet.phrase.reveal() + b"\n" + wallet.passphrase.reveal())
@@ -69,7 +69,7 @@ def write_wallet(path: Path, wallet: Wallet, password: Secret, cost: ScryptCost)
 
 
 def open_wallet(path: Path, password: Secret) -> Wallet:
-    """The wallet of a file. A `KeyFileError` names the file and says what is wrong with it, or with the password."""
+    """The wallet of a file. A `KeyFileError` names the file, and what is invalid in it or in the password."""
     try:
         keystore = parse(read_private(path))
         require_kind(keystore, KIND)
@@ -81,7 +81,7 @@ def open_wallet(path: Path, password: Secret) -> Wallet:
 
 
 def _wallet_of(content: Secret) -> Wallet:
-    """A `ValueError` of the words names no word, so that it may be told."""
+    """A `ValueError` contains no word, so that it may be shown."""
     words, _, passphrase = (Secret(part) for part in content.reveal().partition(b"\n"))
     try:
         return Wallet(words, passphrase if len(passphrase) else None)
