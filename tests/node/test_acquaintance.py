@@ -335,7 +335,7 @@ def test_list_that_is_due_when_its_peer_has_lied_is_not_asked_for() -> None:
 
 
 def test_contract_whose_deployment_the_chain_had_taken_back_is_asked_for_again() -> None:
-    """Seeds 201207 and 203766: the chain stood still without the block, and has it now; nobody mentions the contract."""
+    """Seeds 201207 and 203766: the chain stood still without the block, and has it now; nobody mentions it."""
     bench = Bench()
     bench.tell(ConnectionMade(B))
     bench.list(B, MADE)
