@@ -32,6 +32,7 @@ from rota.node.acquaintance import (
     FIRST,
     LISTED_A_WINDOW_MAX,
     MISTRUST_MS,
+    PARDONS_MAX,
     REFUSED_MS,
     SERVED_A_WINDOW_MAX,
     SERVED_BYTES_A_WINDOW_MAX,
@@ -327,8 +328,48 @@ def test_list_that_is_due_when_its_peer_has_lied_is_not_asked_for() -> None:
     bench.answer(B)
     bench.tell(ConnectionMade(B))
     bench.end(B, Verdict.REFUSED, is_false=True)
-    bench.wait(60_000)
+    bench.wait(MISTRUST_MS - 1)
     assert len(bench.said(ContractsRequest, B)) == 1
+    bench.wait(1)
+    assert len(bench.said(ContractsRequest, B)) == 2
+
+
+def test_contract_whose_deployment_the_chain_had_taken_back_is_asked_for_again() -> None:
+    """Seeds 201207 and 203766: the chain stood still without the block, and has it now; nobody mentions it."""
+    bench = Bench()
+    bench.tell(ConnectionMade(B))
+    bench.list(B, MADE)
+    bench.answer(B)
+    bench.end(B, Verdict.REFUSED, is_false=True)
+    bench.wait(MISTRUST_MS)
+    bench.list(B, MADE)
+    assert bench.asked(B) == [MADE, MADE]
+    bench.answer(B)
+    bench.end(B, Verdict.ACCEPTED)
+    assert bench.node.acquaintance.is_idle
+
+
+def test_peer_whose_connection_is_made_again_while_it_is_mistrusted_is_asked_for_its_list_later() -> None:
+    bench = learned()
+    bench.end(B, Verdict.REFUSED, is_false=True)
+    bench.tell(ConnectionLost(B))
+    bench.tell(ConnectionMade(B))
+    assert bench.said(ContractsRequest, B) == []
+    bench.wait(MISTRUST_MS)
+    assert len(bench.said(ContractsRequest, B)) == 1
+
+
+def test_peer_that_tells_again_and_again_what_the_chain_does_not_say_is_asked_for_few_lists() -> None:
+    bench = Bench()
+    bench.tell(ConnectionMade(B))
+    for _ in range(PARDONS_MAX + 3):
+        if len(bench.said(ContractsRequest, B)) > len(bench.asked(B)):
+            bench.list(B, MADE)
+            bench.answer(B)
+            bench.end(B, Verdict.REFUSED, is_false=True)
+        bench.wait(MISTRUST_MS)
+    assert len(bench.said(ContractsRequest, B)) == len(bench.asked(B)) == PARDONS_MAX + 1
+    assert bench.node.acquaintance.is_idle
 
 
 # Strangers.

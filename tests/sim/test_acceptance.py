@@ -23,6 +23,7 @@ from rota.model.types import (
 from rota.sim.facts import (
     ConnectionChanged,
     ContractReset,
+    Declined,
     Endorsed,
     Fact,
     HeightReached,
@@ -148,6 +149,35 @@ def test_endorser_that_leaves_the_role_of_coordinator_follows_the_successor_that
     assert not is_wrong(STICKY, *heard, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
     assert not is_wrong(STICKY, SteppedAside(D, ADDRESS, THIRD), signs_for(THIRD))
     assert is_wrong(STICKY, *heard, SteppedAside(FIRST, ADDRESS, THIRD), signs_for(THIRD)), "another one leaves"
+
+
+def test_endorser_may_have_left_a_coordinator_whose_connection_was_lost_and_made_again() -> None:
+    """Seed 203171: B's timer stopped observing C while C restarted; then A's heartbeat came, which C outranks."""
+    heard = (beats(FIRST), asks(FIRST))
+    lost, made = (ConnectionChanged(D, FIRST, is_up=is_up, local_ms=at_ms) for is_up, at_ms in ((False, 1), (True, 2)))
+    assert is_wrong(STICKY, *heard, beats(SECOND), asks(SECOND), signs_for(SECOND))
+    assert not is_wrong(STICKY, *heard, lost, made, beats(SECOND), asks(SECOND), signs_for(SECOND))
+    another = lost._replace(peer=THIRD)
+    assert is_wrong(STICKY, *heard, another, beats(SECOND), asks(SECOND), signs_for(SECOND)), "another was lost"
+
+
+def test_endorser_may_have_left_a_coordinator_that_was_silent_until_its_connection_was_made_again() -> None:
+    heard = (beats(FIRST), asks(FIRST))
+    made = ConnectionChanged(D, FIRST, is_up=True, local_ms=SILENCE_MS)
+    assert not is_wrong(STICKY, *heard, made, beats(SECOND, SILENCE_MS), signs_for(SECOND, SILENCE_MS))
+    early = made._replace(local_ms=SILENCE_MS - 1)
+    assert is_wrong(STICKY, *heard, early, beats(SECOND, SILENCE_MS - 1), signs_for(SECOND, SILENCE_MS - 1))
+
+
+def test_endorser_that_has_no_ledger_when_another_asks_signs_on_for_the_one_that_it_follows() -> None:
+    """Seed 203839: C was checking a round of D, lost its ledger and D, and rejected A with NoLedger."""
+    lost = ConnectionChanged(D, SECOND, is_up=False, local_ms=0)
+    asked = (beats(SECOND), asks(SECOND), lost, beats(FIRST), asks(FIRST))
+    assert is_wrong(STICKY, *asked, signs_for(SECOND))
+    before = (beats(SECOND), asks(SECOND), lost, asks(FIRST))
+    assert is_wrong(STICKY, *before, signs_for(SECOND))
+    assert not is_wrong(STICKY, *before, Declined(D, ADDRESS, FIRST), signs_for(SECOND))
+    assert is_wrong(STICKY, *asked, Declined(D, ADDRESS, FIRST), signs_for(SECOND)), "a better one lives"
 
 
 def test_endorser_may_pass_over_members_that_it_lists_as_unreached_itself() -> None:

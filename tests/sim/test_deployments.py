@@ -63,6 +63,14 @@ def test_seed_that_failed_is_clean() -> None:
     assert Swarm(37, Settings(minutes=1 / 2, domain=DEPLOYMENTS)).play().violations == []
 
 
+@pytest.mark.slow
+def test_node_that_asked_for_a_contract_whose_block_was_taken_back_has_it_in_the_end() -> None:
+    """D3 in seed 201207: B refused its genesis while the chain stood still; see `tests/node/test_acquaintance.py`."""
+    settings = Settings(minutes=1 / 2, domain=DEPLOYMENTS, only_faults=(6, 11, 26, 27, 28, 34, 43, 44), intents=76)
+    settings = replace(settings, liars=None, has_newest_faults=True, has_plans=True)
+    assert Swarm(201207, settings).play().violations == []
+
+
 def test_uses_of_a_contract_that_is_not_deployed_never_come() -> None:
     """A stranger takes every id, and no node has what the stranger deploys."""
     plan = draw_plan(3, replace(SHORT, faults=()))

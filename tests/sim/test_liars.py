@@ -131,6 +131,22 @@ def test_seed_that_failed_is_clean(seed: int) -> None:
     assert not Swarm(seed, Settings(minutes=0.5, liars=1, strategies=FAILED[seed])).play().violations
 
 
+@pytest.mark.parametrize(
+    ("seed", "minutes", "intents", "faults"),
+    [
+        (203171, 0.125, 11, (4,)),
+        (203839, 0.5, 51, (3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 17, 19, 21, 23, 24, 25, 27, 29, 30, 32, 33)),
+    ],
+)
+def test_seed_in_which_an_endorser_was_accused_of_two_coordinators_is_clean(
+    seed: int, minutes: float, intents: int, faults: tuple[int, ...]
+) -> None:
+    """S6 took whom the endorser may follow from a connection that had come back, or from a request that it rejected."""
+    settings = Settings(minutes=minutes, domain="synthetic", only_faults=faults, intents=intents)
+    settings = replace(settings, liars=None, has_newest_faults=True, has_plans=True)
+    assert not Swarm(seed, settings).play().violations
+
+
 def test_liar_that_names_approvers_that_no_plan_asks_for_takes_no_more_rounds_than_it_may() -> None:
     settings = Settings(minutes=0.125, domain="synthetic", only_faults=(1, 3, 7, 8), intents=55)
     settings = replace(settings, liars=None, has_newest_faults=True, has_plans=True)

@@ -178,3 +178,21 @@ def test_external_intent_that_is_never_issued_waits_for_nothing(monkeypatch: pyt
     assert {violation.invariant for violation in swarm.play().violations} >= {"L1", "L6"}
     assert swarm.calm is not None
     assert swarm.calm.waiting == (swarm.intents[1].id,)
+
+
+def test_run_with_liars_ends_when_the_last_block_is_on_every_honest_disk() -> None:
+    """Seed 204777: A's index was at block 88 and its disk at 87, and the two were judged as one (L5)."""
+    swarm = Swarm(3, Settings(nodes=4, contracts=1, liars=1, minutes=0.1, faults=()))
+    swarm.open()
+    world = swarm.world
+    world.run_until(2_000)
+    node = next(node for name, node in world.nodes.items() if name not in world.liars)
+    node.disk_delay_ms = 100
+    world.chain.mine()
+    while node.core is not None and node.core.height < world.ledger.height:
+        world.run_until(world.now_ms + 1)
+    assert node.disk.height < world.ledger.height
+    assert not swarm.has_caught_up()
+    swarm.let_catch_up()
+    assert swarm.has_caught_up()
+    assert node.disk.height == world.ledger.height

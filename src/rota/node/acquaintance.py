@@ -21,8 +21,12 @@ of a group that we have gets the answer that it would get if we had it not: it i
 whatever it answers counts as false (`is_hidden_from`).
 
 A stranger must not make us work. What is asked at a time is bounded, for all and for one peer, and so is how often one
-peer is asked or served. One whose genesis is not on the chain is not asked again for `MISTRUST_MS`; what is not for us
+peer is asked or served. One whose genesis is not on the chain is asked nothing for `MISTRUST_MS`; what is not for us
 is not asked of the same peer again for `REFUSED_MS`. What waits goes with the connection.
+
+An honest peer may also tell what the chain does not say: the chain has taken back the block of the deployment, or our
+Ethereum node is behind. Nobody tells of the contract again by itself, so that after `MISTRUST_MS` the peer is asked for
+its list again, `PARDONS_MAX` times a connection.
 
 A peer that does not answer must not keep us from asking another: whoever speaks of a contract while another peer is
 asked for it, or while there is no room, waits in one line for all, and is asked in its turn.
@@ -83,6 +87,7 @@ ASKED_MAX = 64
 ASKED_OF_PEER_MAX = 8
 PAGES_MAX = 64
 TRIES_MAX = 4
+PARDONS_MAX = 8
 # Of one peer as many wait as are asked at a time, and of all so many.
 WAITING_MAX = 4_096
 REFUSED_KEPT_MAX = 1_024
@@ -130,6 +135,7 @@ class Acquainted:
     open: dict[ContractAddress, None] = field(default_factory=dict)
     waiting: dict[ContractAddress, None] = field(default_factory=dict)
     mistrusted_until_ms: int = 0
+    pardons: int = 0
     asking: Allowance = field(default_factory=lambda: Allowance(ASKED_A_WINDOW_MAX))
     serving: Allowance = field(default_factory=lambda: Allowance(SERVED_A_WINDOW_MAX))
     serving_bytes: Allowance = field(default_factory=lambda: Allowance(SERVED_BYTES_A_WINDOW_MAX))
@@ -168,9 +174,9 @@ class Acquaintance:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is asked for, and nothing that is wanted waits for its turn."""
+        """Nothing is asked for, and nothing that is wanted, nor a list, waits for its turn."""
         is_open = self.asked or self.line
-        return not is_open and not any(known.wanted or known.list_id for known in self.peers.values())
+        return not is_open and not any(known.wanted or known.after is not None for known in self.peers.values())
 
     # What happens.
 
@@ -178,7 +184,7 @@ class Acquaintance:
         """A peer that is there is asked what it has for us; one that is gone is asked nothing more."""
         known = self._known(peer)
         self.timers.cancel(self, f"list {peer}")
-        known.list_id, known.after, known.pages = None, None, 0
+        known.list_id, known.after, known.pages, known.pardons = None, None, 0, 0
         known.wanted.clear()
         for contract in tuple(known.waiting):
             self._leave_line(peer, contract)
@@ -310,7 +316,7 @@ class Acquaintance:
             self.timers.set(self, f"pause {event.peer}", self.node.now_ms + BUSY_MS, PauseEnded(event.peer))
         else:
             self.refused_count += 1
-            self._refuse(event.peer, event.contract, REFUSED_MS)
+            self._refuse(event.peer, event.contract, MISTRUST_MS if event.is_false else REFUSED_MS)
             self._known(event.peer).wanted.pop(event.contract, None)
             if event.is_false:
                 self._mistrust(event.peer)
@@ -327,8 +333,10 @@ class Acquaintance:
                 self._go_on(peer)
 
     def _go_on(self, peer: NodeName) -> None:
-        """As many as may be asked for at a time; when none is left, the next page."""
+        """As many as may be asked for at a time; when none is left, the next page. One that is mistrusted waits."""
         known = self._known(peer)
+        if known.mistrusted_until_ms > self.node.now_ms:
+            return
         for contract in tuple(known.wanted):
             if len(known.open) >= ASKED_OF_PEER_MAX:
                 break
@@ -409,12 +417,16 @@ class Acquaintance:
             del self.refused[next(iter(self.refused))]
 
     def _mistrust(self, peer: NodeName) -> None:
-        """It said what is not so: nothing that it has listed is asked for."""
+        """It said what is not so: nothing that it has listed is asked for, and its list only after a while."""
         known = self._known(peer)
         known.mistrusted_until_ms = self.node.now_ms + MISTRUST_MS
-        known.list_id = known.after = None
+        known.list_id, known.after, known.pages = None, None, 0
         known.wanted.clear()
         self.timers.cancel(self, f"list {peer}")
+        if known.pardons < PARDONS_MAX:
+            known.pardons += 1
+            known.after = FIRST
+        self.timers.set(self, f"pause {peer}", known.mistrusted_until_ms, PauseEnded(peer))
 
     # Our own contracts.
 

@@ -12,6 +12,7 @@ from rota.machine.events import CancelRequested, IntentSubmitted
 from rota.model.blocks import FactoryDeployment
 from rota.model.genesis import encode_genesis, genesis_hash
 from rota.model.types import NO_CONTRACT, Contract, ContractAddress, Intent, IntentId, Party, Receipt
+from rota.node.acquaintance import MISTRUST_MS
 from rota.sim.deployment_plan import REFUSED_BY_FACTORY, PlannedDeployment
 from rota.sim.facts import Cause, ContractsKnown, Wanted
 from rota.sim.submissions import Submission
@@ -122,7 +123,13 @@ class Deploying:
         """Connections break and are made again, so that every node asks its peers which contracts it may have."""
         for one, other in combinations(self.world.nodes, 2):
             self.world.wires.reconnect(one, other)
-        self.world.run_until(self.world.now_ms + ACQUAINTED_AFTER_MS, lambda: bool(self.world.judge.found))
+        self._wait(ACQUAINTED_AFTER_MS)
+        if not all(node.core is None or node.core.acquaintance.is_idle for node in self.world.nodes.values()):
+            # A block was taken back lately: a node waits before it asks again for a contract that was made in it.
+            self._wait(MISTRUST_MS)
+
+    def _wait(self, for_ms: int) -> None:
+        self.world.run_until(self.world.now_ms + for_ms, lambda: bool(self.world.judge.found))
 
     def conclude(self) -> None:
         """Tell the judge which contracts each node has in the end."""

@@ -293,6 +293,14 @@ class Endorsed(NamedTuple):
     local_ms: int = 0
 
 
+class Declined(NamedTuple):
+    """An endorser rejected a coordinator's request because of where its own index stands, or that it stands still."""
+
+    node: NodeName
+    contract: ContractAddress
+    coordinator: NodeName
+
+
 class Approved(NamedTuple):
     """An endorser approved a round with these leaves, because the plan of its transactions names it."""
 
@@ -419,7 +427,7 @@ class HeartbeatSeen(NamedTuple):
 
 
 class Indexed(NamedTuple):
-    """At the end: where a node's index stands, and which states are unspent there."""
+    """At the end: where a node's index stands on its disk, and which states are unspent there."""
 
     node: NodeName
     contract: ContractAddress

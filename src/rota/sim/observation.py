@@ -104,11 +104,14 @@ def has_plans(core: Node) -> bool:
 def _apart_max(coordinator: Coordinator, has_plans: bool) -> int:
     """How many rounds of their own senders may have; none unless one was on probation, or was before a restart.
 
-    Transactions with plans have such rounds, and some besides that lack an approval.
+    Transactions with plans have such rounds, and some besides that lack an approval. Transitions that waited for a
+    round until half of their validity had passed have them too, and so have members that no endorser could judge: that
+    is no fault of their senders.
     """
     ahead_max = coordinator.context.config.dispatch_ahead_max
     restored = {handed.point.digest for handed in coordinator.restored.values()}
-    may_be = bool(coordinator.probation.standings) or len(restored) > ahead_max or has_plans
+    are_apart = any(opened.apart is not None for opened in coordinator.rounds.rounds.values())
+    may_be = are_apart or bool(coordinator.probation.standings) or len(restored) > ahead_max or has_plans
     stuck_max = STUCK_ROUNDS_MAX * coordinator.quotas.places.sender_count if has_plans else 0
     return coordinator.rounds.all_max - ahead_max + stuck_max if may_be else 0
 

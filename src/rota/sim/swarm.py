@@ -74,8 +74,6 @@ RANGE_SHOWN_MS = 24_000
 RANGES_SHOWN = 2
 # Every index reaches the last block in this time.
 CATCH_UP_MS = 2_000
-# Liars bring transactions to the ledger until the end: so often every index is given that time.
-CATCH_UPS_MAX = 5
 # More than an endorser lets a round be valid beyond `validity`.
 VOID_MARGIN_S = 61
 # What ends by itself has ended so long after the last probe; then time is let pass, again and again.
@@ -224,7 +222,7 @@ class Swarm:
         self._calm()
         if not self.found and self.world.conspiracy is not None:
             self._drain(self.world.conspiracy)
-            self._let_catch_up()
+            self.let_catch_up()
         if not self.found:
             self._conclude()
 
@@ -443,16 +441,16 @@ class Swarm:
                 self.world.chain.mine()
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
-    def _let_catch_up(self) -> None:
-        """A block that came just now is on its way to the indexes."""
-        for _ in range(CATCH_UPS_MAX):
-            if self.found or self._all_have_caught_up():
-                return
+    def let_catch_up(self) -> None:
+        """Liars bring transactions to the ledger until the end: it stands still until every disk has its last block."""
+        if not self.found and not self.has_caught_up():
+            self.world.chain.is_mining = False
             self.world.run_until(self.world.now_ms + CATCH_UP_MS, self._is_condemned)
 
-    def _all_have_caught_up(self) -> bool:
-        cores = [node.core for name, node in self.world.nodes.items() if name not in self.world.liars]
-        return all(core is not None and core.height == self.world.ledger.height for core in cores)
+    def has_caught_up(self) -> bool:
+        """The last block is on the disk of every honest node: that is what is judged, and memory may be ahead of it."""
+        nodes = [node for name, node in self.world.nodes.items() if name not in self.world.liars]
+        return all(node.disk.height == self.world.ledger.height for node in nodes)
 
     def _mend_domain(self) -> None:
         """A domain that fails for ever would keep its intents for ever."""
@@ -541,9 +539,8 @@ class Swarm:
             holders = [name for name, known in self.world.contracts_of.items() if contract in known]
             for name in holders:
                 node = self.world.nodes[name]
-                height = node.core.height if node.core is not None else -1
                 view = frozenset(node.disk.unspent.get(contract.address, ()))
-                judge.tell(Indexed(name, contract.address, height, view))
+                judge.tell(Indexed(name, contract.address, node.disk.height, view))
         if self.plan.loses_blocks or self.plan.loses_commits:
             self._tell_receipts_and_nonces()
         judge.conclude()

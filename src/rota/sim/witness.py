@@ -30,6 +30,7 @@ from rota.sim.facts import (
     Assembled,
     ConnectionChanged,
     Cosigned,
+    Declined,
     Endorsed,
     HeartbeatSeen,
     HeightReached,
@@ -46,14 +47,18 @@ from rota.wire.messages import (
     CoordinatorHeartbeat,
     CoordinatorState,
     DelegationCommand,
+    EndorsementError,
     EndorsementRequest,
     EndorsementResponse,
     Envelope,
+    Rejection,
 )
 
 if TYPE_CHECKING:
     from rota.sim.world import World
 
+# Rejections of an endorser that say nothing about the requester.
+OF_OWN_INDEX = (Rejection.NO_LEDGER, Rejection.MISMATCHED_BLOCK_HEIGHT)
 LEAVING = (CoordinatorState.FLUSH, CoordinatorState.CLOSING)
 # Queues are measured once in so many steps of a node.
 STEPS_BETWEEN_MEASUREMENTS = 64
@@ -145,6 +150,8 @@ class Witness:
             local_ms = node.clock.read(self.world.now_ms)
             fact = Endorsed(node.name, envelope.contract, effect.peer, body.request_id, body.digest, local_ms)
             self.world.judge.tell(fact)
+        elif isinstance(body, EndorsementError) and body.rejection in OF_OWN_INDEX:
+            self.world.judge.tell(Declined(node.name, envelope.contract, effect.peer))
 
     def indexes(self, node: SimNode, write: Persist) -> None:
         """A node has taken blocks: from now on it acts on them."""

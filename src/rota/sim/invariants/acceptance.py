@@ -16,6 +16,7 @@ from rota.model.types import NEVER_HEARD, Contract, ContractAddress, Mode, NodeN
 from rota.sim.facts import (
     ConnectionChanged,
     ContractReset,
+    Declined,
     Endorsed,
     HeightReached,
     PassedOver,
@@ -52,14 +53,16 @@ class Heard:
 class View:
     """What one node has received about one contract in this life.
 
-    `followed` holds everybody whom it may follow by now, and nobody: most often there is one.
+    `followed` holds everybody whom it may follow by now, and nobody: most often there is one. `followed_before` holds
+    those of before the latest request.
     """
 
-    __slots__ = ("asking_ms", "followed", "heard")
+    __slots__ = ("asking_ms", "followed", "followed_before", "heard")
 
     def __init__(self) -> None:
         self.heard: dict[NodeName, Heard] = {}
         self.followed: set[NodeName | None] = {None}
+        self.followed_before: set[NodeName | None] = {None}
         self.asking_ms: dict[NodeName, int] = {}
 
     def of(self, member: NodeName) -> Heard:
@@ -93,6 +96,7 @@ class OneCoordinatorAtATime(Invariant):
             HeightReached: self._indexed,
             PassedOver: self._passes_over,
             SteppedAside: self._stepped_aside,
+            Declined: self._declined,
             Endorsed: self._endorsed,
         }
 
@@ -117,18 +121,29 @@ class OneCoordinatorAtATime(Invariant):
         view.followed.update(self.terms.contracts[fact.contract].committee)
 
     def _connection(self, fact: ConnectionChanged) -> None:
+        """A timer may have left the one that is followed while it was gone; that it is back does not undo this."""
         if not fact.is_up:
             self.down.add((fact.node, fact.peer))
+        views = [view for (node, _), view in self.views.items() if node == fact.node]
+        for view in views:
+            self._note_passed_over(fact, view)
+        if not fact.is_up:
             return
         self.down.discard((fact.node, fact.peer))
-        for (node, _), view in self.views.items():
-            if node == fact.node and fact.peer in view.heard:
+        for view in views:
+            if fact.peer in view.heard:
                 view.heard[fact.peer].tried = False
                 view.heard[fact.peer].at_ms = fact.local_ms
 
     def _stepped_aside(self, fact: SteppedAside) -> None:
         """One that leaves the role of coordinator follows the successor that it names."""
         self.views.setdefault((fact.node, fact.contract), View()).followed.add(fact.successor)
+
+    def _declined(self, fact: Declined) -> None:
+        """Whatever speaks for the requester, an endorser without a ledger, or in another range, accepts nobody anew."""
+        view = self.views.get((fact.node, fact.contract))
+        if view is not None:
+            view.followed |= view.followed_before
 
     def _passes_over(self, fact: PassedOver) -> None:
         """A node tells others whom it does not reach: its coordinator role acts on that too."""
@@ -160,7 +175,7 @@ class OneCoordinatorAtATime(Invariant):
             self._take_request(fact, view, contract, body)
             self._note_tried(view, body.tried)
 
-    def _note_passed_over(self, fact: Received, view: View) -> None:
+    def _note_passed_over(self, fact: Received | ConnectionChanged, view: View) -> None:
         """There is, or was, a reason to leave the one that it follows: it may follow nobody.
 
         A coordinator whose heartbeats are missing is left, also while its other messages arrive (protocol §4.1).
@@ -186,6 +201,7 @@ class OneCoordinatorAtATime(Invariant):
     def _take_request(self, fact: Received, view: View, contract: Contract, body: EndorsementRequest) -> None:
         if fact.peer not in contract.committee:
             return
+        view.followed_before = set(view.followed)
         tried = frozenset(entry.node for entry in body.tried)
         since_ms = view.asking_ms.setdefault(fact.peer, fact.local_ms)
         if fact.local_ms - since_ms >= INSISTS_MS:
