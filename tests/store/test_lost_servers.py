@@ -213,7 +213,10 @@ def test_a_store_goes_on_whatever_happens_to_its_sessions(server: PostgresServer
 
 
 class AwayDatabase(FaultyDatabase):
-    """Fails in these ways, one after the other, and counts how often it was asked."""
+    """Fails in these ways, one after the other, and counts how often it was asked to write something.
+
+    An empty write asks whether it is back. When it does so depends on the clock.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -221,7 +224,7 @@ class AwayDatabase(FaultyDatabase):
         self.asked_count = 0
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
-        self.asked_count += 1
+        self.asked_count += bool(statements)
         if self.problems:
             raise self.problems.pop(0)
         await super().write(statements, written)
