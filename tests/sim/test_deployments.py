@@ -63,6 +63,7 @@ def test_seed_that_failed_is_clean() -> None:
     assert Swarm(37, Settings(minutes=1 / 2, domain=DEPLOYMENTS)).play().violations == []
 
 
+@pytest.mark.slow
 def test_uses_of_a_contract_that_is_not_deployed_never_come() -> None:
     """A stranger takes every id, and no node has what the stranger deploys."""
     plan = draw_plan(3, replace(SHORT, faults=()))
