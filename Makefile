@@ -59,16 +59,18 @@ $(STAMP): requirements/dev.txt $(PROJECTS)
 	@tools/quietly $(BIN)/python -m pip install --no-deps --no-build-isolation $(PROJECTS:%pyproject.toml=--editable ./%)
 	@touch $@
 
-# The static checks run two at a time; each prints its output as a whole when it ends.
+# Each prints its output as a whole when it ends.
 STATIC := check-types check-format check-lint check-imports check-purity check-spelling check-wire check-docs
 
 .PHONY: check
 check: $(STAMP) ## The fast gate: format, lint, types, import directions, purity, spelling, generated code and docs, quick tests
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target $(STATIC)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-tests $(STATIC)
+
+# The static checks run one after the other beside the tests: types take half a minute of one core when nothing is cached.
+.PHONY: check-tests $(STATIC)
+check-tests: $(STAMP)
 	$(SAY) 'Quick tests (pytest)'
 	@$(call RECORDED,check) $(PYTEST) -m $(QUICK)
-
-.PHONY: $(STATIC)
 check-types: $(STAMP)
 	$(SAY) 'Types (mypy --strict)'
 	@$(BIN)/mypy

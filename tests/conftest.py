@@ -7,6 +7,8 @@ No test is timed, so that Hypothesis does not judge how fast examples are made e
 would fail what is right. The gates draw the same examples in every run; with ROTA_EXPLORE=1, as in `make soak`, every
 run draws new ones.
 
+A traceback in a log is plain: the default one, with colours and the source, takes a third of a second of CPU.
+
 ROTA_DURATIONS names the file in which a run records how long each test took (`tools/durations.py`).
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tools.durations import Recorder
@@ -31,6 +34,8 @@ settings.register_profile(
     print_blob=IS_EXPLORING,
 )
 settings.load_profile("rota")
+
+structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 
 # A shell starts a job in the background with SIGINT ignored, which every process of a test would inherit.

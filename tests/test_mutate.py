@@ -210,6 +210,7 @@ def test_swapped_mutant_is_in_force_wherever_the_function_is_held(tmp_path: Path
     assert counter.is_full
 
 
+@pytest.mark.slow
 def test_closure_of_a_swapped_function_stays_when_the_mutant_needs_less_of_it(tmp_path: Path) -> None:
     toy, swapper = _toy(tmp_path)
     adder = toy.Counter(0).adder(3)

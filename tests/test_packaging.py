@@ -117,6 +117,7 @@ def test_the_client_imports_only_what_its_lock_has() -> None:
     assert alone.returncode == 0, alone.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["aiohttp", "msgspec", "safe-pysha3"])
 def test_the_client_needs_each_of_its_dependencies(name: str) -> None:
     assert "ModuleNotFoundError" in run_alone(IMPORT_ALL, packages=locked("client.txt") - {name}).stderr

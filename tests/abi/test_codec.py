@@ -49,7 +49,10 @@ SIMPLE = {
     "bytes4": st.binary(min_size=4, max_size=4).map(lambda value: "0x" + value.hex()),
     "address": st.binary(min_size=20, max_size=20).map(lambda value: "0x" + value.hex()),
 }
-NAMES = ("alpha", "beta", "", "delta")
+KINDS = st.sampled_from(sorted(SIMPLE))
+NAMES = st.sampled_from(("alpha", "beta", "", "delta"))
+SHAPES = st.sampled_from(("simple", "simple", "array", "fixed", "tuple"))
+DEPTH_MAX = 2
 
 
 def shown(kind: str, value: object) -> object:
@@ -60,10 +63,10 @@ def shown(kind: str, value: object) -> object:
 @st.composite
 def parameters(draw: st.DrawFn, depth: int = 0) -> tuple[Parameter, object, object]:
     """A parameter, a value as users write it, and the same as answers show it."""
-    shape = draw(st.sampled_from(("simple", "simple", "array", "fixed", "tuple") if depth < 2 else ("simple",)))
-    name = draw(st.sampled_from(NAMES))
+    shape = draw(SHAPES) if depth < DEPTH_MAX else "simple"
+    name = draw(NAMES)
     if shape == "simple":
-        kind = draw(st.sampled_from(sorted(SIMPLE)))
+        kind = draw(KINDS)
         value = draw(SIMPLE[kind])
         return Parameter(name, kind), value, shown(kind, value)
     inner, value, out = draw(parameters(depth + 1))

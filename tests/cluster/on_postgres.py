@@ -14,6 +14,7 @@ from rota.localnet.chain_book import ChainBook
 from rota.localnet.local import LocalNetwork, LocalNode, Plan
 from rota.localnet.workload import Workload
 from rota.model.types import NodeName
+from tests.bounds import WAIT_S
 from tests.cluster.kit import postgres, schema
 from tests.store.servers import PostgresServer, postgres_folder
 
@@ -22,7 +23,6 @@ ON_POSTGRES = NAMES[0]
 MEMBERS = [f"alice@{name}" for name in NAMES]
 INTERVAL_MS = 20
 CONFIRMED_MIN = 40
-END_TIMEOUT_S = 120.0
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def until_confirmed(workload: Workload, more: int) -> None:
 
 async def require_exactly_once(network: LocalNetwork, workload: Workload) -> None:
     await workload.end()
-    assert not await workload.until_final(END_TIMEOUT_S), "accepted transactions have not ended"
+    assert not await workload.until_final(WAIT_S), "accepted transactions have not ended"
     assert not workload.refusals
     book = ChainBook(network.ledger, network.chain_id, (workload.contract,))
     await book.read_on()

@@ -19,6 +19,7 @@ from rota.localnet.chains import ChainKind
 from rota.localnet.local import LocalNetwork, Plan
 from rota.localnet.workload import Workload
 from rota.model.types import ContractAddress, NodeName, Rotation, SequencingChoice
+from tests.bounds import WAIT_S
 from tests.cluster.kit import ALICE, chosen
 
 NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
@@ -28,8 +29,6 @@ STRICT = SequencingChoice(rotation=Rotation.STRICT, range_size=RANGE_SIZE)
 TERMS = {"rotation": "strict", "rangeSize": RANGE_SIZE}
 INTERVAL_MS = 200
 LOOK_S = 0.05
-EFFECT_TIMEOUT_S = 60.0
-END_TIMEOUT_S = 90.0
 ARTIFACT = load_artifact("PrivateToken")
 
 
@@ -42,7 +41,7 @@ async def coordinators_of(clients: Iterable[Client], contract: ContractAddress) 
 async def until_coordinated_by_two(clients: dict[NodeName, Client], contracts: Iterable[ContractAddress]) -> None:
     """Until each of the contracts has had two coordinators; all nodes run, so that no fault is the reason."""
     seen: dict[ContractAddress, set[str]] = {contract: set() for contract in contracts}
-    async with asyncio.timeout(EFFECT_TIMEOUT_S):
+    async with asyncio.timeout(WAIT_S):
         while any(len(each) < 2 for each in seen.values()):
             for contract, each in seen.items():
                 each |= await coordinators_of(clients.values(), contract)
@@ -52,7 +51,7 @@ async def until_coordinated_by_two(clients: dict[NodeName, Client], contracts: I
 async def until_confirmed(workload: Workload, count: int) -> None:
     """Until so many more are confirmed than before."""
     wanted = sum(receipt.success for receipt in workload.receipts.values()) + count
-    async with asyncio.timeout(EFFECT_TIMEOUT_S):
+    async with asyncio.timeout(WAIT_S):
         while sum(receipt.success for receipt in workload.receipts.values()) < wanted:
             await workload.look()
             await asyncio.sleep(LOOK_S)
@@ -108,13 +107,13 @@ async def play(home: Path) -> None:
 
         for load in loads:
             await load.end()
-            assert await load.until_final(END_TIMEOUT_S) == {}
+            assert await load.until_final(WAIT_S) == {}
             assert load.refusals == []
             for intent, promise in load.promises.items():
                 assert load.receipts[intent].success is (promise.request.function != "revert"), promise
         for name, member in zip(NAMES, MEMBERS, strict=True):
             theirs = await _at(network.nodes[name].client, group.id, token.address)
-            async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            async with asyncio.timeout(WAIT_S):
                 while (await theirs.call("balanceOf", [address], sender=member)) != {"balance": str(minted)}:
                     await asyncio.sleep(LOOK_S)
         assert set((await network.stop()).values()) == {0}
@@ -127,6 +126,5 @@ async def _at(client: Client, group: str, contract: str) -> GroupContract:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_contracts_of_all_kinds_rotate_and_lose_nothing_when_a_coordinator_is_killed(tmp_path: Path) -> None:
     asyncio.run(play(tmp_path / "network"))

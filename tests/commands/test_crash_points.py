@@ -167,6 +167,7 @@ def test_changes_happen_once_in_random_worlds_under_faults(first: int) -> None:
     assert prunings > 5
 
 
+@pytest.mark.slow
 def test_the_checkers_find_a_desk_that_answers_before_a_withdrawal_is_durable(monkeypatch: pytest.MonkeyPatch) -> None:
     """A canary: its caller takes the answer for a failure, and after a crash the change happens."""
     withdraw = Desk._withdraw

@@ -80,6 +80,7 @@ def test_each_circuit_has_its_verifier(circuit: Circuit) -> None:
     assert not others, "proofs of another circuit do not even have as many public inputs"
 
 
+@pytest.mark.slow
 def test_each_public_input_counts() -> None:
     inputs, proof = flat(proofs_of(1))
     for place in range(len(inputs)):
@@ -88,6 +89,7 @@ def test_each_public_input_counts() -> None:
         assert not verified(changed, proof), f"public input {place}"
 
 
+@pytest.mark.slow
 def test_a_public_input_has_one_form() -> None:
     inputs, proof = flat(proofs_of(1))
     for place in range(len(inputs)):

@@ -64,6 +64,7 @@ def test_money_from_nowhere_is_found() -> None:
     assert finding.startswith("seed 1: W1: 100 was minted, and 1")
 
 
+@pytest.mark.slow
 def test_what_the_notary_refuses_ends_and_harms_nobody() -> None:
     (report,) = simulate(Careless(), WORKLOAD, seeds=(1,), minutes=0.05, faults=())
     assert report.violations == ()

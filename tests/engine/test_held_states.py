@@ -76,6 +76,7 @@ async def test_more_than_a_page_is_held_and_followed(tmp_path: Path) -> None:
         await opened.store.close()
 
 
+@pytest.mark.slow
 @in_loop
 async def test_coins_with_long_data_take_bounded_memory_and_are_spent_like_others(tmp_path: Path) -> None:
     """A payer chooses the data, and the notary and the payee hold them for as long as the coin is unspent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,13 @@ def word(number: int) -> bytes:
     return (b"\0" + keccak(b"%d" % number))[:32]
 
 
+@cache
+def root_of(words: tuple[bytes, ...]) -> bytes:
+    roster = Identities()
+    roster.extend(words)
+    return roster.root
+
+
 class RosterChain:
     """What a contract would answer about these words, some at a time."""
 
@@ -39,9 +47,7 @@ class RosterChain:
         self.asked = 0
 
     def root(self) -> bytes:
-        roster = Identities()
-        roster.extend(self.words)
-        return roster.root
+        return root_of(tuple(self.words))
 
     async def read(self, contract: ContractAddress, first: int) -> RosterPage:
         assert contract == FIRST

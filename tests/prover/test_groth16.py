@@ -25,6 +25,7 @@ from rota.prover.key_files import (
     read_transcript,
     write_key,
 )
+from tests.domains.zeto.circuits import EACH_CIRCUIT
 from tests.domains.zeto.coins import transfer
 from tests.domains.zeto.prover import key_of
 
@@ -86,7 +87,7 @@ def test_a_proof_is_not_the_same_twice() -> None:
 # The keys for development.
 
 
-@pytest.mark.parametrize("circuit", CIRCUITS, ids=[circuit.name for circuit in CIRCUITS])
+@pytest.mark.parametrize("circuit", EACH_CIRCUIT)
 def test_keys_are_of_the_circuits_that_are_there(circuit: Circuit) -> None:
     entry = read_transcript(DEVELOPMENT_KEYS).of(circuit)
     content = key_path(DEVELOPMENT_KEYS, circuit).read_bytes()

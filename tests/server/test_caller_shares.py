@@ -70,6 +70,7 @@ async def test_bodies_of_one_caller_leave_room_for_others() -> None:
         assert await to.call("transport_nodeName", **OTHER) == "node1"
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_answers_that_one_caller_does_not_take_leave_room_for_others() -> None:
     limits = Limits(answer_bytes_max=10_000_000, answers_bytes_max=20_000_000, send_timeout_ms=60_000)

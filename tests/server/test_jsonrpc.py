@@ -172,6 +172,9 @@ def test_parts_that_take_long_before_they_wait_begin_in_turns_of_their_own() -> 
     assert asyncio.run(most_in_a_turn()) == 1
 
 
+PARTS = UNDER_WAY_MAX + 44
+
+
 def test_parts_of_one_message_that_are_under_way_are_bounded() -> None:
     under_way, most = 0, 0
 
@@ -179,15 +182,16 @@ def test_parts_of_one_message_that_are_under_way_are_bounded() -> None:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        for _ in range(2_000):
+        # One part begins in each turn: without a bound all of them would be under way.
+        for _ in range(2 * PARTS):
             await asyncio.sleep(0)
         under_way -= 1
         return number
 
     async def all_parts() -> list[int]:
-        return [task.result() for task in await begun_in_order(part(n) for n in range(600))]
+        return [task.result() for task in await begun_in_order(part(n) for n in range(PARTS))]
 
-    assert asyncio.run(all_parts()) == list(range(600))
+    assert asyncio.run(all_parts()) == list(range(PARTS))
     assert most == UNDER_WAY_MAX
 
 

@@ -237,6 +237,7 @@ async def test_bytes_are_bounded_over_all_requests() -> None:
         assert (await to.post(body))[0] == 200
 
 
+@pytest.mark.slow
 @asynchronous
 async def test_answers_in_flight_are_bounded_over_all_clients_and_short_ones_are_given() -> None:
     limits = Limits(answer_bytes_max=10_000_000, answers_bytes_max=10_000_000, send_timeout_ms=60_000)

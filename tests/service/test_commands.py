@@ -329,6 +329,7 @@ async def test_another_node_does_not_know_of_it(tmp_path: Path) -> None:
             assert (await office(made, name).end()).offset == 1
 
 
+@pytest.mark.slow
 @in_loop
 async def test_a_command_survives_a_change_of_coordinator_in_the_middle(tmp_path: Path) -> None:
     names = (NODE1, NODE2, NodeName("node3"))

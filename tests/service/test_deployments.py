@@ -134,6 +134,7 @@ async def test_what_existing_clients_send_to_deploy_a_token_is_answered_with_its
         assert (await ask("seq_explain", deployment))["state"] == "confirmed"
 
 
+@pytest.mark.slow
 @in_loop
 async def test_many_contracts_are_deployed_at_once_from_all_nodes(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -203,6 +204,7 @@ async def test_id_that_a_stranger_uses_on_the_chain_reverts_and_is_taken_in_by_n
         assert not any(has(nodes, name, found.deployment.contract) for name in (NODE1, NODE2))
 
 
+@pytest.mark.slow
 @in_loop
 async def test_deployment_without_funds_waits_and_says_whom_to_fund(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, is_registrar_funded=False) as nodes:
@@ -223,6 +225,7 @@ async def test_deployment_without_funds_waits_and_says_whom_to_fund(tmp_path: Pa
 # Who is away.
 
 
+@pytest.mark.slow
 @in_loop
 async def test_member_that_is_away_is_waited_for_and_named(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL) as nodes:
@@ -247,6 +250,7 @@ async def test_user_may_give_up_what_waits_for_a_member(tmp_path: Path) -> None:
         assert (receipt.outcome, receipt.reason) == (Outcome.REVERTED, "cancelled")
 
 
+@pytest.mark.slow
 @in_loop
 async def test_member_that_is_away_when_it_is_deployed_takes_it_in_when_it_is_back(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, is_registrar_funded=False) as nodes:
@@ -293,6 +297,7 @@ async def mine(nodes: Network) -> None:
     await send(nodes.client, {"to": nodes.keys[NODE1].submitter, "value": "0x1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_deployer_that_is_killed_goes_on_where_it_was(tmp_path: Path, stage: str) -> None:
     @in_loop
@@ -317,6 +322,7 @@ def test_deployer_that_is_killed_goes_on_where_it_was(tmp_path: Path, stage: str
     play()
 
 
+@pytest.mark.slow
 @in_loop
 async def test_member_that_restarts_between_its_answer_and_the_deployment_has_the_contract(tmp_path: Path) -> None:
     async with network(tmp_path, *ALL, is_registrar_funded=False) as nodes:

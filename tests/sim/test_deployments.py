@@ -71,6 +71,7 @@ def test_node_that_asked_for_a_contract_whose_block_was_taken_back_has_it_in_the
     assert Swarm(201207, settings).play().violations == []
 
 
+@pytest.mark.slow
 def test_uses_of_a_contract_that_is_not_deployed_never_come() -> None:
     """A stranger takes every id, and no node has what the stranger deploys."""
     plan = draw_plan(3, replace(SHORT, faults=()))

@@ -297,6 +297,7 @@ def test_liar_that_asks_honest_ones_to_yield_all_the_time_stops_nobody() -> None
     assert ends_within(run, 3 * TIMEOUT_MS, *names)
 
 
+@pytest.mark.slow
 def test_single_liar_cannot_depose_an_honest_coordinator_at_will() -> None:
     """C accuses the honest leader in every delegation and asks it to yield at every heartbeat."""
 

@@ -29,6 +29,7 @@ def test_failover_among_other_faults_pays_nothing_twice(others: tuple[str, ...])
     assert play(23, *others).report.violations == []
 
 
+@pytest.mark.slow
 def test_submitter_that_believes_its_book_more_than_the_chain_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy lacks dispatches that the chain has: their nonces are used, and rounds with them wait for ever."""
     monkeypatch.setattr(Submitter, "take_account", lambda *_: None)

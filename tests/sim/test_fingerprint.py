@@ -85,6 +85,7 @@ def test_effect_without_a_code_is_an_error() -> None:
         effect_values(Unheard(NodeName("A"), answer_with("")))
 
 
+@pytest.mark.slow
 def test_digest_of_a_broken_core_is_another() -> None:
     (canary,) = [canary for canary in CANARIES if canary.name == "reports before it is final"]
     sound = digest()

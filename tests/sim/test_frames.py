@@ -44,6 +44,7 @@ def test_message_that_the_wire_does_not_carry_is_an_error_of_ours(body: Message)
         over_the_wire(replace(SAID, body=body))
 
 
+@pytest.mark.slow
 def test_seed_plays_the_same_run_with_the_codec_and_without() -> None:
     settings = Settings(minutes=1 / 6, faults=("upgrade", "loss"))
     with_codec = Swarm(3, replace(settings, codec=True)).play()
@@ -84,6 +85,7 @@ def test_frame_that_is_not_changed_arrives_whole_and_one_that_reads_as_another_m
     assert not arrives_whole(SAID, frame_of(SAID)[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_corrupted_frames_harm_nothing(seed: int) -> None:
     report = Swarm(seed, Settings(minutes=1 / 6, faults=("corrupt", "upgrade"))).play()

@@ -52,6 +52,7 @@ NO_CONTRACTS: Mapping[ContractAddress, Contract] = {}
 # Plans.
 
 
+@pytest.mark.slow
 def test_seeds_without_liars_have_the_plan_that_they_had_before_there_were_any() -> None:
     for seed in range(60):
         drawn = draw_plan(seed, Settings(liars=None))
@@ -67,7 +68,7 @@ def test_half_of_the_seeds_draw_no_liars() -> None:
 
 def test_liars_are_as_few_as_safety_and_liveness_can_bear() -> None:
     for seed in range(200):
-        plan = draw_plan(seed, Settings(liars=3))
+        plan = draw_plan(seed, Settings(minutes=1, liars=3))
         liars = tuple(liar.name for liar in plan.liars)
         assert liars
         assert is_bearable(liars, plan.contracts)
@@ -131,6 +132,7 @@ def test_seed_that_failed_is_clean(seed: int) -> None:
     assert not Swarm(seed, Settings(minutes=0.5, liars=1, strategies=FAILED[seed])).play().violations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "minutes", "intents", "faults"),
     [
@@ -147,6 +149,7 @@ def test_seed_in_which_an_endorser_was_accused_of_two_coordinators_is_clean(
     assert not Swarm(seed, settings).play().violations
 
 
+@pytest.mark.slow
 def test_liar_that_names_approvers_that_no_plan_asks_for_takes_no_more_rounds_than_it_may() -> None:
     settings = Settings(minutes=0.125, domain="synthetic", only_faults=(1, 3, 7, 8), intents=55)
     settings = replace(settings, liars=None, has_newest_faults=True, has_plans=True)

@@ -24,6 +24,7 @@ def test_network_recovers_from_lost_blocks(seed: int) -> None:
     assert any(node.disk.undone for node in swarm.world.nodes.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [("crash", "loss", "lag"), ("torn", "lie", "drop", "reorganise")])
 def test_network_recovers_from_lost_blocks_among_other_faults(others: tuple[str, ...]) -> None:
     assert play(3, *others).report.violations == []
@@ -36,6 +37,7 @@ def test_submitter_that_recalls_nothing_is_found(monkeypatch: pytest.MonkeyPatch
     assert play(1).report.violations != []
 
 
+@pytest.mark.slow
 def test_store_that_marks_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Disk, "_has_ended_by", lambda *_: False)
     found = [violation.invariant for seed in (1, 4) for violation in play(seed).report.violations]

@@ -47,6 +47,7 @@ def test_every_fault_is_drawn_when_all_are_asked_for() -> None:
     assert drawn == set(FAULTS)
 
 
+@pytest.mark.slow
 def test_good_part_of_the_seeds_has_few_kinds_of_faults_and_every_kind_is_drawn() -> None:
     settings = Settings(has_newest_faults=True)
     kinds = [{fault.kind for fault in draw_plan(seed, settings).faults} for seed in range(200)]
@@ -55,6 +56,7 @@ def test_good_part_of_the_seeds_has_few_kinds_of_faults_and_every_kind_is_drawn(
     assert set().union(*few) == set(FAULTS)
 
 
+@pytest.mark.slow
 def test_newest_kinds_are_drawn_where_asked_for_and_leave_the_other_faults_as_they_are() -> None:
     changed = 0
     for seed in range(100):
@@ -120,7 +122,7 @@ def test_every_tenth_seed_has_a_codec_unless_told_otherwise() -> None:
 
 
 def test_slow_services_are_not_drawn_for_coordinators_with_short_turns() -> None:
-    plans = [draw_plan(seed, Settings(rotation=Rotation.STRICT)) for seed in range(60)]
+    plans = [draw_plan(seed, Settings(minutes=1, rotation=Rotation.STRICT)) for seed in range(60)]
     short = [plan for plan in plans if any(contract.range_size == 4 for contract in plan.contracts)]
     assert max(plan.service_ms for plan in short) <= 40
     assert max(plan.service_ms for plan in plans) == SLOW_SERVICE_MS
@@ -162,7 +164,7 @@ def test_deployments_are_the_first_ones_of_a_longer_time_and_are_cut_with_the_in
 def test_plans_of_transactions_are_drawn_where_asked_for_and_leave_the_rest_as_it_is() -> None:
     planned = 0
     for seed in range(60):
-        before, after = draw_plan(seed, Settings(liars=None)), draw_plan(seed, Settings(liars=None, has_plans=True))
+        before, after = (draw_plan(seed, Settings(minutes=1, liars=None, has_plans=has)) for has in (False, True))
         assert not any(each.payload.startswith("seal") for each in before.submissions)
         assert replace(after, submissions=before.submissions) == before
         endorsers = {each.address: each.endorsers for each in after.contracts}

@@ -18,6 +18,7 @@ from rota.sim.swarm import Swarm
 SEED, HOLD_S = 7, 15
 
 
+@pytest.mark.slow
 def test_prepared_transitions_that_are_never_committed_are_voided_and_no_promise_is_broken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -54,13 +54,13 @@ def test_run_records_the_time_of_each_test_with_its_fixtures(pytester: pytest.Py
 
 def test_report_names_a_part_over_its_budget_and_quick_tests_that_are_not_quick() -> None:
     parts = [
-        Part("check", 66.0, (Took("a.py::test_a", 3.0, 1.1), Took("a.py::test_b", 3.0, 0.9))),
+        Part("check", 76.0, (Took("a.py::test_a", 3.0, 0.6), Took("a.py::test_b", 3.0, 0.4))),
         Part("slow", 5.0, (Took("b.py::test_c", 4.0, 4.0),)),
     ]
     lines = durations.report_lines(parts)
     assert [line.split()[0] for line in lines if line.endswith("over budget")] == ["check"]
     heading = next(number for number, line in enumerate(lines) if line.startswith("Quick tests over"))
-    assert [line.split() for line in lines[heading + 1 :]] == [["3.0", "1.1", "a.py::test_a"]]
+    assert [line.split() for line in lines[heading + 1 :]] == [["3.0", "0.6", "a.py::test_a"]]
 
 
 def test_report_without_a_record_names_the_command_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -199,6 +199,7 @@ def test_a_flood_closes_the_connection_with_a_reason(limit: str, part: bytes) ->
     play(story)
 
 
+@pytest.mark.slow
 def test_peer_that_sends_too_many_items_is_read_at_the_rate_allowed() -> None:
     frames, rate = 30, 20
     settings = replace(

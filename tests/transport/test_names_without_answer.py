@@ -13,6 +13,7 @@ import pytest
 
 from rota.model.types import NodeName
 from rota.ports import Registration
+from tests.bounds import WAIT_S
 from tests.transport.kit import Network, play, until
 
 TARPIT = "tarpit"
@@ -60,11 +61,13 @@ def test_names_that_no_server_answers_for_hold_up_no_other_work_of_the_node(reso
         one = await made.start("node1")
         await until(lambda: len(resolver.asked) >= JUNK)
         # Long frames are read in such threads, and the number of a commit is noted before a transaction leaves.
-        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), 2) == 7
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), WAIT_S) == 7
         two = await made.start("node2")
         made.add(one, two)
         await one.until_connected("node2")
-        await asyncio.sleep(2)
+        await until(lambda: len(resolver.asked) >= 2 * JUNK)
+        # Time in which a third would be looked up.
+        await asyncio.sleep(1)
         assert len(resolver.asked) == 2 * JUNK, "both look up one name of a node at a time"
         resolver.released.set()
         await made.stop()

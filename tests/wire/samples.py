@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from itertools import count
 from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -70,7 +71,8 @@ class Name(str):
     """Stands for a name in place of an annotation."""
 
 
-def fields_of(kind: type) -> dict[str, Any]:
+@cache
+def fields_of(kind: type) -> Mapping[str, Any]:
     """The fields of a dataclass or named tuple, with the annotations that they would have if types said it all."""
     hints = get_type_hints(kind)
     if is_dataclass(kind):
@@ -154,8 +156,9 @@ LOCK_CHANGES: Final = st.one_of(
 )
 
 
+@cache
 def random_values(kind: Annotation) -> st.SearchStrategy[Any]:
-    """Any value that an honest node may send of this type."""
+    """Any value that an honest node may send of this type. Made once: to make a strategy costs more than to draw."""
     if kind in STRATEGIES:
         return STRATEGIES[kind]
     if kind is types.LockChange:
@@ -167,21 +170,23 @@ def random_values(kind: Annotation) -> st.SearchStrategy[Any]:
     if issubclass(kind, Enum):
         return st.sampled_from(list(kind))
     if kind is messages.EndorsementRequest:
-        return st.lists(random_values(types.Party), max_size=2).flatmap(_random_round)
+        return st.one_of(*map(_random_rounds, range(3)))
     return st.builds(kind, **{name: random_values(part) for name, part in fields_of(kind).items()})
 
 
-def _random_round(senders: list[types.Party]) -> st.SearchStrategy[Any]:
+@cache
+def _random_rounds(size: int) -> st.SearchStrategy[Any]:
+    """Rounds of so many members."""
     fields = {name: random_values(part) for name, part in fields_of(messages.EndorsementRequest).items()}
-    size = len(senders)
-    fields["transitions"] = st.lists(random_values(types.Transition), min_size=size, max_size=size).map(tuple)
-    fields["nonces"] = st.lists(random_values(Nonce), min_size=size, max_size=size).map(tuple)
+    for name, part in (("senders", types.Party), ("transitions", types.Transition), ("nonces", Nonce)):
+        fields[name] = st.lists(random_values(part), min_size=size, max_size=size).map(tuple)
     attesters = st.lists(random_values(types.Attesters), min_size=size, max_size=size).map(tuple)
     # Where no member has attesters, there are none of the round.
     fields["attesters"] = attesters.map(lambda some: some if any(each != types.NO_ATTESTERS for each in some) else ())
-    return st.builds(messages.EndorsementRequest, **fields | {"senders": st.just(tuple(senders))})
+    return st.builds(messages.EndorsementRequest, **fields)
 
 
+@cache
 def random_envelopes(bodies: st.SearchStrategy[Message]) -> st.SearchStrategy[Envelope]:
     """Envelopes of our own version for one contract."""
     ids = random_values(types.RequestId)

@@ -20,6 +20,7 @@ from rota.domains.zeto.constraints import Trace
 from rota.domains.zeto.field import ORDER
 from rota.domains.zeto.identities import IDENTITY_LEVELS, IDENTITY_MARK, Identities, identity_of
 from rota.domains.zeto.tree import EMPTY, node_of
+from tests.domains.zeto.circuits import EACH_CIRCUIT
 from tests.domains.zeto.coins import ALICE, BINDING, BOB, DELEGATE, coin, in_tree, placed, registered, transfer
 
 BOTH = pytest.mark.parametrize("kind", Kind)
@@ -165,6 +166,7 @@ def test_a_locked_coin_is_spent_without_its_delegate(kind: Kind) -> None:
         }
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_public_input_is_another_one(kind: Kind) -> None:
     """Each public input but the binding is looked at by a rule; the binding is bound by its own."""
@@ -221,6 +223,7 @@ def test_owners_are_found_wherever_they_were_registered(kind: Kind, strangers: i
     assert broken(registered(transfer(kind), strangers)) == set()
 
 
+@pytest.mark.slow
 @REGISTERED
 def test_an_owner_of_inputs_or_of_any_output_is_not_registered(kind: Kind) -> None:
     """Each of them alone: the path of another one, which is registered, does not help."""
@@ -248,6 +251,7 @@ def test_a_slot_that_is_not_used_has_no_owner_to_be_registered(kind: Kind) -> No
     assert broken(transfer(kind, (50,), (50,))) == set()
 
 
+@pytest.mark.slow
 @REGISTERED
 @pytest.mark.parametrize("level", [0, 1, IDENTITY_LEVELS - 1])
 @pytest.mark.parametrize("whose", ["owner", "output"])
@@ -330,7 +334,7 @@ def test_every_rule_has_constraints_and_every_constraint_a_rule(kind: Kind) -> N
 # That what is written down and what is traced are the same.
 
 
-@pytest.mark.parametrize("circuit", CIRCUITS, ids=[circuit.name for circuit in CIRCUITS])
+@pytest.mark.parametrize("circuit", EACH_CIRCUIT)
 def test_the_trace_has_the_sides_that_the_structure_says(circuit: Circuit) -> None:
     statement = transfer(circuit.kind, (10,) * circuit.input_count, (3, 10 * circuit.input_count - 3))
     computed, written = trace(statement), structure(circuit)
@@ -347,6 +351,7 @@ def test_the_trace_has_the_sides_that_the_structure_says(circuit: Circuit) -> No
         assert left * right % ORDER == result
 
 
+@pytest.mark.slow
 @BOTH
 def test_nothing_that_the_prover_chose_can_be_changed_alone(kind: Kind) -> None:
     """Another number on one wire breaks a constraint: none hangs loose."""

@@ -145,6 +145,7 @@ def test_party_that_is_not_registered_is_named_with_its_key_and_who_registers_it
     assert f"{NOTARY} must register its key {KEYS[missing]} first (register)" in refusal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_statements_of_registered_owners_are_true(kind: str) -> None:
     book = rich(kind, CAROL, BOB, ALICE)

@@ -29,7 +29,6 @@ from tests import bounds
 
 WAIT_S: Final = bounds.WAIT_S
 LOOK_S: Final = 0.05
-START_S: Final = 45.0
 STOP_S: Final = 10.0
 TEST_TIMEOUT_S: Final = bounds.TEST_TIMEOUT_S
 MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -244,7 +243,7 @@ async def browser(profile: Path) -> AsyncIterator[Browser]:
 
 
 async def _address(file: Path, process: asyncio.subprocess.Process) -> str:
-    for _ in range(int(START_S / LOOK_S)):
+    for _ in range(int(WAIT_S / LOOK_S)):
         lines = file.read_text().split() if file.exists() else []
         if len(lines) == 2:
             return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
