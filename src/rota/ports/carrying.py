@@ -44,7 +44,10 @@ class CarriedStore(Protocol):
         ...
 
     async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
-        """Those that are not settled, the earliest first, of each sender's node at most so many."""
+        """Those that are not settled, of each sender's node at most so many in a contract.
+
+        Senders and contracts take turns; of one sender the earliest come first.
+        """
         ...
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
