@@ -98,7 +98,7 @@ async def active_behind_proxy(
 @pytest.mark.slow
 @in_loop
 async def test_process_that_cannot_renew_its_lease_ends(server: PostgresServer, tmp_path: Path) -> None:
-    """It is idle and cut off from the database alone: nothing else would tell it."""
+    """It is idle and cut off from the database alone: no write of it fails."""
     async with active_behind_proxy(server, tmp_path) as (active, standby, proxy):
         proxy.is_silent = True
         with pytest.raises(LeaseLost, match="the lease of the database has run out: the server does not answer"):

@@ -464,7 +464,7 @@ _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ?
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
 _NO_LONGER_DUE: Final = independent("DELETE FROM receipts_due\nWHERE contract = ? AND leaf = ?")
 _PERMITTED_NO_LONGER: Final = independent("DELETE FROM setters\nWHERE contract = ? AND leaf = ?")
-# Of what is no longer due: what was permitted, and the version that permitted it.
+# When their rows of receipts_due are gone: permitted leaves, and versions that permit them.
 _FORGET_SETTERS: Final = tuple(
     f"DELETE FROM setters WHERE contract = ? AND {column} = ? AND NOT EXISTS (SELECT 1 FROM receipts_due "
     f"WHERE receipts_due.contract = setters.contract AND receipts_due.leaf = setters.{column})"

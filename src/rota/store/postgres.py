@@ -309,7 +309,7 @@ class PostgresDatabase:
         self._fence.judge(written, life, least)
 
     async def _renew_lease(self) -> bool:
-        """The server heard this process, which has the lock. A session that was lost is made again, and fenced."""
+        """The server answers this process, which has the lock. A session that was lost is made again, and fenced."""
         if self._writer.lock.locked():
             # A new session each time, which is fenced.
             self._looking.drop()
