@@ -12,9 +12,10 @@ on the server, and the numbers are compared: the last one that was acknowledged,
 
 A process that stands by waits for the lock instead of being refused. Both processes then hold it as a lease: the server
 ends the writing session when its client sends nothing for `LEASE_S`, so a process that hangs, or a machine that is cut
-off, frees the lock. The process that has it sends a statement every quarter of that time (`keep`). While a long
-statement occupies the writing session, it asks over another one whether it still has the lock. If the server has not
-answered for as long as a lease lasts, another process may have the database, and the run ends (`LeaseLost`).
+off, frees the lock. The process that has it sends a statement when a quarter of that time has passed without one
+(`keep`). While a long statement occupies the writing session, it asks over another one whether it still has the lock.
+If the server has not answered for as long as a lease lasts, another process may have the database, and the run ends
+(`LeaseLost`).
 
 A COMMIT without an answer is in doubt until they were compared. Nothing is read meanwhile, so that nobody is told that
 something is not there which is about to be. When no connection is to be had for a while, its outcome is unknown.
@@ -180,6 +181,8 @@ class PostgresDatabase:
             # Transactions renew it too.
             renewed_at_s = max(renewed_at_s, self._writer.answered_at_s)
             began_at_s = loop.time()
+            if began_at_s - renewed_at_s < LEASE_RENEWAL_S:
+                continue
             problem = "the server does not answer"
             try:
                 async with asyncio.timeout(max(renewed_at_s + LEASE_S - began_at_s, LEASE_ATTEMPT_S)):
