@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -16,6 +17,7 @@ from rota.localnet.workload import Workload
 from rota.model.types import NodeName
 from tests.bounds import WAIT_S
 from tests.cluster.kit import postgres, schema
+from tests.store.proxy import Proxy, proxy_to
 from tests.store.servers import PostgresServer, postgres_folder
 
 NAMES = tuple(NodeName(f"node{number}") for number in (1, 2, 3))
@@ -26,17 +28,30 @@ CONFIRMED_MIN = 40
 
 
 @asynccontextmanager
-async def at_work(home: Path, *, has_standby: bool) -> AsyncIterator[tuple[LocalNetwork, Workload, PostgresServer]]:
-    """A stream of transactions from all nodes; any two of the three endorse."""
+async def at_work(
+    home: Path, *, has_standby: bool, active_by: Path | None = None
+) -> AsyncIterator[tuple[LocalNetwork, Workload, PostgresServer, Proxy | None]]:
+    """A stream of transactions from all nodes; any two of the three endorse.
+
+    With a folder `active_by`, the active process reaches its database by a proxy whose socket is there.
+    """
     if postgres_folder() is None:
         pytest.skip("PostgreSQL is not installed here; run tools/install-test-tools")
-    with postgres() as server:
-        url = await schema(server, ON_POSTGRES)
+    async with AsyncExitStack() as stack:
+        server = stack.enter_context(postgres())
+        urls = [await schema(server, ON_POSTGRES)]
+        proxy = None
+        if active_by is not None:
+            proxy = await stack.enter_async_context(proxy_to(server, active_by))
+            # The active process is configured first.
+            urls.append(urls[0].replace(quote(str(server.socket.parent), safe=""), quote(str(active_by), safe="")))
         plan = Plan(
             home=home,
             names=NAMES,
             standbys=(ON_POSTGRES,) if has_standby else (),
-            store_of=lambda name: url if name == ON_POSTGRES else "sqlite:rota.db",
+            store_of=lambda name: (
+                (urls.pop() if len(urls) > 1 else urls[0]) if name == ON_POSTGRES else "sqlite:rota.db"
+            ),
         )
         async with LocalNetwork(plan) as network:
             await network.start(*NAMES)
@@ -46,7 +61,7 @@ async def at_work(home: Path, *, has_standby: bool) -> AsyncIterator[tuple[Local
             made = await network.create_contract("synthetic", {"members": MEMBERS, "threshold": 2})
             async with Workload(network, made.address, "alice", INTERVAL_MS) as workload:
                 await until_confirmed(workload, CONFIRMED_MIN)
-                yield network, workload, server
+                yield network, workload, server, proxy
 
 
 async def until_standing_by(node: LocalNode) -> None:

@@ -29,7 +29,7 @@ async def connected_since(network: LocalNetwork) -> dict[str, object]:
 @in_loop
 async def test_database_that_is_away_for_20_s_costs_no_run_and_no_connection(tmp_path: Path) -> None:
     async with (
-        at_work(tmp_path / "network", has_standby=False) as (network, workload, server),
+        at_work(tmp_path / "network", has_standby=False) as (network, workload, server, _),
         aiohttp.ClientSession() as session,
     ):
         node = network.nodes[ON_POSTGRES]

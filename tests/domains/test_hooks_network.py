@@ -263,6 +263,30 @@ async def test_what_expires_before_its_hook_ran_is_endorsed_again(tmp_path: Path
         await gold.balance_is(NOTARY, 30)
 
 
+@in_loop
+async def test_hook_is_not_asked_about_what_expires_soon(tmp_path: Path) -> None:
+    """A party names the bound of its transition. The call would fail on the chain, and the group would pay for it."""
+    async with network(tmp_path, *ALL) as nodes:
+        await nodes.start(*ALL)
+        await nodes.connected()
+        gold = await opened(nodes)
+        await gold.mint(ALICE, 100)
+        await nodes.stop(NODE2)
+        whole, nodes.config = nodes.config, replace(nodes.config, prepared_validity_s=60)
+        await nodes.start(NODE2)
+        nodes.config = whole
+        await gold.submit(NODE2, "transfer", [BOB, 30, "0x"])
+        book = nodes.processes[NODE1].running.adapters.store.carried
+        while not (found := await book.open(10, 10)):
+            await asyncio.sleep(0.01)
+        await nodes.client.call("evm_increaseTime", 100)
+        while any(each.key == found[0].key for each in await book.open(10, 10)):
+            await nodes.client.call("evm_mine")
+            await asyncio.sleep(0.1)
+        assert len(await gold.chained()) == 1, "for the mint alone"
+        await gold.hook_has(runs=1)
+
+
 async def _never(*_: object) -> IntentId:
     await asyncio.Event().wait()
     raise AssertionError("nobody wakes it")

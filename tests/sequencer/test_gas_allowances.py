@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rota.model.config import Config
-from rota.model.types import Contract, Mode
+from rota.model.types import Contract, ContractAddress, Mode, Preparation, SubmitMode
 from rota.sequencer import gas_allowances
 from rota.sequencer.coordinator_transaction import State as Held
 from rota.sequencer.gas_allowances import WINDOW_MS
 from rota.wire.messages import AssembleRequest
 from tests.sequencer.coordinator_bench import CoordinatorBench, active
-from tests.sequencer.kit import A, B, C, contract, transition
+from tests.sequencer.kit import ADDRESS, GENESIS_S, A, B, C, contract, transition
 
+NO_CONDITION = bytes(32)
 STATIC = contract(A, mode=Mode.STATIC, endorsers=(B, C))
 
 
@@ -55,6 +56,21 @@ def test_gas_of_a_new_hour_is_counted_anew() -> None:
     bench.now_ms = bench.sequencer.context.now_ms = bench.now_ms + WINDOW_MS
     bench.coordinator.gas.charge(B, transition("B-3"))
     assert bench.coordinator.gas.used[B].gas < 2 * before
+
+
+@pytest.mark.parametrize("is_carried", [True, False])
+def test_transition_that_another_contract_carries_out_counts_and_one_that_its_sender_commits_does_not(
+    is_carried: bool,
+) -> None:
+    """The carrier pays for the first, and the endorser's node has it do that."""
+    committer = ADDRESS if is_carried else ContractAddress("0x" + "5e" * 20)
+    made = transition("B-1", valid_until_s=GENESIS_S + 900, preparation=Preparation(committer, NO_CONDITION))
+    bench = active(of=STATIC, config=Config(sender_gas_max=1))
+    bench.delegate("B-1", submit_mode=SubmitMode.CARRIED if is_carried else SubmitMode.EXTERNAL)
+    bench.assemble(made)
+    bench.sign()
+    assert bench.state_of("B-1") is Held.PREPARED
+    assert is_assembled(bench, "B-2") is not is_carried
 
 
 def test_nothing_is_counted_without_a_limit_for_ourselves_and_among_members() -> None:

@@ -114,6 +114,9 @@ class FaultyDatabase:
     async def open(self) -> None:
         await self.database.open()
 
+    async def keep(self) -> None:
+        await self.database.keep()
+
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         fate = self._next_fate()
         if fate is Fate.FAILS:

@@ -18,6 +18,7 @@ from rota.model.blocks import ChainBlock, LedgerOutcome, LedgerStatus
 from rota.model.consistency import Consistent
 from rota.model.digests import leaf_of_transition, state_commitment
 from rota.model.types import BlockHash, ContractAddress, NodeName, Party, State, StateId, Transition
+from rota.store.database import Reading, Statement
 from tests.domains.town import Town
 from tests.store.kit import FIRST, Make, Opened, an_intent, digest, in_loop, opened_on
 
@@ -180,3 +181,42 @@ async def test_content_that_is_no_text_permits_nothing_and_ends_no_run(make: Mak
         await opened.write(FIRST, swap.received(NOTARYS, bad))
         await opened.write(FIRST, BlocksIndexed(0, (block(1, bad), block(2))))
         assert await records(opened, swap) == []
+
+
+@in_loop
+async def test_made_up_version_of_a_setting_transition_takes_no_contents_from_the_one_on_the_chain(
+    make: Make, swap: Swap
+) -> None:
+    """Before the record is on the chain, its owner sends the recipient a version that no endorser signed."""
+    made_up = replace(swap.setting, inputs=())
+    leaf = leaf_of_transition(swap.town.hosted.separator, made_up)
+    outputs = tuple(replace(each, id=StateId(leaf, each.id.output)) for each in made_up.outputs)
+    made_up = replace(made_up, leaf=leaf, outputs=outputs, info=())
+    assert leaf != swap.setting.leaf
+    spends, _ = permitted_by(swap.town.hosted.separator, made_up)
+    assert spends is not None
+    assert spends.leaf == swap.spends.leaf
+    async with opened_on(await make(), nullifier_of=swap.ended_by) as opened:
+        for setting in (swap.setting, made_up):
+            await opened.write(FIRST, swap.received(BOBS, setting))
+        late_s = 9_000
+        blocks = (block(1, swap.setting), block(2, time_s=late_s), block(3, time_s=late_s + 1))
+        await opened.write(FIRST, BlocksIndexed(0, blocks))
+        await opened.store.listening.forget_expired()
+        assert set(await setters(opened)) == {swap.setting.leaf}
+        ends = (block(4, swap.spends, time_s=late_s + 2), block(5, time_s=late_s + 3))
+        await opened.write(FIRST, BlocksIndexed(3, ends))
+        assert await records(opened, swap) == ["Coin"]
+        await opened.store.listening.number([(each, "noto") for each in await opened.store.listening.due()])
+        await opened.store.listening.forget_expired()
+        assert await setters(opened) == [], "nothing is left of what has ended"
+
+
+async def setters(opened: Opened) -> list[object]:
+    """Leaves of transitions that may have set a record, and are remembered for what it permits."""
+
+    def reading() -> Reading[list[object]]:
+        rows = yield Statement("SELECT set_leaf FROM setters")
+        return [leaf for (leaf,) in rows]
+
+    return await opened.store.read(reading())

@@ -44,7 +44,10 @@ class CarriedStore(Protocol):
         ...
 
     async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
-        """Unsettled transitions, the earliest first, at most `of_one` of each sender's node."""
+        """Unsettled transitions, at most `of_one` of each sender's node in a contract.
+
+        Senders and contracts take turns; of one sender the earliest come first.
+        """
         ...
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:

@@ -131,7 +131,7 @@ class Dispatching:
         if not all(self._makers_are_dispatched(member, opened) for member in members):
             return
         opened.phase = Phase.DISPATCHING
-        for member in members if self.coordinator.gas.most else ():
+        for member in members:
             self.coordinator.gas.charge(member.sender, member.made)
         self.context.effects.append(
             DispatchRound(

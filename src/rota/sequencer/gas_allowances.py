@@ -2,8 +2,9 @@
 
 Theory of operation. Where any registered node may send and another one pays (`static` mode), the operator of the
 coordinator may limit what it pays for one sender (`sender_gas_max`; 0 is no limit). Each dispatched transition counts
-with what it would take to commit it alone. When a sender has used its allowance up, it is not asked to assemble until
-the hour ends; what it has on its way is dispatched, and its intents wait.
+with what it would take to commit it alone, and so does each that another contract carries out, when it is prepared.
+When a sender has used its allowance up, it is not asked to assemble until the hour ends; what it has on its way is
+dispatched, and its intents wait.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class GasAllowances:
         return used is not None and used.gas >= self.most and used.until_ms > self.context.now_ms
 
     def charge(self, sender: NodeName, transition: Transition) -> None:
-        """A transition of this sender is dispatched."""
-        if sender == self.context.node:
+        """A transition of this sender is dispatched, or is to be carried out."""
+        if not self.most or sender == self.context.node:
             return
         used = self.used.pop(sender, None)
         if used is None or used.until_ms <= self.context.now_ms:

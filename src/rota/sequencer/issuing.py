@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from rota.machine.effects import TransitionPrepared
 from rota.machine.tables import Event
-from rota.model.types import IntentId, KeptStates, Leaf, NodeName
+from rota.model.types import IntentId, KeptStates, Leaf, NodeName, Transition
 from rota.sequencer.coordinator_transaction import CoordinatorTransaction, Issued, RequestTimeoutInterval, State
 from rota.sequencer.effects import PreparedAcknowledged
 from rota.sequencer.events import IssueRepeatDue
@@ -68,6 +68,8 @@ class Issuing:
         # Its sender may name any bound, and no endorser signs beyond its own view of one.
         until_s = min(transaction.made.valid_until_s, self.context.latest_valid_until_s(is_prepared=True))
         self.coordinator.turns.take(transaction.sender, kept._replace(valid_until_s=until_s))
+        if self._is_carried(transaction.made):
+            self.coordinator.gas.charge(transaction.sender, transaction.made)
         self.coordinator.rounds.settle(transaction)
         self.coordinator.graph.remove(transaction.leaf)
         transaction.count_as_assembled(False)
@@ -100,6 +102,10 @@ class Issuing:
             for open_ in self.open.values()
             if open_.record.prepared.transition.intent not in self.coordinator.transactions
         )
+
+    def _is_carried(self, made: Transition) -> bool:
+        """Its endorser has it committed, and its sender pays nothing; others are committed by their senders."""
+        return made.preparation is not None and made.preparation.committer == self.context.contract.address
 
     def _send(self, leaf: Leaf) -> None:
         record = self.open[leaf].record

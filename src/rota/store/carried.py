@@ -36,7 +36,10 @@ class CarriedTransitions:
         await self._door.write([Statement(_ADD, values)])
 
     async def open(self, of_one: int, limit: int) -> tuple[StoredCarried, ...]:
-        """Those that are not settled, the earliest first, of each sender's node at most so many."""
+        """Those that are not settled, of each sender's node at most so many in a contract.
+
+        Senders and contracts take turns; of one sender the earliest come first.
+        """
         return await self._door.read(_open(of_one, limit))
 
     async def note_chained(self, carried: StoredCarried, chained: IntentId) -> None:
@@ -86,9 +89,9 @@ INSERT INTO carried_transitions
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (contract, leaf, digest) DO NOTHING"""
 _OPEN: Final = """
 SELECT contract, prepared, idempotency_key, chained, refusal FROM (
-    SELECT carried_transitions.*, ROW_NUMBER() OVER (PARTITION BY sender ORDER BY added_at_ms, leaf) AS place
+    SELECT carried_transitions.*, ROW_NUMBER() OVER (PARTITION BY contract, sender ORDER BY added_at_ms, leaf) AS place
     FROM carried_transitions WHERE is_open = 1
-) AS numbered WHERE place <= ? ORDER BY added_at_ms, leaf LIMIT ?"""
+) AS numbered WHERE place <= ? ORDER BY place, added_at_ms, leaf LIMIT ?"""
 _WITH: Final = """
 SELECT intent, chained FROM carried_transitions WHERE chained IS NOT NULL AND (intent = ? OR chained = ?)
 ORDER BY intent, chained"""

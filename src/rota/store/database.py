@@ -61,6 +61,10 @@ class FenceBroken(Refused):
     """The database is not as this process left it. The process ends: what it remembers is no longer true."""
 
 
+class LeaseLost(Refused):
+    """The server has not answered for as long as a lease lasts: another process may have the database. The run ends."""
+
+
 class DatabaseBroken(Refused):
     """The database reports an I/O error or corruption. The run ends: only a new one may find it whole."""
 
@@ -82,6 +86,10 @@ class Database(Protocol):
 
     async def open(self) -> None:
         """Open it and bring its schema up to date. `Refused` when it is not for us, `Unavailable` when it is away."""
+        ...
+
+    async def keep(self) -> None:
+        """Keep it from other processes, until cancelled. `Refused` when another one has it, or may have it."""
         ...
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:

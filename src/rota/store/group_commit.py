@@ -127,6 +127,7 @@ class DatabaseStore:
         self._has_questions = asyncio.Event()
         self._adding = asyncio.Lock()
         self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._keeping: asyncio.Task[None] | None = None
         self._is_closing = False
         self._broken: Refused | None = None
         # Told of an error that ends the store, and with it the process.
@@ -155,6 +156,9 @@ class DatabaseStore:
         """Open the database. `Refused` when it is not for this node, `Unavailable` when it is away."""
         kept = await self._kept.read()
         await self._database.open()
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._database.keep())
+            self._keeping.add_done_callback(self._tell_of_end)
         found = await self._database.read(last_written())
         self._writes.number = max(found, kept)
         if found < kept:
@@ -179,6 +183,9 @@ class DatabaseStore:
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
         if self._tasks:
             writer, reader = self._tasks
             reader.cancel()

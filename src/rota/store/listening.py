@@ -65,7 +65,7 @@ def permitted_due(
     """The record that a transition sets permits it: it may be committed for as long as that record is on the chain."""
     bound = replace(permitted, valid_until_s=setting.valid_until_s)
     yield sent_due(contract, bound, least_s, peer, transition_bytes(permitted))
-    yield Statement(_PERMITTED, (setting.intent, setting.leaf, contract, permitted.leaf), permitted.leaf)
+    yield Statement(_PERMITTED, (contract, permitted.leaf, setting.leaf, setting.intent), permitted.leaf)
 
 
 def signed_due(contract: ContractAddress, transition: Transition) -> Statement:
@@ -154,6 +154,7 @@ class Listening:
                 [
                     *(_numbering(number, receipt, domain, now_ms) for number, (receipt, domain) in numbered),
                     *(Statement(_NO_LONGER_DUE, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
+                    *(Statement(_PERMITTED_NO_LONGER, (receipt.contract, receipt.leaf)) for receipt, _ in receipts),
                     *(Statement(_UNDONE_TOLD, (receipt.intent, receipt.contract)) for receipt in undone),
                 ]
             )
@@ -255,6 +256,8 @@ def _forgetting(contract: str, leaf: bytes, intent: bytes, time_s: int) -> Itera
         yield Statement(sql, (contract, leaf, contract, leaf, time_s))
     yield Statement(_FORGET_SIGNED, (intent, leaf, time_s))
     yield Statement(_FORGET_DUE, (contract, leaf, time_s))
+    for sql in _FORGET_SETTERS:
+        yield Statement(sql, (contract, leaf))
 
 
 def _latest_number() -> Reading[int]:
@@ -399,13 +402,15 @@ LEFT JOIN receipts ON receipts.intent = receipts_due.intent AND receipts.contrac
 WHERE receipts_due.is_final = 1 ORDER BY intents.position LIMIT ?"""
 
 _SETTER_COMMITTED: Final = f"""EXISTS (
-    SELECT 1 FROM outcomes
-    WHERE outcomes.intent = receipts_due.set_intent AND outcomes.contract = receipts_due.contract
-    AND outcomes.leaf = receipts_due.set_leaf AND outcomes.status = '{LedgerStatus.COMMITTED.value}')"""
-# Versions of one intent may permit the same leaf. The version that the chain has is the one that counts.
-_PERMITTED: Final = f"""
-UPDATE receipts_due SET set_intent = ?, set_leaf = ?
-WHERE contract = ? AND leaf = ? AND NOT {_SETTER_COMMITTED}"""
+    SELECT 1 FROM setters CROSS JOIN outcomes
+    WHERE setters.contract = receipts_due.contract AND setters.leaf = receipts_due.leaf
+    AND outcomes.intent = setters.set_intent AND outcomes.contract || '' = setters.contract
+    AND outcomes.leaf = setters.set_leaf
+    AND outcomes.status = '{LedgerStatus.COMMITTED.value}')"""
+# Versions of one intent may permit the same leaf, and a peer may make some up. The version that the chain has counts.
+_PERMITTED: Final = """
+INSERT INTO setters (contract, leaf, set_leaf, set_intent) VALUES (?, ?, ?, ?)
+ON CONFLICT (contract, leaf, set_leaf) DO NOTHING"""
 
 # What a record permits stays while the record does: until a final block has a transition with the id of both.
 _EXPIRED: Final = f"""
@@ -458,6 +463,13 @@ _FORGET_SENT: Final = (
 _FORGET_SIGNED: Final = "DELETE FROM signed_leaves WHERE intent = ? AND leaf = ? AND valid_until_s < ?"
 _FORGET_DUE: Final = "DELETE FROM receipts_due WHERE contract = ? AND leaf = ? AND is_final = 0 AND valid_until_s < ?"
 _NO_LONGER_DUE: Final = independent("DELETE FROM receipts_due\nWHERE contract = ? AND leaf = ?")
+_PERMITTED_NO_LONGER: Final = independent("DELETE FROM setters\nWHERE contract = ? AND leaf = ?")
+# When their rows of receipts_due are gone: permitted leaves, and versions that permit them.
+_FORGET_SETTERS: Final = tuple(
+    f"DELETE FROM setters WHERE contract = ? AND {column} = ? AND NOT EXISTS (SELECT 1 FROM receipts_due "
+    f"WHERE receipts_due.contract = setters.contract AND receipts_due.leaf = setters.{column})"
+    for column in ("leaf", "set_leaf")
+)
 
 RECEIPT_COLUMNS: Final = ", ".join(
     f"receipts.{name}" for name in ("sequence", "intent", "contract", "leaf", "type", "domain", "numbered_at_ms")

@@ -12,7 +12,10 @@ on the server, and the numbers are compared: the last one that was acknowledged,
 
 A process that stands by waits for the lock instead of being refused. Both processes then hold it as a lease: the server
 ends the writing session when its client sends nothing for `LEASE_S`, so a process that hangs, or a machine that is cut
-off, frees the lock. The process that has it sends a statement when it has sent none for a quarter of that time.
+off, frees the lock. The process that has it sends a statement when a quarter of that time has passed without one
+(`keep`). While a long statement occupies the writing session, it asks over another one whether it still has the lock.
+If the server has not answered for as long as a lease lasts, another process may have the database, and the run ends
+(`LeaseLost`).
 
 A COMMIT without an answer is in doubt until they were compared. Nothing is read meanwhile, so that nobody is told that
 something is not there which is about to be. When no connection is to be had for a while, its outcome is unknown.
@@ -34,6 +37,7 @@ from rota.store.database import (
     Answer,
     DatabaseBroken,
     Fence,
+    LeaseLost,
     NotWritten,
     OutcomeUnknown,
     Reading,
@@ -58,6 +62,8 @@ LOOK_RETRY_S: Final = 0.2
 CALLERS_STATEMENT_MS: Final = 5_000
 LEASE_S: Final = 3.0
 LEASE_RENEWAL_S: Final = LEASE_S / 4
+# For one attempt to renew it, however late: a process that was suspended may find that none has taken its place.
+LEASE_ATTEMPT_S: Final = LEASE_S / 2
 # The server ends a session whose client is silent: between transactions, in one, or because its machine is gone.
 LEASE_SETTINGS: Final = {
     "idle_session_timeout": f"{LEASE_S * 1_000:.0f}",
@@ -81,6 +87,11 @@ HAS_LOCK: Final = f"""
 SELECT EXISTS (
     SELECT 1 FROM pg_locks
     WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND classid = {LOCKS}::oid)"""
+IS_HOLDER: Final = f"""
+SELECT EXISTS (
+    SELECT 1 FROM pg_locks
+    WHERE locktype = 'advisory' AND granted AND pid = $1 AND classid = {LOCKS}::oid
+        AND objid = (hashtext(current_schema())::bigint & 4294967295)::oid)"""
 DURABLE: Final = ("on", "remote_apply")
 
 # A session of this node, and not one that has its number by chance since a restart of the server.
@@ -123,12 +134,12 @@ class PostgresDatabase:
         self._is_open = False
         self._fence = Fence()
         self._stands_by = stands_by
-        self._renewing: asyncio.Task[None] | None = None
         # The types of the parameters of a statement, from the server; they depend on the schema alone.
         self._types: Final[dict[str, tuple[str, ...]]] = {}
         name = f"rota {node}"
         settings = {"application_name": name, "synchronous_commit": "on", **(LEASE_SETTINGS if stands_by else {})}
         self._writer = Session(url, settings, self._bounds, self._greet_writer)
+        self._looking = Session(url, {"application_name": f"{name} looking"}, self._bounds, self._greet_reader)
         reading = {"application_name": f"{name} reading", "default_transaction_read_only": "on"}
         self._own = self._reader(reading)
         self._callers = self._reader({**reading, "statement_timeout": str(callers_statement_ms)})
@@ -158,8 +169,33 @@ class PostgresDatabase:
                 raise
             self._fence, self._is_open = fence, True
             await self._refuse_pooler(connection)
-        if self._stands_by and self._renewing is None:
-            self._renewing = asyncio.create_task(self._renew_lease())
+
+    async def keep(self) -> None:
+        """Renew the lease, if there is a standby, until cancelled. `LeaseLost` or `FenceBroken` ends the run."""
+        loop = asyncio.get_running_loop()
+        if not self._stands_by:
+            await loop.create_future()
+        renewed_at_s = loop.time()
+        while True:
+            await asyncio.sleep(LEASE_RENEWAL_S)
+            # Transactions renew it too.
+            renewed_at_s = max(renewed_at_s, self._writer.answered_at_s)
+            began_at_s = loop.time()
+            if began_at_s - renewed_at_s < LEASE_RENEWAL_S:
+                continue
+            problem = "the server does not answer"
+            try:
+                async with asyncio.timeout(max(renewed_at_s + LEASE_S - began_at_s, LEASE_ATTEMPT_S)):
+                    if await self._renew_lease():
+                        renewed_at_s = began_at_s
+                        continue
+                    problem = "the server ended the session that has it"
+            except (Unavailable, asyncpg.PostgresError) as trouble:
+                problem = str(trouble)
+            except TimeoutError:
+                pass
+            if loop.time() - renewed_at_s >= LEASE_S:
+                raise self._lost(problem)
 
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         """One transaction, on the server's disk on return."""
@@ -205,12 +241,9 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """End the sessions, and with them the lock."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
-            self._renewing = None
         await self._own.close()
         await self._callers.close()
+        await self._looking.close()
         await self._writer.close()
 
     async def _migrate(self, connection: Any) -> Fence:  # noqa: ANN401
@@ -278,13 +311,23 @@ class PostgresDatabase:
         written, life = await connection.fetchrow(FENCE.sql)
         self._fence.judge(written, life, least)
 
-    async def _renew_lease(self) -> None:
-        """Transactions renew it too. The next write makes a lost session again, which the fence then judges."""
-        while True:
-            await asyncio.sleep(LEASE_RENEWAL_S)
-            if not self._writer.lock.locked():
-                with suppress(Unavailable, asyncpg.PostgresError):
-                    await self._writer.touch()
+    async def _renew_lease(self) -> bool:
+        """The server answers this process, which has the lock. A session that was lost is made again, and fenced."""
+        if self._writer.lock.locked():
+            # A new session each time, which is fenced.
+            self._looking.drop()
+            return bool(await self._looking.ask(IS_HOLDER, self._backend))
+        await self._writer.ask("SELECT 1")
+        return True
+
+    def _lost(self, problem: str) -> LeaseLost:
+        lost = LeaseLost(
+            f"the lease of the database has run out: {problem.removeprefix('PostgreSQL: ')}. The standby may be active "
+            "now. This process stops"
+        )
+        for session in (self._writer, self._looking, self._own.session, self._callers.session):
+            session.end(lost)
+        return lost
 
     async def _take_lock(self, connection: Any) -> None:  # noqa: ANN401
         """A session of our own that broke is ended on the other side too; somebody else's is not ours to end."""
@@ -294,13 +337,14 @@ class PostgresDatabase:
                 return
             if self._backend is not None:
                 await connection.fetchval(END_SESSION, self._backend)
+            if self._is_open:
+                written, life = await connection.fetchrow(FENCE.sql)
+                self._fence.judge(written, life, self._fence.acknowledged)
             await asyncio.sleep(LOCK_RETRY_S)
         if not self._is_open and self._stands_by:
             raise Unavailable(f"standing by: {await self._holder(connection)} is active")
         if not self._is_open:
             raise Refused("PostgreSQL: another process has this database open")
-        written, life = await connection.fetchrow(FENCE.sql)
-        self._fence.judge(written, life, self._fence.acknowledged)
         raise Unavailable("PostgreSQL: another session has the lock of this database")
 
     @staticmethod

@@ -73,6 +73,9 @@ class Session:
         self._patience: Final = patience
         self._greet: Final = greet
         self._connection: Any = None
+        self._ended: Refused | None = None
+        # The server answered a step that began then, in seconds of the loop's clock.
+        self.answered_at_s = 0.0
         self.lock: Final = asyncio.Lock()
 
     @property
@@ -82,9 +85,11 @@ class Session:
     @asynccontextmanager
     async def within(self, limit_s: float) -> AsyncIterator[None]:
         """One step of the session, which may take so long. When it takes longer or breaks, the session is dropped."""
+        began_at_s = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(limit_s):
                 yield
+            self.answered_at_s = began_at_s
         except (ValueError, asyncpg.QueryCanceledError):
             # A value that a column cannot hold, or a statement that was stopped: the session is as good as before.
             raise
@@ -114,6 +119,8 @@ class Session:
 
     async def connected(self) -> Any:  # noqa: ANN401
         """The connection; a new one if the last broke."""
+        if self._ended is not None:
+            raise self._ended
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         self.drop()
@@ -144,12 +151,17 @@ class Session:
             raise
         return self._connection
 
-    async def touch(self) -> None:
-        """Send the server something over a connection that is there, so that it does not count as idle."""
+    async def ask(self, sql: str, *parameters: object) -> Any:  # noqa: ANN401
+        """The value that one statement returns, over a new connection if the last broke."""
         async with self.lock:
-            if self._connection is not None and not self._connection.is_closed():
-                async with self.within(self._patience().session_s):
-                    await self._connection.execute("SELECT 1")
+            connection = await self.connected()
+            async with self.within(self._patience().session_s):
+                return await connection.fetchval(sql, *parameters)
+
+    def end(self, problem: Refused) -> None:
+        """From now on every use of it raises this."""
+        self._ended = problem
+        self.drop()
 
     async def roll_back(self, transaction: Any) -> None:  # noqa: ANN401
         """The session is as before the transaction, or gone."""

@@ -538,7 +538,9 @@ _ENDORSED: Final = f"SELECT kept FROM endorsed AS kept_for WHERE {_STILL_VALID} 
 # The chain has said nothing of these.
 _SENT: Final = """
 SELECT contract, leaf, peer, size_bytes, valid_until_s FROM receipts_due
-WHERE peer IS NOT NULL AND set_leaf IS NULL AND is_final = 0 AND NOT EXISTS (
+WHERE peer IS NOT NULL AND is_final = 0 AND NOT EXISTS (
+    SELECT 1 FROM setters WHERE setters.contract = receipts_due.contract AND setters.leaf = receipts_due.leaf)
+AND NOT EXISTS (
     SELECT 1 FROM outcomes
     WHERE outcomes.intent = receipts_due.intent AND outcomes.contract = receipts_due.contract
     AND outcomes.leaf = receipts_due.leaf)

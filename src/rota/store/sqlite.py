@@ -94,6 +94,10 @@ class SqliteDatabase:
         """Open the file, or make it; only one process may have it."""
         await self._run(self._writer, self._open)
 
+    async def keep(self) -> None:
+        """The lock on the file needs nothing."""
+        await asyncio.get_running_loop().create_future()
+
     async def write(self, statements: Sequence[Statement], written: int) -> None:
         """One transaction, on the disk on return."""
         await self._run(self._writer, lambda: self._write(statements, written))

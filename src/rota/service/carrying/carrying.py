@@ -13,7 +13,8 @@ durable before the next:
               refusal is sent again until the intent has ended
     settled   the intent has ended on the final chain, or this version of it has expired there
 
-A version that expires while it is on its way is not refused: its sender has it endorsed again.
+A version that expires while it is on its way is not refused: its sender has it endorsed again. No carrier is asked for
+one that expires soon.
 """
 
 from __future__ import annotations
@@ -163,17 +164,23 @@ class CarryingDesk:
         return refused
 
     async def _submitted(self, carried: StoredCarried) -> IntentId | None:
-        """The transaction that carries it out, submitted now or before; none if the intent has ended meanwhile."""
+        """The transaction that carries it out, submitted now or before; none if that would come too late."""
         store = self._running.adapters.store
         known = await store.submissions.with_key(carried.idempotency_key)
         if known is not None:
             return known
-        if await self._end_of(carried) is not None:
+        if not self._leaves_time(carried) or await self._end_of(carried) is not None:
             return None
         submission = await self._submission_of(carried)
         with suppress(errors.KeyUsed):
             return await self._node.submit(submission)
         raise Unavailable("its transaction is being accepted")
+
+    def _leaves_time(self, carried: StoredCarried) -> bool:
+        """As much as honest senders leave. The party names the bound, and the carrier pays for a call that fails."""
+        config = self._running.config
+        left_s = carried.record.prepared.valid_until_s - self._running.engine.core.chain_time_s
+        return 2 * left_s >= min(config.validity_s, config.prepared_validity_s)
 
     async def _submission_of(self, carried: StoredCarried) -> Submission:
         contract, transition = carried.contract, carried.record.prepared.transition
