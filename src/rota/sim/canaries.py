@@ -323,7 +323,7 @@ def _take_effects_without_answers(node: Node) -> list[Effect]:
     return [effect for effect in _take_effects(node) if not isinstance(effect, ReplyToUser)]
 
 
-def _reads_enough(_transaction: SenderTransaction, _transition: Transition) -> bool:
+def _reads_enough(*_version: object) -> bool:
     return True
 
 
